@@ -1,0 +1,70 @@
+"""The storage port: what every other room may ask of a file system or object store.
+
+A location is the text that table metadata holds (``s3://bucket/key``, ``file:/x``, ``file:///x`` or a plain path).
+Implementations hand locations back in the form they were given, so that a path in a manifest and a path from a
+listing compare equal.
+
+The port's promises:
+
+- ``create`` and ``open_output`` are exclusive as far as the store allows: an existing object is never replaced;
+- a file that ``open_output`` writes appears, whole, when it is closed, or is removed when its writer fails;
+- ``delete`` of an absent file is not an error, so that a clean-up may run twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol, runtime_checkable
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """One object of a listing.
+
+    Args:
+        location: the location, in the form of the prefix that was listed.
+        size: length in bytes.
+        modified_ms: time of the last change in milliseconds since the epoch, 0 where the store does not say.
+    """
+
+    location: str
+    size: int
+    modified_ms: int = 0
+
+
+@runtime_checkable
+class Storage(Protocol):
+    """Reads, creates, lists and deletes whole objects by location."""
+
+    def read(self, location: str) -> bytes:
+        """The whole object; raises ``MissingFileError`` naming a location that holds nothing."""
+        ...
+
+    def open_input(self, location: str) -> BinaryIO:
+        """A seekable binary file; raises ``MissingFileError``."""
+        ...
+
+    def create(self, location: str, data: bytes) -> None:
+        """Writes a new object; raises ``FileAlreadyExistsError`` where one is there already."""
+        ...
+
+    def open_output(self, location: str) -> BinaryIO:
+        """A new file open for writing; raises ``FileAlreadyExistsError``. Closing it makes it visible."""
+        ...
+
+    def exists(self, location: str) -> bool:
+        """Whether an object (not a folder) is at the location."""
+        ...
+
+    def length(self, location: str) -> int:
+        """The object's size in bytes; raises ``MissingFileError``."""
+        ...
+
+    def delete(self, location: str) -> None:
+        """Removes the object; an absent one is not an error."""
+        ...
+
+    def list(self, prefix: str) -> Iterator[FileInfo]:
+        """Every object below the folder ``prefix``, recursively; none where the folder is absent."""
+        ...
