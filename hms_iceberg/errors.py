@@ -1,0 +1,263 @@
+"""Every error this package raises on purpose, in one tree.
+
+Catch `IcebergError` to catch them all. Every message says what failed, on which table, column or file,
+why (what was expected, what was found) and what to do next.
+
+    IcebergError
+    ├── CatalogError                      names and what is behind them
+    │   ├── NotFoundError
+    │   │   ├── NoSuchNamespaceError
+    │   │   ├── NoSuchTableError
+    │   │   │   └── NotAnIcebergTableError    the row exists, but is no Iceberg table
+    │   │   ├── NoSuchViewError
+    │   │   ├── NoSuchSnapshotError
+    │   │   └── NoSuchRefError
+    │   ├── AlreadyExistsError
+    │   │   ├── NamespaceAlreadyExistsError
+    │   │   ├── TableAlreadyExistsError
+    │   │   ├── ViewAlreadyExistsError
+    │   │   └── RefAlreadyExistsError
+    │   └── NamespaceNotEmptyError
+    ├── CommitError                       a change did not (or may not have) become part of a table
+    │   ├── CommitFailedError                 retryable: somebody else was first, replay on the newer state
+    │   ├── CommitConflictError               no replay can help: both changes are named
+    │   └── CommitStateUnknownError           nobody knows yet; nothing was deleted
+    ├── InvalidInputError                 the caller's arguments, refused before anything is written
+    │   ├── UnknownColumnError
+    │   ├── TypeMismatchError
+    │   ├── SchemaMismatchError
+    │   ├── NullValueError
+    │   ├── ExpressionParseError
+    │   ├── InvalidSchemaError
+    │   ├── InvalidSchemaChangeError
+    │   ├── InvalidPartitionSpecError
+    │   ├── InvalidSortOrderError
+    │   └── UnsupportedError                  valid elsewhere, not possible here
+    ├── ConfigurationError                properties, URIs and settings
+    │   ├── MissingDependencyError
+    │   └── JavaNotFoundError
+    ├── CorruptFileError                  a file does not hold what the specification says
+    │   ├── CorruptMetadataError
+    │   ├── CorruptManifestError
+    │   └── CorruptDataFileError
+    ├── StorageError                      files and object stores
+    │   ├── MissingFileError
+    │   └── FileAlreadyExistsError
+    ├── MetastoreError                    the Hive Metastore answered with an error, or not at all
+    │   ├── MetastoreUnavailableError
+    │   └── LockError
+    │       └── LockTimeoutError
+    └── MigrationError                    Hive to Iceberg, and back
+
+`retryable` says whether the same change, replayed on a newer state of the table, may succeed: it is the
+only thing that retry policies ask.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class IcebergError(Exception):
+    """Root of everything that this package raises on purpose."""
+
+    retryable: ClassVar[bool] = False
+
+
+# ---------------------------------------------------------------------------------------------- catalog
+
+
+class CatalogError(IcebergError):
+    """A name could not be resolved, created or removed."""
+
+
+class NotFoundError(CatalogError):
+    """What was asked for does not exist."""
+
+
+class NoSuchNamespaceError(NotFoundError):
+    """The namespace (a database of the Hive Metastore) does not exist."""
+
+
+class NoSuchTableError(NotFoundError):
+    """The table does not exist."""
+
+
+class NotAnIcebergTableError(NoSuchTableError):
+    """The metastore has a table of this name, but it is not an Iceberg table."""
+
+
+class NoSuchViewError(NotFoundError):
+    """The view does not exist."""
+
+
+class NoSuchSnapshotError(NotFoundError):
+    """The table has no such snapshot, or none at that time."""
+
+
+class NoSuchRefError(NotFoundError):
+    """The table has no branch or tag of this name."""
+
+
+class AlreadyExistsError(CatalogError):
+    """What was to be created exists already."""
+
+
+class NamespaceAlreadyExistsError(AlreadyExistsError):
+    """A namespace of this name exists already."""
+
+
+class TableAlreadyExistsError(AlreadyExistsError):
+    """A table (Iceberg or not) of this name exists already."""
+
+
+class ViewAlreadyExistsError(AlreadyExistsError):
+    """A view of this name exists already."""
+
+
+class RefAlreadyExistsError(AlreadyExistsError):
+    """A branch or tag of this name exists already."""
+
+
+class NamespaceNotEmptyError(CatalogError):
+    """The namespace still holds tables and cannot be dropped."""
+
+
+# ----------------------------------------------------------------------------------------------- commit
+
+
+class CommitError(IcebergError):
+    """A change did not become part of a table, or nobody knows whether it did."""
+
+
+class CommitFailedError(CommitError):
+    """The table moved on while the change was made. Nothing was changed; a replay may succeed."""
+
+    retryable: ClassVar[bool] = True
+
+
+class CommitConflictError(CommitError):
+    """A concurrent change took away what this one relied on. Nothing was changed; a replay cannot succeed."""
+
+
+class CommitStateUnknownError(CommitError):
+    """The answer of the metastore was lost and the outcome cannot be told yet. No file was deleted."""
+
+
+# ------------------------------------------------------------------------------------------------ input
+
+
+class InvalidInputError(IcebergError):
+    """An argument was refused before anything was written."""
+
+
+class UnknownColumnError(InvalidInputError):
+    """A column (by name or field id) is not part of the schema."""
+
+
+class TypeMismatchError(InvalidInputError):
+    """A value or an expression does not have the type that is needed."""
+
+
+class SchemaMismatchError(InvalidInputError):
+    """The columns of the data do not fit the table's schema."""
+
+
+class NullValueError(InvalidInputError):
+    """A required column got a null."""
+
+
+class ExpressionParseError(InvalidInputError):
+    """A filter string could not be read; the message shows the position."""
+
+
+class InvalidSchemaError(InvalidInputError):
+    """A schema breaks a rule of the specification (duplicate ids or names, bad identifier fields ...)."""
+
+
+class InvalidSchemaChangeError(InvalidInputError):
+    """A schema change that the specification, or the table's specs and orders, do not allow."""
+
+
+class InvalidPartitionSpecError(InvalidInputError):
+    """A partition spec, or a change of one, that the specification does not allow."""
+
+
+class InvalidSortOrderError(InvalidInputError):
+    """A sort order that the specification does not allow."""
+
+
+class UnsupportedError(InvalidInputError):
+    """Valid in general, but not possible here: the message says why and what works instead."""
+
+
+# ---------------------------------------------------------------------------------------- configuration
+
+
+class ConfigurationError(IcebergError):
+    """A property, a URI or a setting is missing or cannot be used."""
+
+
+class MissingDependencyError(ConfigurationError):
+    """An optional Python package is needed; the message has the command that installs it."""
+
+
+class JavaNotFoundError(ConfigurationError):
+    """No Java, or too old a Java, for Spark or the embedded metastore."""
+
+
+# ------------------------------------------------------------------------------------------------ files
+
+
+class CorruptFileError(IcebergError):
+    """A file does not hold what the specification says it should."""
+
+
+class CorruptMetadataError(CorruptFileError):
+    """A table metadata file cannot be read, or contradicts itself."""
+
+
+class CorruptManifestError(CorruptFileError):
+    """A manifest or a manifest list cannot be read, or contradicts itself."""
+
+
+class CorruptDataFileError(CorruptFileError):
+    """A data file, delete file or statistics file cannot be read."""
+
+
+class StorageError(IcebergError):
+    """A file system or object store failed."""
+
+
+class MissingFileError(StorageError):
+    """A file that should exist does not."""
+
+
+class FileAlreadyExistsError(StorageError):
+    """A file that was to be created exists already; it was not touched."""
+
+
+# -------------------------------------------------------------------------------------------- metastore
+
+
+class MetastoreError(IcebergError):
+    """The Hive Metastore refused a call."""
+
+
+class MetastoreUnavailableError(MetastoreError):
+    """No Hive Metastore answered at any of the addresses."""
+
+
+class LockError(MetastoreError):
+    """The metastore's lock on a table could not be taken, kept or released."""
+
+
+class LockTimeoutError(LockError):
+    """Somebody else held the table's lock for longer than was waited; the message names the holder."""
+
+
+# -------------------------------------------------------------------------------------------- migration
+
+
+class MigrationError(IcebergError):
+    """A migration stopped; the message says in which state the table was left and what to run next."""
