@@ -1,0 +1,1 @@
+"""The `hms-iceberg` command: one file per group of commands, loaded when it is called."""

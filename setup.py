@@ -1,0 +1,5 @@
+"""Build entry point; every setting is in setup.cfg."""
+
+from setuptools import setup
+
+setup()
