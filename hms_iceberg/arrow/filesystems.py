@@ -1,0 +1,229 @@
+"""pyarrow file systems from catalog properties, one for each scheme and authority.
+
+The property names are those of PyIceberg and Iceberg Java (``s3.endpoint``, ``hdfs.host``, ``adls.account-name`` …), so
+that an existing configuration works.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from pyarrow import fs
+
+from hms_iceberg.errors import ConfigurationError, MissingDependencyError
+
+# A single letter before the colon is a Windows drive, not a scheme.
+_LOCATION = re.compile(r"^(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?://(?P<authority>[^/]*))?(?P<path>.*)$", re.DOTALL)
+
+_S3_SCHEMES = frozenset({"s3", "s3a", "s3n", "oss"})
+_GCS_SCHEMES = frozenset({"gs", "gcs"})
+_AZURE_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs"})
+_HDFS_SCHEMES = frozenset({"hdfs", "viewfs"})
+_TRUE_TEXTS = frozenset({"true", "1", "yes", "y", "on", "t"})
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedLocation:
+    """A location taken apart: scheme ("file" for plain paths), authority (host or bucket), path for the file system."""
+
+    scheme: str
+    authority: str
+    path: str
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the location is on the local file system."""
+        return self.scheme == "file"
+
+
+def parse_location(location: str) -> ParsedLocation:
+    """Takes a location apart.
+
+    Args:
+        location: ``/x``, ``file:/x``, ``file:///x``, ``s3://bucket/key``, ``hdfs://host:port/x``, ``abfss://c@h/x`` …
+            Text is taken literally, as Java's file systems do: ``%20`` in a path stays three characters.
+
+    Returns:
+        The parts; for object stores ``path`` starts with the bucket or container, as pyarrow wants it.
+    """
+    match = _LOCATION.match(location)
+    if match is None:
+        return ParsedLocation("file", "", location)
+    scheme = match["scheme"].lower()
+    authority = match["authority"] or ""
+    path = match["path"]
+    if scheme in _S3_SCHEMES or scheme in _GCS_SCHEMES:
+        return ParsedLocation(scheme, authority, f"{authority}{path}" if authority else path.lstrip("/"))
+    if scheme in _AZURE_SCHEMES:
+        container, _, _ = authority.partition("@")
+        return ParsedLocation(scheme, authority, f"{container}{path}")
+    return ParsedLocation(scheme, authority, path)
+
+
+def create_filesystem(location: ParsedLocation, properties: Mapping[str, str]) -> fs.FileSystem:
+    """The pyarrow file system for a location.
+
+    Args:
+        location: what ``parse_location`` returned.
+        properties: catalog and table properties.
+
+    Returns:
+        A new file system; the caller keeps it.
+
+    Raises:
+        ConfigurationError: the scheme is unknown or a property has no usable value.
+        MissingDependencyError: this build of pyarrow lacks the file system.
+    """
+    builders: tuple[tuple[frozenset[str], Callable[[ParsedLocation, Mapping[str, str]], fs.FileSystem]], ...] = (
+        (frozenset({"file"}), lambda _location, _properties: fs.LocalFileSystem()),
+        (_S3_SCHEMES, _s3),
+        (_HDFS_SCHEMES, _hdfs),
+        (_GCS_SCHEMES, _gcs),
+        (_AZURE_SCHEMES, _azure),
+    )
+    for schemes, builder in builders:
+        if location.scheme in schemes:
+            return builder(location, properties)
+    raise ConfigurationError(
+        f"Cannot open {location.scheme}://{location.authority}: no file system is known for the scheme "
+        f"{location.scheme!r}. Known schemes: file, s3, s3a, s3n, oss, hdfs, viewfs, gs, gcs, abfs, abfss, wasb, wasbs."
+    )
+
+
+def _text(properties: Mapping[str, str], *names: str) -> str | None:
+    return next((properties[name] for name in names if properties.get(name)), None)
+
+
+def _flag(properties: Mapping[str, str], name: str) -> bool | None:
+    value = properties.get(name)
+    return None if value is None else str(value).strip().lower() in _TRUE_TEXTS
+
+
+def _number(properties: Mapping[str, str], name: str) -> float | None:
+    value = properties.get(name)
+    if value is None:
+        return None
+    try:
+        return float(value)
+    except ValueError as error:
+        raise ConfigurationError(f"Property {name} must be a number, but is {value!r}.") from error
+
+
+def _implementation(name: str, what: str) -> Any:
+    try:
+        return getattr(fs, name)
+    except (AttributeError, ImportError) as error:
+        raise MissingDependencyError(
+            f"This build of pyarrow has no {name}, which {what} needs. Install a pyarrow wheel from PyPI "
+            f"(pip install --upgrade pyarrow)."
+        ) from error
+
+
+def _set(arguments: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if value is not None}
+
+
+def _s3(location: ParsedLocation, properties: Mapping[str, str]) -> fs.FileSystem:
+    virtual_addressing = _flag(properties, "s3.force-virtual-addressing")
+    path_style = _flag(properties, "s3.path-style-access")
+    if virtual_addressing is None and path_style is not None:
+        virtual_addressing = not path_style
+    if virtual_addressing is None and location.scheme == "oss":
+        virtual_addressing = True
+    region = _text(properties, "s3.region", "client.region")
+    if region is None and properties.get("s3.endpoint"):
+        region = "us-east-1"  # a self-hosted store ignores it, and asking AWS for the bucket's region would fail
+    endpoint = _text(properties, "s3.endpoint")
+    return _implementation("S3FileSystem", "S3")(
+        **_set(
+            {
+                "endpoint_override": endpoint,
+                "access_key": _text(properties, "s3.access-key-id", "client.access-key-id"),
+                "secret_key": _text(properties, "s3.secret-access-key", "client.secret-access-key"),
+                "session_token": _text(properties, "s3.session-token", "client.session-token"),
+                "region": region,
+                "proxy_options": _text(properties, "s3.proxy-uri"),
+                "connect_timeout": _number(properties, "s3.connect-timeout"),
+                "request_timeout": _number(properties, "s3.request-timeout"),
+                "role_arn": _text(properties, "s3.role-arn", "client.role-arn"),
+                "session_name": _text(properties, "s3.role-session-name", "client.role-session-name"),
+                "anonymous": _flag(properties, "s3.anonymous"),
+                "force_virtual_addressing": virtual_addressing,
+                "tls_ca_file_path": _text(properties, "s3.tls-ca-file-path"),
+            }
+        )
+    )
+
+
+def _hdfs(location: ParsedLocation, properties: Mapping[str, str]) -> fs.FileSystem:
+    implementation = _implementation("HadoopFileSystem", "HDFS")
+    try:
+        if location.authority:
+            return implementation.from_uri(f"{location.scheme}://{location.authority}")
+        port = _number(properties, "hdfs.port")
+        return implementation(
+            **_set(
+                {
+                    "host": _text(properties, "hdfs.host") or "default",
+                    "port": None if port is None else int(port),
+                    "user": _text(properties, "hdfs.user"),
+                    "kerb_ticket": _text(properties, "hdfs.kerberos_ticket"),
+                }
+            )
+        )
+    except OSError as error:
+        raise ConfigurationError(
+            f"Cannot connect to {location.scheme}://{location.authority}: {error}. pyarrow needs libhdfs and Hadoop's "
+            f"client: set HADOOP_HOME, and CLASSPATH to the output of `hadoop classpath --glob`."
+        ) from error
+
+
+def _gcs(location: ParsedLocation, properties: Mapping[str, str]) -> fs.FileSystem:
+    expires = _number(properties, "gcs.oauth2.token-expires-at")
+    endpoint = _text(properties, "gcs.service.host")
+    scheme, _, host = endpoint.rpartition("://") if endpoint else ("", "", "")
+    return _implementation("GcsFileSystem", "Google Cloud Storage")(
+        **_set(
+            {
+                "access_token": _text(properties, "gcs.oauth2.token"),
+                "credential_token_expiration": (
+                    None if expires is None else datetime.fromtimestamp(expires / 1000, tz=timezone.utc)
+                ),
+                "default_bucket_location": _text(properties, "gcs.default-bucket-location"),
+                "scheme": scheme or None,
+                "endpoint_override": host or None,
+                "anonymous": _flag(properties, "gcs.anonymous"),
+                "project_id": _text(properties, "gcs.project-id"),
+            }
+        )
+    )
+
+
+def _azure(location: ParsedLocation, properties: Mapping[str, str]) -> fs.FileSystem:
+    _, _, host = location.authority.partition("@")
+    account = _text(properties, "adls.account-name") or host.partition(".")[0] or None
+    if account is None:
+        raise ConfigurationError(
+            f"Cannot open {location.scheme}://{location.authority}: no storage account. Write the location as "
+            f"{location.scheme}://container@account.dfs.core.windows.net/path or set adls.account-name."
+        )
+    return _implementation("AzureFileSystem", "Azure Data Lake Storage")(
+        **_set(
+            {
+                "account_name": account,
+                "account_key": _text(properties, "adls.account-key"),
+                "sas_token": _text(properties, "adls.sas-token"),
+                "client_id": _text(properties, "adls.client-id"),
+                "client_secret": _text(properties, "adls.client-secret"),
+                "tenant_id": _text(properties, "adls.tenant-id"),
+                "blob_storage_authority": _text(properties, "adls.blob-storage-authority"),
+                "dfs_storage_authority": _text(properties, "adls.dfs-storage-authority"),
+                "blob_storage_scheme": _text(properties, "adls.blob-storage-scheme"),
+                "dfs_storage_scheme": _text(properties, "adls.dfs-storage-scheme"),
+            }
+        )
+    )

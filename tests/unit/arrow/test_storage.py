@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import fs
+
+from hms_iceberg.arrow.filesystems import create_filesystem, parse_location
+from hms_iceberg.arrow.storage import ArrowStorage, open_for_arrow
+from hms_iceberg.errors import ConfigurationError, FileAlreadyExistsError, MissingFileError, StorageError
+from hms_iceberg.storage import Storage
+
+
+class RemoteStorage(ArrowStorage):
+    """Takes the path of remote stores, over pyarrow's local file system."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__()
+        self._filesystems[("s3", "bucket")] = fs.SubTreeFileSystem(str(root), fs.LocalFileSystem())
+
+
+@pytest.fixture(params=["plain", "file:/", "file:///", "remote"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[ArrowStorage, str]:
+    if request.param == "remote":
+        (tmp_path / "bucket" / "t" / "data").mkdir(parents=True)
+        return RemoteStorage(tmp_path), "s3://bucket/t"
+    prefix = {"plain": "", "file:/": "file:", "file:///": "file://"}[request.param]
+    return ArrowStorage(), f"{prefix}{tmp_path}/t"
+
+
+def test_arrow_storage_is_a_storage() -> None:
+    assert isinstance(ArrowStorage(), Storage)
+
+
+def test_what_was_created_is_read_back_and_measured(place: tuple[ArrowStorage, str]) -> None:
+    storage, root = place
+    location = f"{root}/data/a.bin"
+    storage.create(location, b"0123456789")
+    assert storage.read(location) == b"0123456789"
+    assert storage.length(location) == 10
+    assert storage.exists(location)
+    assert not storage.exists(f"{root}/data")
+    with storage.open_input(location) as file:
+        file.seek(4)
+        assert file.read(3) == b"456"
+        assert file.tell() == 7
+
+
+def test_a_file_is_never_replaced(place: tuple[ArrowStorage, str]) -> None:
+    storage, root = place
+    location = f"{root}/data/a.bin"
+    storage.create(location, b"first")
+    with pytest.raises(FileAlreadyExistsError, match="a file is there already"):
+        storage.create(location, b"second")
+    assert storage.read(location) == b"first"
+
+
+def test_an_output_becomes_visible_only_when_it_is_closed(tmp_path: Path) -> None:
+    storage = ArrowStorage()
+    location = str(tmp_path / "deep" / "er" / "a.bin")
+    output = storage.open_output(location)
+    output.write(b"abc")
+    output.write(memoryview(b"def"))
+    assert output.tell() == 6
+    assert not storage.exists(location)
+    output.close()
+    assert storage.read(location) == b"abcdef"
+    assert [info.location for info in storage.list(str(tmp_path))] == [location]
+
+
+def test_the_slower_of_two_writers_of_a_name_is_refused(tmp_path: Path) -> None:
+    storage = ArrowStorage()
+    location = str(tmp_path / "a.bin")
+    slow, fast = storage.open_output(location), storage.open_output(location)
+    slow.write(b"slow")
+    fast.write(b"fast")
+    fast.close()
+    with pytest.raises(FileAlreadyExistsError):
+        slow.close()
+    assert storage.read(location) == b"fast"
+    assert [info.location for info in storage.list(str(tmp_path))] == [location]
+
+
+def test_a_failed_write_leaves_nothing(place: tuple[ArrowStorage, str]) -> None:
+    storage, root = place
+
+    def write_half() -> None:
+        with storage.open_output(f"{root}/data/a.bin") as output:
+            output.write(b"half")
+            raise RuntimeError("the writer failed")
+
+    with pytest.raises(RuntimeError, match="the writer failed"):
+        write_half()
+    assert list(storage.list(root)) == []
+
+
+def test_a_missing_file_names_itself(place: tuple[ArrowStorage, str]) -> None:
+    storage, root = place
+    location = f"{root}/data/none.bin"
+    for call in (storage.read, storage.open_input, storage.length):
+        with pytest.raises(MissingFileError, match=r"none\.bin"):
+            call(location)
+    assert not storage.exists(location)
+
+
+def test_deleting_an_absent_file_is_no_error(place: tuple[ArrowStorage, str]) -> None:
+    storage, root = place
+    location = f"{root}/data/a.bin"
+    storage.create(location, b"x")
+    storage.delete(location)
+    storage.delete(location)
+    assert not storage.exists(location)
+
+
+def test_a_listing_is_recursive_and_keeps_the_form_of_its_prefix(place: tuple[ArrowStorage, str]) -> None:
+    storage, root = place
+    for name in ("a.bin", "data/b.bin", "data/x=1%2F2/c d.bin"):
+        storage.create(f"{root}/{name}", name.encode())
+    for prefix in (root, f"{root}/"):
+        found = {info.location: info.size for info in storage.list(prefix)}
+        assert found == {f"{root}/a.bin": 5, f"{root}/data/b.bin": 10, f"{root}/data/x=1%2F2/c d.bin": 20}
+    assert all(info.modified_ms > 1_600_000_000_000 for info in storage.list(root))
+    assert list(storage.list(f"{root}/nowhere")) == []
+
+
+def test_a_folder_in_the_place_of_a_file_is_a_storage_error(tmp_path: Path) -> None:
+    with pytest.raises(StorageError):
+        ArrowStorage().read(str(tmp_path))
+
+
+def test_storage_can_be_sent_to_another_process() -> None:
+    storage = ArrowStorage({"s3.endpoint": "http://localhost:9000"})
+    assert pickle.loads(pickle.dumps(storage))._properties == {"s3.endpoint": "http://localhost:9000"}
+
+
+def test_any_storage_can_be_opened_for_arrow(tmp_path: Path) -> None:
+    class PlainStorage(ArrowStorage):
+        def open_input(self, location: str):  # type: ignore[no-untyped-def]
+            return open(location, "rb")
+
+    location = str(tmp_path / "a.bin")
+    for storage in (ArrowStorage(), PlainStorage()):
+        storage.delete(location)
+        storage.create(location, b"abc")
+        with open_for_arrow(storage, location) as file:
+            assert isinstance(file, pa.NativeFile)
+            assert file.read() == b"abc"
+
+
+@pytest.mark.parametrize(
+    ("location", "scheme", "authority", "path"),
+    [
+        ("/a/b", "file", "", "/a/b"),
+        ("a/b:c", "file", "", "a/b:c"),
+        ("C:/a", "file", "", "C:/a"),
+        ("file:/a/b", "file", "", "/a/b"),
+        ("file:///a/b", "file", "", "/a/b"),
+        ("s3a://bucket/key=1%2F/x", "s3a", "bucket", "bucket/key=1%2F/x"),
+        ("gs://bucket/key", "gs", "bucket", "bucket/key"),
+        ("hdfs://host:8020/a", "hdfs", "host:8020", "/a"),
+        ("hdfs:///a", "hdfs", "", "/a"),
+        ("abfss://c@acc.dfs.core.windows.net/a", "abfss", "c@acc.dfs.core.windows.net", "c/a"),
+    ],
+)
+def test_a_location_is_taken_apart(location: str, scheme: str, authority: str, path: str) -> None:
+    parsed = parse_location(location)
+    assert (parsed.scheme, parsed.authority, parsed.path) == (scheme, authority, path)
+
+
+def test_an_unknown_scheme_is_refused_by_name() -> None:
+    with pytest.raises(ConfigurationError, match="'ftp'"):
+        ArrowStorage().read("ftp://host/x")
+
+
+def test_s3_properties_reach_the_file_system() -> None:
+    found = create_filesystem(
+        parse_location("s3://bucket/key"),
+        {
+            "s3.endpoint": "http://localhost:9000",
+            "s3.access-key-id": "key",
+            "s3.secret-access-key": "secret",
+            "s3.connect-timeout": "2.5",
+            "s3.path-style-access": "true",
+        },
+    )
+    assert found.type_name == "s3"
+    assert found.region == "us-east-1"
+
+
+def test_a_property_that_is_no_number_is_refused_by_name() -> None:
+    with pytest.raises(ConfigurationError, match=r"s3\.connect-timeout.*'soon'"):
+        create_filesystem(
+            parse_location("s3://bucket/key"), {"s3.endpoint": "http://localhost:9", "s3.connect-timeout": "soon"}
+        )
+
+
+def test_an_azure_location_without_an_account_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="account"):
+        create_filesystem(parse_location("abfss://container/key"), {})
