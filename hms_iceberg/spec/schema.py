@@ -1,0 +1,372 @@
+"""Schemas: named, numbered columns, with look-ups by id and by dotted name, and projection.
+
+Source: Iceberg specification, "Schemas and Data Types", "Identifier Field IDs".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import cached_property
+from itertools import count
+
+from hms_iceberg.errors import InvalidSchemaError, UnknownColumnError
+from hms_iceberg.spec.types import (
+    MAX_FIELD_ID,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    NestedType,
+    StructType,
+    UnknownType,
+)
+
+
+@dataclass(frozen=True, init=False)
+class Schema:
+    """The columns of a table, in order.
+
+    Args:
+        fields: the top-level columns.
+        schema_id: the number of this schema among the table's schemas.
+        identifier_field_ids: ids of the fields that together identify a row.
+
+    Raises:
+        InvalidSchemaError: ids or dotted names collide, an `unknown` column is required, or an identifier field is
+            not a required primitive outside of lists, maps and optional structs.
+    """
+
+    fields: tuple[NestedField, ...]
+    schema_id: int
+    identifier_field_ids: tuple[int, ...]
+
+    def __init__(
+        self, *fields: NestedField, schema_id: int = 0, identifier_field_ids: Iterable[int] = ()
+    ) -> None:
+        object.__setattr__(self, "fields", tuple(fields))
+        object.__setattr__(self, "schema_id", schema_id)
+        object.__setattr__(self, "identifier_field_ids", tuple(dict.fromkeys(identifier_field_ids)))
+        self._index()
+        for field_id in self.identifier_field_ids:
+            self._check_identifier(field_id)
+
+    # ------------------------------------------------------------------------------------------ look-up
+
+    def _index(self) -> None:
+        by_id: dict[int, NestedField] = {}
+        by_name: dict[str, int] = {}
+        names: dict[int, str] = {}
+        parents: dict[int, int] = {}
+        short_names: dict[str, int] = {}
+        for field, parent, name, short in _walk(self.fields, None, "", ""):
+            if field.field_id in by_id:
+                raise InvalidSchemaError(
+                    f"Invalid schema: field id {field.field_id} is used by both {names[field.field_id]!r} and {name!r}; "
+                    "every field needs an id of its own"
+                )
+            if name in by_name:
+                raise InvalidSchemaError(
+                    f"Invalid schema: the name {name!r} stands for both field {by_name[name]} and field "
+                    f"{field.field_id}; rename one of them"
+                )
+            if isinstance(field.field_type, UnknownType) and field.required:
+                raise InvalidSchemaError(
+                    f"Invalid schema: column {name!r} has type unknown, which only holds nulls, and cannot be required"
+                )
+            by_id[field.field_id], by_name[name], names[field.field_id] = field, field.field_id, name
+            short_names.setdefault(short, field.field_id)
+            if parent is not None:
+                parents[field.field_id] = parent
+        object.__setattr__(self, "_by_id", by_id)
+        object.__setattr__(self, "_by_name", {**short_names, **by_name})
+        object.__setattr__(self, "_names", names)
+        object.__setattr__(self, "_parents", parents)
+
+    @property
+    def index_by_id(self) -> dict[int, NestedField]:
+        """Every field, nested ones included, by its id."""
+        return self._by_id  # type: ignore[attr-defined, no-any-return]
+
+    @property
+    def index_by_name(self) -> dict[str, int]:
+        """The id of every field by its dotted name, such as "address.city" or "points.element.x".
+
+        Fields of structs in lists and maps are also found without `element` and `value`: "points.x".
+        """
+        return self._by_name  # type: ignore[attr-defined, no-any-return]
+
+    @property
+    def parent_ids(self) -> dict[int, int]:
+        """The id of the enclosing field, for every nested field."""
+        return self._parents  # type: ignore[attr-defined, no-any-return]
+
+    @property
+    def column_names(self) -> list[str]:
+        """The dotted names of all fields, nested ones included, in order."""
+        return list(self._names.values())  # type: ignore[attr-defined]
+
+    @cached_property
+    def _lower_names(self) -> dict[str, set[int]]:
+        index: dict[str, set[int]] = {}
+        for name, field_id in self.index_by_name.items():
+            index.setdefault(name.lower(), set()).add(field_id)
+        return index
+
+    @cached_property
+    def _struct(self) -> StructType:
+        return StructType(*self.fields)
+
+    def as_struct(self) -> StructType:
+        """The columns as a struct type."""
+        return self._struct
+
+    @cached_property
+    def highest_field_id(self) -> int:
+        """The highest id of any field; 0 for a schema without columns."""
+        return max(self.index_by_id, default=0)
+
+    def find_field(self, name_or_id: str | int, case_sensitive: bool = True) -> NestedField:
+        """The field with this dotted name or id.
+
+        Raises:
+            UnknownColumnError: there is none; the message has the names that come near.
+        """
+        if isinstance(name_or_id, int):
+            field = self.index_by_id.get(name_or_id)
+            if field is None:
+                raise UnknownColumnError(
+                    f"The schema has no field with id {name_or_id}; its columns are {self._listing()}"
+                )
+            return field
+        return self.index_by_id[self.find_id(name_or_id, case_sensitive)]
+
+    def find_id(self, name: str, case_sensitive: bool = True) -> int:
+        """The id of the field with this dotted name.
+
+        Raises:
+            UnknownColumnError: there is none, or several differ only by case.
+        """
+        field_id = self.index_by_name.get(name)
+        if field_id is not None:
+            return field_id
+        if not case_sensitive:
+            ids = self._lower_names.get(name.lower(), set())
+            if len(ids) == 1:
+                return next(iter(ids))
+            if ids:
+                found = ", ".join(repr(self.find_column_name(each)) for each in sorted(ids))
+                raise UnknownColumnError(
+                    f"Column {name!r} is ambiguous without regard to case: it may be {found}; "
+                    "write the name exactly and look it up with case_sensitive=True"
+                )
+        raise self._unknown(name)
+
+    def _unknown(self, name: str) -> UnknownColumnError:
+        lower = {each.lower(): each for each in self.column_names}
+        near = [lower[each] for each in get_close_matches(name.lower(), lower, n=3, cutoff=0.6)]
+        hint = f"did you mean {' or '.join(repr(each) for each in near)}?" if near else f"columns: {self._listing()}"
+        return UnknownColumnError(f"Unknown column {name!r}; {hint}")
+
+    def _listing(self) -> str:
+        names = self.column_names
+        shown = ", ".join(repr(each) for each in names[:20])
+        return f"{shown} and {len(names) - 20} more" if len(names) > 20 else shown or "none"
+
+    def find_type(self, name_or_id: str | int, case_sensitive: bool = True) -> IcebergType:
+        """The type of the field with this dotted name or id; raises UnknownColumnError."""
+        return self.find_field(name_or_id, case_sensitive).field_type
+
+    def find_column_name(self, field_id: int) -> str | None:
+        """The dotted name of a field, or None where the schema has no such id."""
+        return self._names.get(field_id)  # type: ignore[attr-defined, no-any-return]
+
+    def has_field(self, field_id: int) -> bool:
+        """True where the schema has a field with this id."""
+        return field_id in self.index_by_id
+
+    def identifier_field_names(self) -> set[str]:
+        """The dotted names of the identifier fields."""
+        return {self._names[field_id] for field_id in self.identifier_field_ids}  # type: ignore[attr-defined]
+
+    def ancestor_ids(self, field_id: int) -> Iterator[int]:
+        """The ids of the fields that enclose a field, from the inside out."""
+        parents = self.parent_ids
+        while (parent := parents.get(field_id)) is not None:
+            yield parent
+            field_id = parent
+
+    def _check_identifier(self, field_id: int) -> None:
+        field = self.index_by_id.get(field_id)
+        if field is None:
+            raise InvalidSchemaError(f"Invalid identifier field {field_id}: the schema has no field with this id")
+        name = self.find_column_name(field_id)
+        if not field.field_type.is_primitive:
+            raise InvalidSchemaError(f"Invalid identifier field {name!r}: {field.field_type} is not a primitive type")
+        if isinstance(field.field_type, (FloatType, DoubleType)):
+            raise InvalidSchemaError(
+                f"Invalid identifier field {name!r}: {field.field_type} values cannot identify rows; "
+                "use a decimal, an integer or a string"
+            )
+        if field.optional:
+            raise InvalidSchemaError(f"Invalid identifier field {name!r}: the column is optional, make it required first")
+        for ancestor_id in self.ancestor_ids(field_id):
+            ancestor = self.index_by_id[ancestor_id]
+            if not isinstance(ancestor.field_type, StructType):
+                raise InvalidSchemaError(
+                    f"Invalid identifier field {name!r}: it is nested in {self.find_column_name(ancestor_id)!r}, "
+                    f"which is a {ancestor.field_type}; only structs may enclose an identifier field"
+                )
+            if ancestor.optional:
+                raise InvalidSchemaError(
+                    f"Invalid identifier field {name!r}: it is nested in the optional struct "
+                    f"{self.find_column_name(ancestor_id)!r}"
+                )
+
+    # --------------------------------------------------------------------------------------- projection
+
+    def select(self, *names: str, case_sensitive: bool = True) -> Schema:
+        """The columns with these dotted names, in the order of this schema; "*" stands for all.
+
+        A struct, list or map by its own name is kept whole; "a.b" keeps only b in a.
+
+        Raises:
+            UnknownColumnError: a name is not in the schema.
+        """
+        if "*" in names:
+            return self
+        return self.select_ids(self.find_id(name, case_sensitive) for name in names)
+
+    def select_ids(self, ids: Iterable[int]) -> Schema:
+        """The fields with these ids, and what encloses them; ids that the schema lacks are ignored.
+
+        A nested field by its own id is kept whole. The keys of a map are always kept whole.
+        """
+        chosen = frozenset(ids)
+        fields = _pruned(self.fields, chosen)
+        kept = Schema(*fields, schema_id=self.schema_id)
+        identifiers = tuple(each for each in self.identifier_field_ids if kept.has_field(each))
+        return Schema(*fields, schema_id=self.schema_id, identifier_field_ids=identifiers) if identifiers else kept
+
+    def with_schema_id(self, schema_id: int) -> Schema:
+        """The same columns under another schema id."""
+        if schema_id == self.schema_id:
+            return self
+        return Schema(*self.fields, schema_id=schema_id, identifier_field_ids=self.identifier_field_ids)
+
+    def same_as(self, other: Schema) -> bool:
+        """True where columns and identifier fields are equal, whatever the schema ids."""
+        return self.fields == other.fields and set(self.identifier_field_ids) == set(other.identifier_field_ids)
+
+    def __str__(self) -> str:
+        return "table {\n" + "".join(f"  {field}\n" for field in self.fields) + "}"
+
+    def __repr__(self) -> str:
+        fields = ", ".join(repr(field) for field in self.fields)
+        return f"Schema({fields}, schema_id={self.schema_id}, identifier_field_ids={self.identifier_field_ids})"
+
+
+def _walk(
+    fields: Iterable[NestedField], parent: int | None, prefix: str, short_prefix: str
+) -> Iterator[tuple[NestedField, int | None, str, str]]:
+    """Each field with its parent's id, its dotted name and its name without list elements and map values."""
+    for field in fields:
+        name, short = prefix + field.name, short_prefix + field.name
+        yield field, parent, name, short
+        kind = field.field_type
+        if isinstance(kind, StructType):
+            yield from _walk(kind.fields, field.field_id, name + ".", short + ".")
+        elif isinstance(kind, NestedType):
+            for child in kind.children():
+                child_name = f"{name}.{child.name}"
+                child_short = f"{short}.{child.name}"
+                yield child, field.field_id, child_name, child_short
+                grandchildren = child.field_type.children() if isinstance(child.field_type, NestedType) else ()
+                skips = child.name != "key" and isinstance(child.field_type, StructType)
+                below = short + "." if skips else child_short + "."
+                yield from _walk(grandchildren, child.field_id, child_name + ".", below)
+
+
+def _pruned(fields: Iterable[NestedField], chosen: frozenset[int]) -> tuple[NestedField, ...]:
+    kept = []
+    for field in fields:
+        if field.field_id in chosen:
+            kept.append(field)
+        elif (pruned := _pruned_type(field.field_type, chosen)) is not None:
+            kept.append(replace(field, field_type=pruned))
+    return tuple(kept)
+
+
+def _pruned_type(kind: IcebergType, chosen: frozenset[int]) -> IcebergType | None:
+    if isinstance(kind, StructType):
+        kept = _pruned(kind.fields, chosen)
+        return StructType(*kept) if kept else None
+    if isinstance(kind, ListType):
+        if kind.element_id in chosen:
+            return kind
+        element = _pruned_type(kind.element_type, chosen)
+        return None if element is None else replace(kind, element_type=element)
+    if isinstance(kind, MapType):
+        if kind.value_id in chosen:
+            return kind
+        value = _pruned_type(kind.value_type, chosen)
+        if value is not None:
+            return replace(kind, value_type=value)
+        keys = {kind.key_id, *(field.field_id for field, *_ in _walk((kind.key_field,), None, "", ""))}
+        return kind if keys & chosen else None
+    return None
+
+
+def assign_fresh_ids(schema: Schema, next_id: Callable[[], int] | None = None, base: Schema | None = None) -> Schema:
+    """Number all fields anew: first the columns of a struct, then what is nested in them, as Java does.
+
+    Args:
+        schema: the columns; their present ids are only used to carry identifier fields over.
+        next_id: gives unused ids; 1, 2, 3 ... by default.
+        base: where given, a field whose dotted name is in it keeps the id that it has there.
+
+    Returns:
+        The renumbered schema, with the same schema id.
+    """
+    draw = next_id or count(1).__next__
+    new_ids: dict[int, int] = {}
+
+    def identify(field: NestedField, name: str) -> int:
+        known = base.index_by_name.get(name) if base is not None else None
+        new_ids[field.field_id] = known if known is not None else draw()
+        return new_ids[field.field_id]
+
+    def renumber(kind: IcebergType, prefix: str) -> IcebergType:
+        if not isinstance(kind, NestedType):
+            return kind
+        children = kind.children()
+        ids = [identify(child, prefix + child.name) for child in children]
+        types = [renumber(child.field_type, f"{prefix}{child.name}.") for child in children]
+        if isinstance(kind, ListType):
+            return replace(kind, element_id=ids[0], element_type=types[0])
+        if isinstance(kind, MapType):
+            return replace(kind, key_id=ids[0], key_type=types[0], value_id=ids[1], value_type=types[1])
+        pairs = zip(children, ids, types, strict=True)
+        return StructType(*(replace(child, field_id=each, field_type=new) for child, each, new in pairs))
+
+    struct = renumber(schema.as_struct(), "")
+    assert isinstance(struct, StructType)
+    identifiers = [new_ids[each] for each in schema.identifier_field_ids]
+    return Schema(*struct.fields, schema_id=schema.schema_id, identifier_field_ids=identifiers)
+
+
+def check_field_ids(schema: Schema) -> None:
+    """Refuse ids that the specification reserves for metadata columns, and ids below 1.
+
+    Raises:
+        InvalidSchemaError: a field has such an id.
+    """
+    for field_id in schema.index_by_id:
+        if not 0 <= field_id <= MAX_FIELD_ID:
+            raise InvalidSchemaError(
+                f"Invalid schema: column {schema.find_column_name(field_id)!r} has id {field_id}, outside of "
+                f"0 to {MAX_FIELD_ID} (higher ids are reserved for metadata columns)"
+            )
