@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from dataclasses import field as dataclass_field
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import count
@@ -43,10 +44,12 @@ class Schema:
     fields: tuple[NestedField, ...]
     schema_id: int
     identifier_field_ids: tuple[int, ...]
+    _by_id: dict[int, NestedField] = dataclass_field(init=False, repr=False, compare=False)
+    _by_name: dict[str, int] = dataclass_field(init=False, repr=False, compare=False)
+    _names: dict[int, str] = dataclass_field(init=False, repr=False, compare=False)
+    _parents: dict[int, int] = dataclass_field(init=False, repr=False, compare=False)
 
-    def __init__(
-        self, *fields: NestedField, schema_id: int = 0, identifier_field_ids: Iterable[int] = ()
-    ) -> None:
+    def __init__(self, *fields: NestedField, schema_id: int = 0, identifier_field_ids: Iterable[int] = ()) -> None:
         object.__setattr__(self, "fields", tuple(fields))
         object.__setattr__(self, "schema_id", schema_id)
         object.__setattr__(self, "identifier_field_ids", tuple(dict.fromkeys(identifier_field_ids)))
@@ -65,8 +68,8 @@ class Schema:
         for field, parent, name, short in _walk(self.fields, None, "", ""):
             if field.field_id in by_id:
                 raise InvalidSchemaError(
-                    f"Invalid schema: field id {field.field_id} is used by both {names[field.field_id]!r} and {name!r}; "
-                    "every field needs an id of its own"
+                    f"Invalid schema: field id {field.field_id} is used by both {names[field.field_id]!r} and "
+                    f"{name!r}; every field needs an id of its own"
                 )
             if name in by_name:
                 raise InvalidSchemaError(
@@ -89,7 +92,7 @@ class Schema:
     @property
     def index_by_id(self) -> dict[int, NestedField]:
         """Every field, nested ones included, by its id."""
-        return self._by_id  # type: ignore[attr-defined, no-any-return]
+        return self._by_id
 
     @property
     def index_by_name(self) -> dict[str, int]:
@@ -97,17 +100,17 @@ class Schema:
 
         Fields of structs in lists and maps are also found without `element` and `value`: "points.x".
         """
-        return self._by_name  # type: ignore[attr-defined, no-any-return]
+        return self._by_name
 
     @property
     def parent_ids(self) -> dict[int, int]:
         """The id of the enclosing field, for every nested field."""
-        return self._parents  # type: ignore[attr-defined, no-any-return]
+        return self._parents
 
     @property
     def column_names(self) -> list[str]:
         """The dotted names of all fields, nested ones included, in order."""
-        return list(self._names.values())  # type: ignore[attr-defined]
+        return list(self._names.values())
 
     @cached_property
     def _lower_names(self) -> dict[str, set[int]]:
@@ -182,7 +185,7 @@ class Schema:
 
     def find_column_name(self, field_id: int) -> str | None:
         """The dotted name of a field, or None where the schema has no such id."""
-        return self._names.get(field_id)  # type: ignore[attr-defined, no-any-return]
+        return self._names.get(field_id)
 
     def has_field(self, field_id: int) -> bool:
         """True where the schema has a field with this id."""
@@ -190,7 +193,7 @@ class Schema:
 
     def identifier_field_names(self) -> set[str]:
         """The dotted names of the identifier fields."""
-        return {self._names[field_id] for field_id in self.identifier_field_ids}  # type: ignore[attr-defined]
+        return {self._names[field_id] for field_id in self.identifier_field_ids}
 
     def ancestor_ids(self, field_id: int) -> Iterator[int]:
         """The ids of the fields that enclose a field, from the inside out."""
@@ -212,7 +215,7 @@ class Schema:
                 "use a decimal, an integer or a string"
             )
         if field.optional:
-            raise InvalidSchemaError(f"Invalid identifier field {name!r}: the column is optional, make it required first")
+            raise InvalidSchemaError(f"Invalid identifier field {name!r}: the column is optional; make it required")
         for ancestor_id in self.ancestor_ids(field_id):
             ancestor = self.index_by_id[ancestor_id]
             if not isinstance(ancestor.field_type, StructType):
@@ -270,24 +273,18 @@ class Schema:
 
 
 def _walk(
-    fields: Iterable[NestedField], parent: int | None, prefix: str, short_prefix: str
+    fields: Iterable[NestedField], parent: int | None, prefix: str, short_prefix: str, in_struct: bool = True
 ) -> Iterator[tuple[NestedField, int | None, str, str]]:
     """Each field with its parent's id, its dotted name and its name without list elements and map values."""
     for field in fields:
         name, short = prefix + field.name, short_prefix + field.name
         yield field, parent, name, short
         kind = field.field_type
-        if isinstance(kind, StructType):
-            yield from _walk(kind.fields, field.field_id, name + ".", short + ".")
-        elif isinstance(kind, NestedType):
-            for child in kind.children():
-                child_name = f"{name}.{child.name}"
-                child_short = f"{short}.{child.name}"
-                yield child, field.field_id, child_name, child_short
-                grandchildren = child.field_type.children() if isinstance(child.field_type, NestedType) else ()
-                skips = child.name != "key" and isinstance(child.field_type, StructType)
-                below = short + "." if skips else child_short + "."
-                yield from _walk(grandchildren, child.field_id, child_name + ".", below)
+        if isinstance(kind, NestedType):
+            is_struct = isinstance(kind, StructType)
+            skipped = is_struct and not in_struct and field.name != "key"
+            below = short_prefix if skipped else short + "."
+            yield from _walk(kind.children(), field.field_id, name + ".", below, is_struct)
 
 
 def _pruned(fields: Iterable[NestedField], chosen: frozenset[int]) -> tuple[NestedField, ...]:

@@ -242,16 +242,12 @@ class GeographyType(PrimitiveType):
         _check_crs(self.crs)
         if self.algorithm not in EDGE_ALGORITHMS:
             raise InvalidSchemaError(
-                f"Invalid type geography({self.crs}, {self.algorithm}): the edge-interpolation algorithm must be one of "
+                f"Invalid type geography({self.crs}, {self.algorithm}): the edge algorithm must be one of "
                 f"{', '.join(EDGE_ALGORITHMS)}"
             )
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, GeographyType)
-            and _same_crs(self.crs, other.crs)
-            and self.algorithm == other.algorithm
-        )
+        return isinstance(other, GeographyType) and _same_crs(self.crs, other.crs) and self.algorithm == other.algorithm
 
     def __hash__(self) -> int:
         return hash((GeographyType, self.crs.upper(), self.algorithm))
