@@ -1,0 +1,85 @@
+"""The command line as a whole: help, errors and exit codes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import click
+import pytest
+
+from hms_iceberg.cli.main import COMMANDS, cli, main
+from hms_iceberg.errors import NoSuchTableError
+
+
+@click.command()
+@click.option("--how", default="known")
+def failing(how: str) -> None:
+    """Fail as told."""
+    if how == "known":
+        raise NoSuchTableError("Table db.t does not exist.")
+    if how == "abort":
+        raise click.Abort
+    raise RuntimeError("a bug")
+
+
+@pytest.fixture
+def failing_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "get_command", lambda ctx, name: failing)
+
+
+def test_help_takes_less_than_half_a_second_and_imports_no_command() -> None:
+    durations = []
+    for _ in range(3):
+        start = time.perf_counter()
+        command = [sys.executable, "-X", "importtime", "-m", "hms_iceberg.cli.main", "--help"]
+        result = subprocess.run(command, capture_output=True, text=True, check=True)
+        durations.append(time.perf_counter() - start)
+
+    assert min(durations) < 0.5
+    assert all(name in result.stdout for name in COMMANDS)
+    imported = {line.rsplit("|", 1)[-1].strip() for line in result.stderr.splitlines()}
+    assert imported.isdisjoint({entry.home for entry in COMMANDS.values()} | {"pyspark", "polars", "pyarrow", "rich"})
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_listed_command_exists_and_explains_itself(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+
+    assert isinstance(command, click.Command)
+    assert command.help
+
+
+def test_a_known_error_is_one_line_and_exit_code_one(failing_command: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["failing"]) == 1
+
+    assert capsys.readouterr().err == "Error: Table db.t does not exist.\n"
+
+
+def test_verbose_shows_the_traceback_of_a_known_error(failing_command: None) -> None:
+    with pytest.raises(NoSuchTableError):
+        main(["--verbose", "failing"])
+
+
+def test_verbose_after_the_command_is_the_commands_own(
+    failing_command: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["failing", "--verbose"]) == 2
+
+    assert "No such option" in capsys.readouterr().err
+
+
+def test_a_bug_is_not_hidden(failing_command: None) -> None:
+    with pytest.raises(RuntimeError, match="a bug"):
+        main(["failing", "--how", "bug"])
+
+
+def test_an_interrupted_command_ends_with_exit_code_130(failing_command: None) -> None:
+    assert main(["failing", "--how", "abort"]) == 130
+
+
+def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["migrat"]) == 2
+
+    assert "No such command 'migrat'" in capsys.readouterr().err
