@@ -1,0 +1,112 @@
+"""The peers: Apache Iceberg's Spark runtime and PyIceberg, on the metastore of the test run."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+# Spark 4.1 is the newest version that Apache Iceberg publishes a runtime for.
+PYSPARK = "4.1.4"
+RUNTIME = "iceberg-spark-runtime-4.1_2.13"
+RUNTIME_VERSION = "1.12.0"
+MAVEN = "https://repo1.maven.org/maven2/org/apache/iceberg"
+CACHE = Path(os.environ.get("HMS_ICEBERG_INTEROP_CACHE", Path.home() / ".cache" / "hms_iceberg" / "interop"))
+
+
+class JavaIceberg:
+    """A running Apache Iceberg (Java) on Spark; the catalog ``ice`` is the metastore of the test run."""
+
+    def __init__(self, process: subprocess.Popen[str]):
+        self._process = process
+
+    def sql(self, statement: str) -> list[list[Any]]:
+        """The rows of a statement, each a list of JSON values; an AssertionError carries Java's message."""
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"sql": statement}) + "\n")
+        self._process.stdin.flush()
+        answer = json.loads(self._process.stdout.readline())
+        assert "error" not in answer, f"{statement}\n{answer['error']}"
+        return answer["rows"]
+
+
+def _runtime_jar() -> Path:
+    jar = CACHE / f"{RUNTIME}-{RUNTIME_VERSION}.jar"
+    if not jar.exists():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        url = f"{MAVEN}/{RUNTIME}/{RUNTIME_VERSION}/{jar.name}"
+        with urllib.request.urlopen(url, timeout=300) as answer:
+            data = answer.read()
+        with urllib.request.urlopen(f"{url}.sha1", timeout=60) as answer:
+            expected = answer.read().decode().split()[0]
+        if hashlib.sha1(data).hexdigest() != expected:
+            raise OSError(f"{jar.name} arrived damaged")
+        partial = jar.with_suffix(f".{os.getpid()}.part")
+        partial.write_bytes(data)
+        partial.rename(jar)
+    return jar
+
+
+def _pyspark_home() -> Path:
+    home = CACHE / f"pyspark-{PYSPARK}"
+    if not (home / ".complete").exists():
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(home), "--upgrade"]
+        subprocess.run([*command, f"pyspark=={PYSPARK}"], check=True, capture_output=True, timeout=900)
+        (home / ".complete").touch()
+    return home
+
+
+@pytest.fixture(scope="session")
+def iceberg_java(metastore: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaIceberg]:
+    """Apache Iceberg's Spark runtime on the metastore of the run; skips where it cannot be downloaded."""
+    try:
+        jar, home = _runtime_jar(), _pyspark_home()
+    except (OSError, urllib.error.URLError, subprocess.SubprocessError) as error:
+        pytest.skip(f"the Apache Iceberg Spark runtime cannot be had here: {error}")
+    environment = {
+        **{name: value for name, value in os.environ.items() if name != "SPARK_CONF_DIR"},
+        "PYTHONPATH": str(home),
+        "SPARK_HOME": str(home / "pyspark"),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "TZ": "UTC",
+    }
+    folder = tmp_path_factory.mktemp("java_peer")
+    script = Path(__file__).with_name("java_peer.py")
+    with open(folder / "stderr.log", "w") as log:
+        process = subprocess.Popen(
+            [sys.executable, str(script), str(jar), metastore.uri, str(metastore.warehouse)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env=environment,
+            cwd=folder,
+        )
+        try:
+            assert process.stdout is not None
+            ready = process.stdout.readline()
+            assert ready, f"Apache Iceberg's Spark did not start: {(folder / 'stderr.log').read_text()[-2000:]}"
+            yield JavaIceberg(process)
+        finally:
+            process.kill()
+            process.wait()
+            for stream in (process.stdin, process.stdout):
+                if stream is not None:
+                    stream.close()
+
+
+@pytest.fixture(scope="session")
+def pyiceberg_catalog(metastore: Any) -> Any:
+    """PyIceberg's catalog on the metastore of the run."""
+    module = pytest.importorskip("pyiceberg.catalog", reason="PyIceberg is not installed")
+    return module.load_catalog("interop", type="hive", uri=metastore.uri, warehouse=str(metastore.warehouse))
