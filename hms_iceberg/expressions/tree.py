@@ -1,0 +1,483 @@
+"""The tree of a predicate, by column names: what users write and what `parser` returns.
+
+Names and arguments are PyIceberg's: the term comes first, `EqualTo("a", 1) & ~IsNull("b")`. Every node is immutable,
+hashable, and prints as a filter string that parses back to an equal tree. `And` and `Or` are flat: they hold any
+number of operands, so that a chain of ten thousand is no deeper than one of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import Any, ClassVar, NoReturn
+
+from hms_iceberg.errors import TypeMismatchError
+from hms_iceberg.expressions.literals import Literal, literal
+from hms_iceberg.expressions.terms import Reference, Term, Transformed, to_term
+
+
+class Operation(Enum):
+    """What a predicate does; the value is its spelling in a filter string."""
+
+    IS_NULL = "is null"
+    NOT_NULL = "is not null"
+    IS_NAN = "is nan"
+    NOT_NAN = "is not nan"
+    LT = "<"
+    LT_EQ = "<="
+    GT = ">"
+    GT_EQ = ">="
+    EQ = "="
+    NOT_EQ = "!="
+    STARTS_WITH = "like"
+    NOT_STARTS_WITH = "not like"
+    IN = "in"
+    NOT_IN = "not in"
+
+    @property
+    def negated(self) -> Operation:
+        """The operation that is true where this one is false."""
+        return _NEGATED[self]
+
+    @property
+    def flipped(self) -> Operation:
+        """The comparison with its sides exchanged: `5 < a` is `a > 5`."""
+        return _FLIPPED[self]
+
+
+_PAIRS = (
+    (Operation.IS_NULL, Operation.NOT_NULL),
+    (Operation.IS_NAN, Operation.NOT_NAN),
+    (Operation.LT, Operation.GT_EQ),
+    (Operation.LT_EQ, Operation.GT),
+    (Operation.EQ, Operation.NOT_EQ),
+    (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH),
+    (Operation.IN, Operation.NOT_IN),
+)
+_NEGATED = dict(_PAIRS) | {b: a for a, b in _PAIRS}
+_FLIPPED = {
+    Operation.LT: Operation.GT,
+    Operation.LT_EQ: Operation.GT_EQ,
+    Operation.GT: Operation.LT,
+    Operation.GT_EQ: Operation.LT_EQ,
+    Operation.EQ: Operation.EQ,
+    Operation.NOT_EQ: Operation.NOT_EQ,
+}
+
+
+class BooleanExpression:
+    """Root of all predicates; combine them with `&`, `|` and `~` (never with `and`, `or` and `not`)."""
+
+    __slots__ = ()
+
+    def __and__(self, other: BooleanExpression) -> BooleanExpression:
+        return And(self, other) if isinstance(other, BooleanExpression) else NotImplemented
+
+    def __or__(self, other: BooleanExpression) -> BooleanExpression:
+        return Or(self, other) if isinstance(other, BooleanExpression) else NotImplemented
+
+    def __invert__(self) -> BooleanExpression:
+        return Not(self)
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is immutable: cannot set {name!r}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is immutable: cannot delete {name!r}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self._arguments()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(repr(each) for each in self._arguments())})"
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return type(self) is type(other) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, self._key()))
+
+    def _arguments(self) -> tuple[Any, ...]:
+        """What makes an equal node when it is given to the class."""
+        return ()
+
+    def _key(self) -> Any:
+        """What equality is about."""
+        return self._arguments()
+
+
+class AlwaysTrue(BooleanExpression):
+    """Every row matches."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "true"
+
+
+class AlwaysFalse(BooleanExpression):
+    """No row matches."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "false"
+
+
+class _Junction(BooleanExpression):
+    """Flat `and` or `or` of at least two operands."""
+
+    __slots__ = ("operands",)
+    operands: tuple[BooleanExpression, ...]
+    _neutral: ClassVar[type[BooleanExpression]]
+    _absorbing: ClassVar[type[BooleanExpression]]
+    _word: ClassVar[str]
+
+    def __new__(cls, *operands: BooleanExpression) -> BooleanExpression:  # type: ignore[misc]
+        flat: list[BooleanExpression] = []
+        for each in operands:
+            if not isinstance(each, BooleanExpression):
+                raise TypeMismatchError(
+                    f"Cannot combine {each!r} ({type(each).__name__}) with {cls._word!r}: expected expressions; "
+                    "hms_iceberg.expressions.parser.parse makes one from a string"
+                )
+            if isinstance(each, cls._absorbing):
+                return each
+            if isinstance(each, cls):
+                flat.extend(each.operands)
+            elif not isinstance(each, cls._neutral):
+                flat.append(each)
+        if not flat:
+            return cls._neutral()
+        if len(flat) == 1:
+            return flat[0]
+        node = super().__new__(cls)
+        object.__setattr__(node, "operands", tuple(flat))
+        return node
+
+    @property
+    def left(self) -> BooleanExpression:
+        """The first operand."""
+        return self.operands[0]
+
+    @property
+    def right(self) -> BooleanExpression:
+        """All operands but the first."""
+        return type(self)(*self.operands[1:])
+
+    def _arguments(self) -> tuple[Any, ...]:
+        return self.operands
+
+    def __str__(self) -> str:
+        return f" {self._word} ".join(
+            f"({each})" if isinstance(each, _Junction) else str(each) for each in self.operands
+        )
+
+
+class And(_Junction):
+    """Every operand matches. Simplifies: `And()` is true, `And(x)` is x, `And(x, AlwaysFalse())` is false."""
+
+    __slots__ = ()
+    _neutral = AlwaysTrue
+    _absorbing = AlwaysFalse
+    _word = "and"
+
+
+class Or(_Junction):
+    """At least one operand matches. Simplifies: `Or()` is false, `Or(x)` is x, `Or(x, AlwaysTrue())` is true."""
+
+    __slots__ = ()
+    _neutral = AlwaysFalse
+    _absorbing = AlwaysTrue
+    _word = "or"
+
+
+class Not(BooleanExpression):
+    """The operand is false: a comparison with null is neither true nor false, so neither is its `Not`."""
+
+    __slots__ = ("child",)
+    child: BooleanExpression
+
+    def __new__(cls, child: BooleanExpression) -> BooleanExpression:  # type: ignore[misc]
+        if isinstance(child, Not):
+            return child.child
+        if isinstance(child, AlwaysTrue):
+            return AlwaysFalse()
+        if isinstance(child, AlwaysFalse):
+            return AlwaysTrue()
+        node = super().__new__(cls)
+        object.__setattr__(node, "child", child)
+        return node
+
+    def _arguments(self) -> tuple[Any, ...]:
+        return (self.child,)
+
+    def __str__(self) -> str:
+        return f"not ({self.child})"
+
+
+class UnboundPredicate(BooleanExpression):
+    """A test of one term, named as in the schema that it will be bound to."""
+
+    __slots__ = ("term",)
+    term: Term
+    operation: ClassVar[Operation]
+
+    def negate(self) -> UnboundPredicate:
+        """The predicate that is true where this one is false (both are not, for comparisons with null)."""
+        return _CLASSES[self.operation.negated](*self._arguments())
+
+
+class UnaryPredicate(UnboundPredicate):
+    """A test without a literal."""
+
+    __slots__ = ()
+
+    def __new__(cls, term: str | Term) -> UnaryPredicate:
+        node = super().__new__(cls)
+        object.__setattr__(node, "term", to_term(term))
+        return node
+
+    def _arguments(self) -> tuple[Any, ...]:
+        return (self.term,)
+
+    def __str__(self) -> str:
+        return f"{self.term} {self.operation.value}"
+
+
+class LiteralPredicate(UnboundPredicate):
+    """A comparison with one literal."""
+
+    __slots__ = ("literal",)
+    literal: Literal
+
+    def __new__(cls, term: str | Term, literal: Any) -> LiteralPredicate:
+        node = super().__new__(cls)
+        object.__setattr__(node, "term", to_term(term))
+        object.__setattr__(node, "literal", _literal(cls, node.term, literal))
+        return node
+
+    def _arguments(self) -> tuple[Any, ...]:
+        return self.term, self.literal
+
+    def __str__(self) -> str:
+        return f"{self.term} {self.operation.value} {self.literal}"
+
+
+class SetPredicate(UnboundPredicate):
+    """A comparison with several literals; two sets in different order are equal."""
+
+    __slots__ = ("literals",)
+    literals: tuple[Literal, ...]
+    _when_empty: ClassVar[type[BooleanExpression]]
+    _when_single: ClassVar[type[LiteralPredicate]]
+
+    def __new__(cls, term: str | Term, literals: Iterable[Any]) -> BooleanExpression:  # type: ignore[misc]
+        if isinstance(literals, (str, bytes, Literal)) or not isinstance(literals, Iterable):
+            raise TypeMismatchError(
+                f"Cannot make {cls.__name__} of {literals!r} for {term}: expected several values, such as a list"
+            )
+        bound_term = to_term(term)
+        unique = tuple(dict.fromkeys(_literal(cls, bound_term, each) for each in literals))
+        if not unique:
+            return cls._when_empty()
+        if len(unique) == 1:
+            return cls._when_single(bound_term, unique[0])
+        node = super().__new__(cls)
+        object.__setattr__(node, "term", bound_term)
+        object.__setattr__(node, "literals", unique)
+        return node
+
+    def _arguments(self) -> tuple[Any, ...]:
+        return self.term, self.literals
+
+    def _key(self) -> Any:
+        return self.term, frozenset(self.literals)
+
+    def __str__(self) -> str:
+        return f"{self.term} {self.operation.value} ({', '.join(str(each) for each in self.literals)})"
+
+
+def _literal(cls: type[UnboundPredicate], term: Term, value: Any) -> Literal:
+    try:
+        return literal(value)
+    except TypeMismatchError as error:
+        raise TypeMismatchError(f"Cannot make {cls.__name__} for {term}: {error}") from None
+
+
+class IsNull(UnaryPredicate):
+    """The term is null."""
+
+    __slots__ = ()
+    operation = Operation.IS_NULL
+
+
+class NotNull(UnaryPredicate):
+    """The term is not null."""
+
+    __slots__ = ()
+    operation = Operation.NOT_NULL
+
+
+class IsNaN(UnaryPredicate):
+    """The term is NaN; false for null."""
+
+    __slots__ = ()
+    operation = Operation.IS_NAN
+
+
+class NotNaN(UnaryPredicate):
+    """The term is not NaN; true for null."""
+
+    __slots__ = ()
+    operation = Operation.NOT_NAN
+
+
+class EqualTo(LiteralPredicate):
+    """The term equals the literal."""
+
+    __slots__ = ()
+    operation = Operation.EQ
+
+
+class NotEqualTo(LiteralPredicate):
+    """The term is neither null nor equal to the literal."""
+
+    __slots__ = ()
+    operation = Operation.NOT_EQ
+
+
+class LessThan(LiteralPredicate):
+    """The term is less than the literal."""
+
+    __slots__ = ()
+    operation = Operation.LT
+
+
+class LessThanOrEqual(LiteralPredicate):
+    """The term is less than or equal to the literal."""
+
+    __slots__ = ()
+    operation = Operation.LT_EQ
+
+
+class GreaterThan(LiteralPredicate):
+    """The term is greater than the literal; NaN is greater than any other number."""
+
+    __slots__ = ()
+    operation = Operation.GT
+
+
+class GreaterThanOrEqual(LiteralPredicate):
+    """The term is greater than or equal to the literal; NaN is greater than any other number."""
+
+    __slots__ = ()
+    operation = Operation.GT_EQ
+
+
+class StartsWith(LiteralPredicate):
+    """The text of the term starts with the literal."""
+
+    __slots__ = ()
+    operation = Operation.STARTS_WITH
+
+    def __str__(self) -> str:
+        return _like(self)
+
+
+class NotStartsWith(LiteralPredicate):
+    """The text of the term is not null and does not start with the literal."""
+
+    __slots__ = ()
+    operation = Operation.NOT_STARTS_WITH
+
+    def __str__(self) -> str:
+        return _like(self)
+
+
+def _like(predicate: LiteralPredicate) -> str:
+    prefix = str(predicate.literal.value)
+    for special in ("\\", "%", "_"):
+        prefix = prefix.replace(special, "\\" + special)
+    return f"{predicate.term} {predicate.operation.value} {literal(prefix + '%')}"
+
+
+class In(SetPredicate):
+    """The term equals one of the literals; `In(t, [])` is false, `In(t, [x])` is `EqualTo(t, x)`."""
+
+    __slots__ = ()
+    operation = Operation.IN
+    _when_empty = AlwaysFalse
+    _when_single = EqualTo
+
+
+class NotIn(SetPredicate):
+    """The term is not null and equals none of the literals; `NotIn(t, [])` is true."""
+
+    __slots__ = ()
+    operation = Operation.NOT_IN
+    _when_empty = AlwaysTrue
+    _when_single = NotEqualTo
+
+
+_CLASSES: dict[Operation, type[UnboundPredicate]] = {
+    cls.operation: cls
+    for cls in (
+        IsNull,
+        NotNull,
+        IsNaN,
+        NotNaN,
+        EqualTo,
+        NotEqualTo,
+        LessThan,
+        LessThanOrEqual,
+        GreaterThan,
+        GreaterThanOrEqual,
+        StartsWith,
+        NotStartsWith,
+        In,
+        NotIn,
+    )
+}
+
+
+def predicate(operation: Operation, term: str | Term, *arguments: Any) -> BooleanExpression:
+    """The predicate of an operation: `predicate(Operation.EQ, "a", 1)` is `EqualTo("a", 1)`."""
+    return _CLASSES[operation](term, *arguments)  # type: ignore[call-arg]
+
+
+__all__ = [
+    "AlwaysFalse",
+    "AlwaysTrue",
+    "And",
+    "BooleanExpression",
+    "EqualTo",
+    "GreaterThan",
+    "GreaterThanOrEqual",
+    "In",
+    "IsNaN",
+    "IsNull",
+    "LessThan",
+    "LessThanOrEqual",
+    "Literal",
+    "LiteralPredicate",
+    "Not",
+    "NotEqualTo",
+    "NotIn",
+    "NotNaN",
+    "NotNull",
+    "NotStartsWith",
+    "Operation",
+    "Or",
+    "Reference",
+    "SetPredicate",
+    "StartsWith",
+    "Term",
+    "Transformed",
+    "UnaryPredicate",
+    "UnboundPredicate",
+    "literal",
+    "predicate",
+]
