@@ -7,10 +7,10 @@ written before a column was promoted, "Schema Evolution".
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable
 from decimal import Context, Decimal
 from struct import Struct
-from struct import error as StructError
 from typing import Any
 from uuid import UUID
 
@@ -31,9 +31,9 @@ from hms_iceberg.spec.types import (
     LongType,
     StringType,
     TimestampNanoType,
+    TimestampType,
     TimestamptzNanoType,
     TimestamptzType,
-    TimestampType,
     TimeType,
     UUIDType,
 )
@@ -166,7 +166,7 @@ def to_bytes(kind: IcebergType, value: Any) -> bytes:
         raise UnsupportedError(f"Values of type {kind} have no binary form; only primitive types have bounds")
     try:
         return writer(kind, value)
-    except (StructError, OverflowError, TypeError, ValueError, AttributeError) as error:
+    except (struct.error, OverflowError, TypeError, ValueError, AttributeError) as error:
         raise TypeMismatchError(f"Cannot store {value!r} ({type(value).__name__}) as {kind}: {error}") from error
 
 
@@ -198,8 +198,9 @@ def _boolean_reader(_: IcebergType, data: bytes) -> bool:
 
 
 def _fixed_reader(kind: FixedType, data: bytes) -> bytes:
-    if len(data) != kind.length:
-        raise ValueError(f"expected {kind.length} bytes")
+    # Bounds may be truncated, as those of strings are.
+    if len(data) > kind.length:
+        raise ValueError(f"expected at most {kind.length} bytes")
     return bytes(data)
 
 

@@ -32,9 +32,9 @@ from hms_iceberg.spec.types import (
     StringType,
     StructType,
     TimestampNanoType,
+    TimestampType,
     TimestamptzNanoType,
     TimestamptzType,
-    TimestampType,
     TimeType,
     UUIDType,
 )

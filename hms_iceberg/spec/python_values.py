@@ -31,9 +31,9 @@ from hms_iceberg.spec.types import (
     StringType,
     StructType,
     TimestampNanoType,
+    TimestampType,
     TimestamptzNanoType,
     TimestamptzType,
-    TimestampType,
     TimeType,
     UUIDType,
 )
@@ -180,8 +180,8 @@ _FROM_PYTHON: dict[type[IcebergType], Callable[[Any, Any], Any]] = {
 def from_python(kind: IcebergType, value: Any) -> Any:
     """The stored value of a Python value.
 
-    Text is read for every type but fixed and binary: ISO 8601 for dates and times, digits for numbers. Without a zone, a
-    timestamp for a column with time zone is taken as UTC. Integers for dates and times are taken as stored. Numpy
+    Text is read for every type but fixed and binary: ISO 8601 for dates and times, digits for numbers. For a column
+    with time zone, a timestamp without zone is taken as UTC. Integers for dates and times are taken as stored. Numpy
     scalars and pandas timestamps are understood.
 
     Args:

@@ -1,0 +1,556 @@
+"""Transforms of partition and sort fields.
+
+Source: Iceberg specification, "Partition Transforms", "Bucket Transform Details", "Truncate Transform Details" and
+Appendix B (hash requirements).
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+import struct
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import mmh3
+
+from hms_iceberg.errors import InvalidInputError, TypeMismatchError, UnsupportedError
+from hms_iceberg.spec import datetimes
+from hms_iceberg.spec.binary_values import decimal_to_bytes, decimal_value, unscaled_value
+from hms_iceberg.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+
+_MICRO_TIMESTAMPS = (TimestampType, TimestamptzType)
+_NANO_TIMESTAMPS = (TimestampNanoType, TimestamptzNanoType)
+_TIMESTAMPS = _MICRO_TIMESTAMPS + _NANO_TIMESTAMPS
+_EPOCH_YEAR = 1970
+
+BoundTransform = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Transform(ABC):
+    """A function from a column's values to partition values (or sort keys); null always gives null."""
+
+    @abstractmethod
+    def can_transform(self, source_type: IcebergType) -> bool:
+        """True where the specification defines the transform for values of this type."""
+
+    @abstractmethod
+    def result_type(self, source_type: IcebergType) -> IcebergType:
+        """The type of the results for values of this type."""
+
+    @abstractmethod
+    def _function(self, source_type: IcebergType) -> BoundTransform:
+        """The function over stored values that are not null."""
+
+    def bind(self, source_type: IcebergType) -> BoundTransform:
+        """The transform as a function from stored value (or None) to stored value (or None).
+
+        Raises:
+            TypeMismatchError: the transform is not defined for the type.
+            UnsupportedError: the transform is not one of the specification's.
+        """
+        if not self.can_transform(source_type):
+            raise TypeMismatchError(f"Transform {self} cannot be applied to values of type {source_type}")
+        function = self._function(source_type)
+        return lambda value: None if value is None else function(value)
+
+    @property
+    def preserves_order(self) -> bool:
+        """True where a <= b implies transform(a) <= transform(b)."""
+        return False
+
+    @property
+    def is_identity(self) -> bool:
+        """True for the transform that changes nothing."""
+        return False
+
+    @property
+    def is_void(self) -> bool:
+        """True for the transform whose results are all null."""
+        return False
+
+    def satisfies_order_of(self, other: Transform) -> bool:
+        """True where values sorted by this transform are sorted by the other one too."""
+        return self == other
+
+    def to_human_string(self, source_type: IcebergType, value: Any) -> str:
+        """Text of a result for people and for partition paths; "null" for None.
+
+        Args:
+            source_type: the type of the source column.
+            value: a result of the transform (a stored value), or None.
+        """
+        return "null" if value is None else human_string(self.result_type(source_type), value)
+
+
+def human_string(kind: IcebergType, value: Any) -> str:
+    """Text of a stored value as Iceberg writes it in partition paths: ISO dates, base64 for bytes."""
+    if value is None:
+        return "null"
+    if isinstance(kind, BooleanType):
+        return "true" if value else "false"
+    if isinstance(kind, DateType):
+        return datetimes.format_date(value)
+    if isinstance(kind, TimeType):
+        return _short_clock(datetimes.format_time(value))
+    if isinstance(kind, _TIMESTAMPS):
+        zoned = isinstance(kind, (TimestamptzType, TimestamptzNanoType))
+        nanos = value if isinstance(kind, _NANO_TIMESTAMPS) else value * datetimes.NANOS_PER_MICRO
+        return _trim_fraction(datetimes.format_timestamp_nanos(nanos)) + ("+00:00" if zoned else "")
+    if isinstance(kind, (FixedType, BinaryType)):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(kind, DecimalType):
+        return f"{value:f}"
+    if isinstance(kind, (FloatType, DoubleType)):
+        return _java_float(value, single=isinstance(kind, FloatType))
+    return str(value)
+
+
+def _trim_fraction(text: str) -> str:
+    """Without trailing groups of three zeros, and without a fraction of zero, as Java prints times."""
+    while text.endswith("000") and "." in text:
+        text = text[:-3]
+    return text.rstrip(".")
+
+
+def _short_clock(text: str) -> str:
+    trimmed = _trim_fraction(text)
+    return trimmed[:-3] if len(trimmed) == 8 and trimmed.endswith(":00") else trimmed
+
+
+def _java_float(value: float, single: bool) -> str:
+    """Digits as Java's Float and Double print them: plain from 0.001 to 10,000,000, else with an exponent."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    sign = "-" if math.copysign(1.0, value) < 0 else ""
+    if value == 0:
+        return sign + "0.0"
+    digits, exponent = _shortest_digits(abs(value), single)
+    if -3 <= exponent < 7:
+        if exponent < 0:
+            return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
+        whole = digits[: exponent + 1].ljust(exponent + 1, "0")
+        return f"{sign}{whole}.{digits[exponent + 1 :] or '0'}"
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
+
+
+def _shortest_digits(value: float, single: bool) -> tuple[str, int]:
+    """The shortest digits that read back as the value, and the decimal exponent of the first one."""
+    if single:
+        packed = struct.pack("<f", value)
+        texts = (f"{value:.{precision}e}" for precision in range(9))
+        text = next(each for each in texts if struct.pack("<f", float(each)) == packed)
+    else:
+        text = next(each for each in (f"{value:.{p}e}" for p in range(17)) if float(each) == value)
+    mantissa, exponent = text.split("e")
+    return mantissa.replace(".", "").rstrip("0") or "0", int(exponent)
+
+
+# --------------------------------------------------------------------------------------------- identity
+
+
+@dataclass(frozen=True)
+class IdentityTransform(Transform):
+    """The value itself."""
+
+    def can_transform(self, source_type: IcebergType) -> bool:
+        """True for every primitive type but geometry and geography."""
+        return source_type.is_primitive and not isinstance(source_type, (GeometryType, GeographyType))
+
+    def result_type(self, source_type: IcebergType) -> IcebergType:
+        """The source type."""
+        return source_type
+
+    def _function(self, source_type: IcebergType) -> BoundTransform:
+        return lambda value: value
+
+    @property
+    def preserves_order(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def is_identity(self) -> bool:
+        """True."""
+        return True
+
+    def satisfies_order_of(self, other: Transform) -> bool:
+        """True for every transform that preserves order."""
+        return other.preserves_order
+
+    def __str__(self) -> str:
+        return "identity"
+
+
+# ----------------------------------------------------------------------------------------------- bucket
+
+
+def _hash_long(value: int) -> int:
+    return int(mmh3.hash(struct.pack("<q", value)))
+
+
+def _hash_double(value: float) -> int:
+    canonical = math.nan if math.isnan(value) else value + 0.0  # -0.0 + 0.0 is 0.0
+    bits = 0x7FF8000000000000 if math.isnan(canonical) else struct.unpack("<q", struct.pack("<d", canonical))[0]
+    return _hash_long(bits)
+
+
+def hash_function(source_type: IcebergType) -> Callable[[Any], int]:
+    """The signed 32-bit Murmur3 hash of stored values of a type (Appendix B), also where bucket does not allow it.
+
+    Raises:
+        TypeMismatchError: the specification defines no hash for the type.
+    """
+    if isinstance(source_type, DecimalType):
+        scale = source_type.scale
+        return lambda value: int(mmh3.hash(decimal_to_bytes(value, scale)))
+    if isinstance(source_type, (IntegerType, LongType, DateType, TimeType, BooleanType, *_MICRO_TIMESTAMPS)):
+        return lambda value: _hash_long(int(value))
+    if isinstance(source_type, _NANO_TIMESTAMPS):
+        return lambda value: _hash_long(value // datetimes.NANOS_PER_MICRO)
+    if isinstance(source_type, (FloatType, DoubleType)):
+        return _hash_double
+    if isinstance(source_type, StringType):
+        return lambda value: int(mmh3.hash(value.encode("utf-8")))
+    if isinstance(source_type, UUIDType):
+        return lambda value: int(mmh3.hash(value.bytes))
+    if isinstance(source_type, (FixedType, BinaryType)):
+        return lambda value: int(mmh3.hash(bytes(value)))
+    raise TypeMismatchError(f"Values of type {source_type} cannot be hashed into buckets")
+
+
+@dataclass(frozen=True)
+class BucketTransform(Transform):
+    """A hash of the value, modulo `num_buckets`."""
+
+    num_buckets: int
+    _unsupported: ClassVar[tuple[type[IcebergType], ...]] = (
+        BooleanType,
+        FloatType,
+        DoubleType,
+        UnknownType,
+        GeometryType,
+        GeographyType,
+    )
+
+    def __post_init__(self) -> None:
+        _check_parameter("bucket", "number of buckets", self.num_buckets)
+
+    def can_transform(self, source_type: IcebergType) -> bool:
+        """True for every primitive type but boolean, float, double, unknown, geometry and geography."""
+        return source_type.is_primitive and not isinstance(source_type, self._unsupported)
+
+    def result_type(self, source_type: IcebergType) -> IcebergType:
+        """int."""
+        return IntegerType()
+
+    def _function(self, source_type: IcebergType) -> BoundTransform:
+        hash_of, buckets = hash_function(source_type), self.num_buckets
+        return lambda value: (hash_of(value) & 0x7FFFFFFF) % buckets
+
+    def __str__(self) -> str:
+        return f"bucket[{self.num_buckets}]"
+
+
+# --------------------------------------------------------------------------------------------- truncate
+
+
+def _wrap(value: int, bits: int) -> int:
+    """The value in two's complement: below the type's minimum it wraps around, as it does in Java."""
+    half = 1 << (bits - 1)
+    return (value + half) % (1 << bits) - half
+
+
+@dataclass(frozen=True)
+class TruncateTransform(Transform):
+    """Numbers rounded down to a multiple of `width`; text and bytes cut off after `width` code points or bytes."""
+
+    width: int
+
+    def __post_init__(self) -> None:
+        _check_parameter("truncate", "width", self.width)
+
+    def can_transform(self, source_type: IcebergType) -> bool:
+        """True for int, long, decimal, string and binary."""
+        return isinstance(source_type, (IntegerType, LongType, DecimalType, StringType, BinaryType))
+
+    def result_type(self, source_type: IcebergType) -> IcebergType:
+        """The source type."""
+        return source_type
+
+    def _function(self, source_type: IcebergType) -> BoundTransform:
+        width = self.width
+        if isinstance(source_type, (IntegerType, LongType)):
+            bits = 32 if isinstance(source_type, IntegerType) else 64
+            return lambda value: _wrap(value - value % width, bits)
+        if isinstance(source_type, DecimalType):
+            scale = source_type.scale
+
+            def truncate_decimal(value: Any) -> Any:
+                unscaled = unscaled_value(value, scale)
+                return decimal_value(unscaled - unscaled % width, scale)
+
+            return truncate_decimal
+        return lambda value: value[:width]
+
+    @property
+    def preserves_order(self) -> bool:
+        """True."""
+        return True
+
+    def satisfies_order_of(self, other: Transform) -> bool:
+        """True for a truncation to a width that divides this one's order: the same, or one that both types accept."""
+        return self == other or (isinstance(other, TruncateTransform) and other.width <= self.width)
+
+    def __str__(self) -> str:
+        return f"truncate[{self.width}]"
+
+
+# ------------------------------------------------------------------------------------------ date and time
+
+
+@dataclass(frozen=True)
+class _TimeTransform(Transform, ABC):
+    """What year, month, day and hour share."""
+
+    _granularity: ClassVar[int] = 0  # coarse to fine
+
+    def can_transform(self, source_type: IcebergType) -> bool:
+        """True for dates and timestamps."""
+        return isinstance(source_type, (DateType, *_TIMESTAMPS))
+
+    def result_type(self, source_type: IcebergType) -> IcebergType:
+        """int."""
+        return IntegerType()
+
+    @property
+    def preserves_order(self) -> bool:
+        """True."""
+        return True
+
+    def satisfies_order_of(self, other: Transform) -> bool:
+        """True for the same and any coarser unit of time."""
+        return isinstance(other, _TimeTransform) and other._granularity <= self._granularity
+
+
+def _days_of(source_type: IcebergType) -> Callable[[int], int]:
+    if isinstance(source_type, DateType):
+        return lambda value: value
+    per_day = datetimes.NANOS_PER_DAY if isinstance(source_type, _NANO_TIMESTAMPS) else datetimes.MICROS_PER_DAY
+    return lambda value: value // per_day
+
+
+@dataclass(frozen=True)
+class YearTransform(_TimeTransform):
+    """Years from 1970."""
+
+    _granularity: ClassVar[int] = 1
+
+    def _function(self, source_type: IcebergType) -> BoundTransform:
+        days_of = _days_of(source_type)
+        return lambda value: datetimes.civil_from_days(days_of(value))[0] - _EPOCH_YEAR
+
+    def to_human_string(self, source_type: IcebergType, value: Any) -> str:
+        """Such as "2017"."""
+        return "null" if value is None else f"{_EPOCH_YEAR + value:04d}"
+
+    def __str__(self) -> str:
+        return "year"
+
+
+@dataclass(frozen=True)
+class MonthTransform(_TimeTransform):
+    """Months from 1970-01."""
+
+    _granularity: ClassVar[int] = 2
+
+    def _function(self, source_type: IcebergType) -> BoundTransform:
+        days_of = _days_of(source_type)
+
+        def months(value: int) -> int:
+            year, month, _ = datetimes.civil_from_days(days_of(value))
+            return (year - _EPOCH_YEAR) * 12 + month - 1
+
+        return months
+
+    def to_human_string(self, source_type: IcebergType, value: Any) -> str:
+        """Such as "2017-11"."""
+        return "null" if value is None else f"{_EPOCH_YEAR + value // 12:04d}-{value % 12 + 1:02d}"
+
+    def __str__(self) -> str:
+        return "month"
+
+
+@dataclass(frozen=True)
+class DayTransform(_TimeTransform):
+    """Days from 1970-01-01, as a date."""
+
+    _granularity: ClassVar[int] = 3
+
+    def result_type(self, source_type: IcebergType) -> IcebergType:
+        """date."""
+        return DateType()
+
+    def _function(self, source_type: IcebergType) -> BoundTransform:
+        return _days_of(source_type)
+
+    def to_human_string(self, source_type: IcebergType, value: Any) -> str:
+        """Such as "2017-11-16"."""
+        return "null" if value is None else _plain_date(value)
+
+    def __str__(self) -> str:
+        return "day"
+
+
+@dataclass(frozen=True)
+class HourTransform(_TimeTransform):
+    """Hours from 1970-01-01T00."""
+
+    _granularity: ClassVar[int] = 4
+
+    def can_transform(self, source_type: IcebergType) -> bool:
+        """True for timestamps."""
+        return isinstance(source_type, _TIMESTAMPS)
+
+    def _function(self, source_type: IcebergType) -> BoundTransform:
+        nanos = isinstance(source_type, _NANO_TIMESTAMPS)
+        per_hour = datetimes.MICROS_PER_HOUR * (datetimes.NANOS_PER_MICRO if nanos else 1)
+        return lambda value: value // per_hour
+
+    def to_human_string(self, source_type: IcebergType, value: Any) -> str:
+        """Such as "2017-11-16-22"."""
+        return "null" if value is None else f"{_plain_date(value // 24)}-{value % 24:02d}"
+
+    def __str__(self) -> str:
+        return "hour"
+
+
+def _plain_date(days: int) -> str:
+    year, month, day = datetimes.civil_from_days(days)
+    return f"{year:04d}-{month:02d}-{day:02d}"
+
+
+# ---------------------------------------------------------------------------------------- void, unknown
+
+
+@dataclass(frozen=True)
+class VoidTransform(Transform):
+    """Always null; stands where a partition field was dropped in a v1 table."""
+
+    def can_transform(self, source_type: IcebergType) -> bool:
+        """True."""
+        return True
+
+    def result_type(self, source_type: IcebergType) -> IcebergType:
+        """The source type."""
+        return source_type
+
+    def _function(self, source_type: IcebergType) -> BoundTransform:
+        return lambda value: None
+
+    @property
+    def is_void(self) -> bool:
+        """True."""
+        return True
+
+    def satisfies_order_of(self, other: Transform) -> bool:
+        """Only of itself: nulls are in no other order."""
+        return other.is_void
+
+    def to_human_string(self, source_type: IcebergType, value: Any) -> str:
+        """Always "null"."""
+        return "null"
+
+    def __str__(self) -> str:
+        return "void"
+
+
+@dataclass(frozen=True)
+class UnknownTransform(Transform):
+    """A transform that the specification (as of this package) does not have: readers ignore it, nobody writes with it."""
+
+    text: str
+
+    def can_transform(self, source_type: IcebergType) -> bool:
+        """True: the table was written so, and it must be readable."""
+        return True
+
+    def result_type(self, source_type: IcebergType) -> IcebergType:
+        """string, as Java assumes."""
+        return StringType()
+
+    def _function(self, source_type: IcebergType) -> BoundTransform:
+        raise UnsupportedError(
+            f"Cannot apply the transform {self.text!r}: it is not one of identity, bucket[N], truncate[W], year, month, "
+            "day, hour and void. The table can be read, but not written with this partition spec or sort order"
+        )
+
+    def to_human_string(self, source_type: IcebergType, value: Any) -> str:
+        """The value as text."""
+        return "null" if value is None else str(value)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _check_parameter(name: str, what: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= 2**31 - 1:
+        raise InvalidInputError(f"Invalid transform {name}[{value}]: the {what} must be an integer above 0")
+
+
+_PARAMETERIZED = re.compile(r"\s*(bucket|truncate)\s*\[\s*(\d{1,10})\s*\]\s*", re.IGNORECASE)
+_PLAIN: dict[str, Transform] = {
+    str(each): each
+    for each in (
+        IdentityTransform(),
+        YearTransform(),
+        MonthTransform(),
+        DayTransform(),
+        HourTransform(),
+        VoidTransform(),
+    )
+}
+
+
+@lru_cache(maxsize=256)
+def parse_transform(text: str) -> Transform:
+    """The transform that text such as "day" or "bucket[16]" stands for.
+
+    Upper and lower case are the same. Text that is no transform of the specification gives an `UnknownTransform`,
+    since tables with such transforms must stay readable.
+
+    Raises:
+        InvalidInputError: the width or the number of buckets is 0 or too large.
+    """
+    if match := _PARAMETERIZED.fullmatch(text):
+        number = int(match[2])
+        return BucketTransform(number) if match[1].lower() == "bucket" else TruncateTransform(number)
+    return _PLAIN.get(text.strip().lower()) or UnknownTransform(text)
