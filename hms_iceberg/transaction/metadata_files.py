@@ -1,0 +1,88 @@
+"""Metadata JSON files: their names, their compression, the log of previous ones.
+
+Source: Iceberg specification, "Metastore Tables" (file names), "Table Metadata Fields" (metadata-log), and "Naming for
+GZIP compressed Metadata JSON files".
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import uuid
+
+from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.metastore import MetadataVersion
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata_changes import append_metadata_log
+from hms_iceberg.spec.metadata_json import metadata_from_json, metadata_to_json
+from hms_iceberg.spec.table_properties import (
+    METADATA_COMPRESSION,
+    METADATA_DELETE_AFTER_COMMIT,
+    METADATA_PREVIOUS_VERSIONS_MAX,
+    bool_property,
+    int_property,
+    metadata_folder,
+    text_property,
+)
+from hms_iceberg.storage import Storage
+from hms_iceberg.transaction.workspace import FileWorkspace
+
+_VERSION = re.compile(r"(\d+)-[^/]*$")
+
+
+def read_version(location: str, storage: Storage) -> MetadataVersion:
+    """Reads a metadata file.
+
+    Raises:
+        MissingFileError: it is not there.
+        CorruptMetadataError: it does not hold table metadata.
+    """
+    return MetadataVersion(location, metadata_from_json(storage.read(location), location))
+
+
+def next_location(base_location: str | None, metadata: TableMetadata) -> str:
+    """A fresh location for the version that follows the one at `base_location`: `<V>-<uuid>.metadata.json`."""
+    version = 0
+    if base_location is not None:
+        match = _VERSION.search(base_location.rsplit("/", 1)[-1])
+        version = int(match.group(1)) + 1 if match else 0
+    extension = ".gz.metadata.json" if _codec(metadata) == "gzip" else ".metadata.json"
+    folder = metadata_folder(metadata.location, metadata.properties)
+    return f"{folder}/{version:05d}-{uuid.uuid4()}{extension}"
+
+
+def write_version(base: MetadataVersion | None, metadata: TableMetadata, workspace: FileWorkspace) -> MetadataVersion:
+    """Writes the metadata JSON that follows `base`, with `base` added to its metadata log."""
+    if base is not None:
+        metadata = append_metadata_log(
+            metadata,
+            base.location,
+            base.metadata.last_updated_ms,
+            max_entries=max(1, int_property(metadata.properties, METADATA_PREVIOUS_VERSIONS_MAX)),
+        )
+    location = next_location(base.location if base else None, metadata)
+    data = metadata_to_json(metadata)
+    if _codec(metadata) == "gzip":
+        data = gzip.compress(data, mtime=0)
+    workspace.create(location, data)
+    return MetadataVersion(location, metadata)
+
+
+def _codec(metadata: TableMetadata) -> str:
+    codec = text_property(metadata.properties, METADATA_COMPRESSION).lower()
+    if codec not in ("none", "gzip"):
+        raise ConfigurationError(
+            f"Table property 'write.metadata.compression-codec' of the table at {metadata.location}: expected 'none' "
+            f"or 'gzip', got {codec!r}. Set it to one of them."
+        )
+    return codec
+
+
+def delete_dropped_versions(base: MetadataVersion, new: MetadataVersion, workspace: FileWorkspace) -> None:
+    """Deletes the metadata files that fell off the log, where `write.metadata.delete-after-commit.enabled` says so."""
+    if not bool_property(new.metadata.properties, METADATA_DELETE_AFTER_COMMIT):
+        return
+    kept = {entry.metadata_file for entry in new.metadata.metadata_log} | {new.location}
+    for entry in base.metadata.metadata_log:
+        if entry.metadata_file not in kept:
+            workspace.delete_quietly(entry.metadata_file)

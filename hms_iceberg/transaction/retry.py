@@ -1,0 +1,65 @@
+"""When a commit is tried again: the policies built from `commit.retry.*` and `commit.status-check.*`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tenacity import (
+    Retrying,
+    RetryCallState,
+    retry_if_exception,
+    retry_if_result,
+    stop_after_attempt,
+    stop_after_delay,
+    wait_exponential,
+    wait_random_exponential,
+)
+
+from hms_iceberg.errors import IcebergError
+from hms_iceberg.spec.table_properties import (
+    COMMIT_MAX_RETRY_WAIT_MS,
+    COMMIT_MIN_RETRY_WAIT_MS,
+    COMMIT_NUM_RETRIES,
+    COMMIT_TOTAL_RETRY_TIME_MS,
+    STATUS_CHECK_MAX_WAIT_MS,
+    STATUS_CHECK_MIN_WAIT_MS,
+    STATUS_CHECK_NUM_RETRIES,
+    STATUS_CHECK_TOTAL_TIMEOUT_MS,
+    int_property,
+)
+
+
+def commit_policy(properties: Mapping[str, str]) -> Retrying:
+    """Retries what says of itself that it is retryable, with growing jittered waits; the last error is raised as is."""
+    return Retrying(
+        retry=retry_if_exception(lambda error: isinstance(error, IcebergError) and error.retryable),
+        stop=stop_after_attempt(1 + max(0, int_property(properties, COMMIT_NUM_RETRIES)))
+        | stop_after_delay(int_property(properties, COMMIT_TOTAL_RETRY_TIME_MS) / 1000),
+        wait=wait_random_exponential(
+            multiplier=int_property(properties, COMMIT_MIN_RETRY_WAIT_MS) / 1000,
+            max=int_property(properties, COMMIT_MAX_RETRY_WAIT_MS) / 1000,
+        ),
+        reraise=True,
+    )
+
+
+def status_policy(properties: Mapping[str, str]) -> Retrying:
+    """Repeats a look at the table until it says yes or no, or the checks are used up and nobody knows (None)."""
+    return Retrying(
+        retry=retry_if_result(lambda found: found is None) | retry_if_exception(_is_ours),
+        stop=stop_after_attempt(1 + max(0, int_property(properties, STATUS_CHECK_NUM_RETRIES)))
+        | stop_after_delay(int_property(properties, STATUS_CHECK_TOTAL_TIMEOUT_MS) / 1000),
+        wait=wait_exponential(
+            multiplier=int_property(properties, STATUS_CHECK_MIN_WAIT_MS) / 1000,
+            max=int_property(properties, STATUS_CHECK_MAX_WAIT_MS) / 1000,
+        ),
+        retry_error_callback=_unknown,
+    )
+
+
+def _is_ours(error: BaseException) -> bool:
+    return isinstance(error, IcebergError)
+
+
+def _unknown(state: RetryCallState) -> None:
+    """The result where every check failed: unknown."""

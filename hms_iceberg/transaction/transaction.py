@@ -1,0 +1,280 @@
+"""A transaction: pending updates, and the attempts to make them part of a table."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+
+from tenacity import RetryCallState
+
+from hms_iceberg.errors import (
+    CommitFailedError,
+    CommitStateUnknownError,
+    IcebergError,
+    InvalidInputError,
+    MetastoreError,
+    NotAnIcebergTableError,
+    NoSuchTableError,
+    StorageError,
+    TableAlreadyExistsError,
+)
+from hms_iceberg.metastore import Identifier, MetadataVersion, Metastore
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.storage import Storage
+from hms_iceberg.transaction.metadata_files import delete_dropped_versions, read_version, write_version
+from hms_iceberg.transaction.origin import Origin
+from hms_iceberg.transaction.retry import commit_policy, status_policy
+from hms_iceberg.transaction.workspace import FileWorkspace
+from hms_iceberg.updates.update import Update
+
+logger = logging.getLogger(__name__)
+
+
+class Transaction:
+    """Collects updates and commits them as one new version of a table.
+
+    The first attempt is optimistic. After a conflict the next takes the table's lock first, then loads, replays and
+    swaps under it, so that it can lose to nobody.
+    """
+
+    def __init__(
+        self,
+        identifier: Identifier,
+        origin: Origin,
+        metastore: Metastore,
+        storage: Storage,
+        clock_ms: Callable[[], int] | None = None,
+    ) -> None:
+        self.identifier = identifier
+        self.origin = origin
+        self.workspace = FileWorkspace(storage, clock_ms)
+        self.attempts = 0
+        self._metastore = metastore
+        self._updates: list[Update] = []
+        self._preview = origin.metadata_on(origin.start, identifier)
+        self._previewed = 0
+        self._attempted: dict[str, frozenset[str]] = {}
+        self._in_swap = False
+        self._finished = False
+
+    # ------------------------------------------------------------------------------------------ collecting
+
+    @property
+    def updates(self) -> tuple[Update, ...]:
+        """The pending updates, in order."""
+        return tuple(self._updates)
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The table as the pending updates would leave it, on the version that the transaction was begun on."""
+        while self._previewed < len(self._updates):
+            self._preview = self._updates[self._previewed].apply(self._preview, self.workspace)
+            self._previewed += 1
+        return self._preview
+
+    def add(self, update: Update, *, preview: bool = True) -> None:
+        """Adds a pending update.
+
+        Args:
+            update: the change.
+            preview: apply it now to what is pending, so that a change that cannot be made fails at this call.
+
+        Raises:
+            InvalidInputError: the change cannot be made; it is not added.
+        """
+        self._refuse_if_finished()
+        if preview:
+            before = self.metadata
+            self._preview = update.apply(before, self.workspace)
+            self._previewed += 1
+        self._updates.append(update)
+
+    def adopt(self, location: str) -> None:
+        """Takes over a data file written for this transaction: a certain failure deletes it."""
+        self.workspace.adopt(location)
+
+    def abandon(self) -> None:
+        """Gives the transaction up and deletes every file that was written for it."""
+        if not self._finished:
+            self._finished = True
+            self.workspace.clean_up(committed=None)
+
+    def _refuse_if_finished(self) -> None:
+        if self._finished:
+            raise InvalidInputError(
+                f"The transaction on table {self._name} was committed or given up already. Begin a new one."
+            )
+
+    @property
+    def _name(self) -> str:
+        return ".".join(self.identifier)
+
+    # ------------------------------------------------------------------------------------------ committing
+
+    def commit(self) -> MetadataVersion:
+        """Makes the updates part of the table and returns its version after that.
+
+        Raises:
+            CommitFailedError: other writers were first in every attempt that `commit.retry.*` allows.
+            CommitConflictError: a concurrent change took away what an update relied on.
+            CommitStateUnknownError: nobody can tell; no file was deleted, the message says how to find out.
+            IcebergError: every other reason; nothing was changed, and the files written are deleted.
+        """
+        self._refuse_if_finished()
+        self._finished = True
+        started = time.monotonic()
+        properties: Mapping[str, str] = self._preview.properties
+        policy = commit_policy(properties)
+        policy.before_sleep = self._log_retry
+        try:
+            version, used = policy(self._attempt)
+        except CommitStateUnknownError:
+            raise  # whatever was written may be part of the table
+        except CommitFailedError:
+            landed = self._landed_after_all()
+            if landed is None:
+                raise
+            version, used = landed
+        except BaseException:
+            if not self._in_swap:  # an interrupt while the swap was under way leaves its outcome unknown
+                self.workspace.clean_up(committed=None)
+            raise
+        self.workspace.clean_up(committed=used)
+        logger.info(
+            "Committed %s: %s (attempts: %d, %.3f s)", self._name, version.location, self.attempts,
+            time.monotonic() - started,
+        )
+        return version
+
+    def _attempt(self) -> tuple[MetadataVersion, frozenset[str]]:
+        self.attempts += 1
+        exclusive = self.attempts > 1 and self.origin.start is not None
+        properties = self._preview.properties
+        with self._metastore.exclusive(self.identifier, properties) if exclusive else nullcontext():
+            return self._attempt_once()
+
+    def _attempt_once(self) -> tuple[MetadataVersion, frozenset[str]]:
+        base = self._load() if self.origin.loads else None
+        landed = self._landed(base)
+        if landed is not None:
+            return landed
+        metadata = self._metadata_on(base)
+        if base is not None and metadata is base.metadata:
+            return base, self.workspace.used()  # nothing to change
+        new = write_version(base, metadata, self.workspace)
+        used = self.workspace.used()
+        self._attempted[new.location] = used
+        self._swap(base, new)
+        if base is not None:
+            delete_dropped_versions(base, new, self.workspace)
+        return new, used
+
+    def _load(self) -> MetadataVersion | None:
+        start = self.origin.start
+        try:
+            pointer = self._metastore.load(self.identifier)
+        except NotAnIcebergTableError:
+            raise
+        except NoSuchTableError:
+            return None
+        if start is not None and pointer.metadata_location == start.location:
+            return start
+        return read_version(pointer.metadata_location, self.workspace.storage)
+
+    def _metadata_on(self, base: MetadataVersion | None) -> TableMetadata:
+        start = self.origin.start
+        if self.attempts == 1 and (base.location if base else None) == (start.location if start else None):
+            return self.metadata  # as previewed: what was written for the preview is used
+        self.workspace.begin_attempt()
+        metadata = self.origin.metadata_on(base, self.identifier)
+        if base is not None and start is not None and base.location != start.location:
+            for update in self._updates:
+                update.validate(start.metadata, base.metadata, self.workspace)
+        return apply_all(self._updates, metadata, self.workspace)
+
+    def _swap(self, base: MetadataVersion | None, new: MetadataVersion) -> None:
+        self._in_swap = True
+        try:
+            self._metastore.swap(self.identifier, base, new)
+        except CommitStateUnknownError as error:
+            if not self._found(new):
+                raise self._unknown(new, error) from error
+        except TableAlreadyExistsError:
+            # A server that repeats a create by itself reports our own row as somebody else's.
+            if not self._found(new):
+                self._in_swap = False
+                raise
+        except IcebergError:
+            self._in_swap = False
+            raise
+        self._in_swap = False
+
+    # ------------------------------------------------------------------------------------------ outcomes
+
+    def _landed(self, base: MetadataVersion | None) -> tuple[MetadataVersion, frozenset[str]] | None:
+        """Whether an earlier attempt, reported as lost, is in the table's history after all."""
+        if base is None or not self._attempted:
+            return None
+        for location in (base.location, *(entry.metadata_file for entry in base.metadata.metadata_log)):
+            if location in self._attempted:
+                return base, self._attempted[location]
+        return None
+
+    def _landed_after_all(self) -> tuple[MetadataVersion, frozenset[str]] | None:
+        """The last look before files are deleted: None after a clean-up, as the failure is certain."""
+        if self._attempted:
+            try:
+                landed = self._landed(self._load())
+            except IcebergError as error:
+                logger.warning(
+                    "Could not verify that no attempt to commit to %s was successful; its files stay where they are "
+                    "and can be removed as orphan files later: %s", self._name, error,
+                )
+                return None
+            if landed is not None:
+                return landed
+        self.workspace.clean_up(committed=None)
+        return None
+
+    def _found(self, new: MetadataVersion) -> bool:
+        """Looks for a version whose swap got no answer, as often as `commit.status-check.*` allows."""
+
+        def look() -> bool | None:
+            try:
+                pointer = self._metastore.load(self.identifier)
+                if pointer.metadata_location == new.location:
+                    return True
+                current = read_version(pointer.metadata_location, self.workspace.storage)
+            except (MetastoreError, StorageError, NoSuchTableError):
+                return None
+            history = {entry.metadata_file for entry in current.metadata.metadata_log}
+            return True if new.location in history else None
+
+        return bool(status_policy(new.metadata.properties)(look))
+
+    def _unknown(self, new: MetadataVersion, error: IcebergError) -> CommitStateUnknownError:
+        start = self.origin.start
+        known = {snapshot.snapshot_id for snapshot in start.metadata.snapshots} if start else set()
+        snapshots = [item.snapshot_id for item in new.metadata.snapshots if item.snapshot_id not in known]
+        look = f"the metadata location {new.location} (as current, or in the metadata log)"
+        if snapshots:
+            look += f" or the snapshot id {', '.join(map(str, snapshots))}"
+        return CommitStateUnknownError(
+            f"Cannot tell whether the commit to table {self._name} was made: {error} No file was deleted. To find "
+            f"out, load the table again and look for {look}: if it is there, the commit was made; if it is not, and "
+            "the metastore has no request of this client pending, it was not, and may be repeated."
+        )
+
+    def _log_retry(self, state: RetryCallState) -> None:
+        error = state.outcome.exception() if state.outcome else None
+        logger.info("Commit to %s lost attempt %d, trying again: %s", self._name, state.attempt_number, error)
+
+
+def apply_all(updates: Sequence[Update], base: TableMetadata, workspace: FileWorkspace) -> TableMetadata:
+    """The updates applied one after the other."""
+    metadata = base
+    for update in updates:
+        metadata = update.apply(metadata, workspace)
+    return metadata

@@ -1,0 +1,68 @@
+"""Appending files without rewriting any manifest: the fast append."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.spec.manifests import DataFile
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.snapshots import MAIN_BRANCH
+from hms_iceberg.updates.manifest_files import check_specs, manifest_list_of, write_added
+from hms_iceberg.updates.snapshot_writer import SnapshotDraft, new_snapshot_id, parent_on, write_snapshot
+from hms_iceberg.updates.summary import SummaryBuilder
+from hms_iceberg.updates.update import FileReader, Workspace
+
+
+@dataclass(frozen=True)
+class FastAppend:
+    """Adds data files in new manifests and keeps every manifest of the parent.
+
+    An append relies on nothing, so that it always replays; its manifests are written once and reused by every
+    attempt, and a retry writes a manifest list only.
+
+    Attributes:
+        files: data files, already written.
+        branch: the branch to append to; a new one starts at the current snapshot of main.
+        properties: the caller's keys for the snapshot's summary.
+        stage_only: adds the snapshot without moving the branch (write-audit-publish).
+        snapshot_id: drawn once, the key by which the commit is recognised.
+    """
+
+    files: tuple[DataFile, ...]
+    branch: str = MAIN_BRANCH
+    properties: Mapping[str, str] = field(default_factory=dict)
+    stage_only: bool = False
+    snapshot_id: int = field(default_factory=new_snapshot_id)
+
+    def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
+        """An append has no requirements (specification, "Commit Conflict Resolution and Retry")."""
+
+    def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
+        """The metadata with a snapshot that appends the files.
+
+        Raises:
+            InvalidInputError: a file is a delete file, or of a partition spec that the table lacks.
+        """
+        for file in self.files:
+            if not file.is_data:
+                raise InvalidInputError(
+                    f"Cannot append {file.file_path} to the table at {base.location}: it holds "
+                    f"{file.content.name.lower().replace('_', ' ')}, not data. Commit it with a row delta."
+                )
+        check_specs(self.files, base, base.location)
+        parent = parent_on(base, self.branch)
+        added = workspace.once(
+            (self.snapshot_id, "added manifests", base.format_version),
+            lambda: write_added(self.files, base, self.snapshot_id, workspace),
+        )
+        kept = [manifest for manifest in manifest_list_of(parent, workspace) if manifest.has_live_files]
+        draft = SnapshotDraft(
+            snapshot_id=self.snapshot_id,
+            operation="append",
+            manifests=[*added, *kept],
+            summary=SummaryBuilder(base).added(self.files).build(self.properties),
+            branch=None if self.stage_only else self.branch,
+        )
+        return write_snapshot(base, draft, workspace)
