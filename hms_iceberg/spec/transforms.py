@@ -6,28 +6,24 @@ Appendix B (hash requirements).
 
 from __future__ import annotations
 
-import base64
-import math
 import re
-import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
-import mmh3
-
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError, UnsupportedError
 from hms_iceberg.spec import datetimes
-from hms_iceberg.spec.binary_values import decimal_to_bytes, decimal_value, unscaled_value
+from hms_iceberg.spec.binary_values import decimal_value, unscaled_value
+from hms_iceberg.spec.hashing import hash_function
+from hms_iceberg.spec.human_text import human_string
 from hms_iceberg.spec.types import (
     BinaryType,
     BooleanType,
     DateType,
     DecimalType,
     DoubleType,
-    FixedType,
     FloatType,
     GeographyType,
     GeometryType,
@@ -39,9 +35,7 @@ from hms_iceberg.spec.types import (
     TimestampType,
     TimestamptzNanoType,
     TimestamptzType,
-    TimeType,
     UnknownType,
-    UUIDType,
 )
 
 _MICRO_TIMESTAMPS = (TimestampType, TimestamptzType)
@@ -109,71 +103,6 @@ class Transform(ABC):
         return "null" if value is None else human_string(self.result_type(source_type), value)
 
 
-def human_string(kind: IcebergType, value: Any) -> str:
-    """Text of a stored value as Iceberg writes it in partition paths: ISO dates, base64 for bytes."""
-    if value is None:
-        return "null"
-    if isinstance(kind, BooleanType):
-        return "true" if value else "false"
-    if isinstance(kind, DateType):
-        return datetimes.format_date(value)
-    if isinstance(kind, TimeType):
-        return _short_clock(datetimes.format_time(value))
-    if isinstance(kind, _TIMESTAMPS):
-        zoned = isinstance(kind, (TimestamptzType, TimestamptzNanoType))
-        nanos = value if isinstance(kind, _NANO_TIMESTAMPS) else value * datetimes.NANOS_PER_MICRO
-        return _trim_fraction(datetimes.format_timestamp_nanos(nanos)) + ("+00:00" if zoned else "")
-    if isinstance(kind, (FixedType, BinaryType)):
-        return base64.b64encode(value).decode("ascii")
-    if isinstance(kind, DecimalType):
-        return f"{value:f}"
-    if isinstance(kind, (FloatType, DoubleType)):
-        return _java_float(value, single=isinstance(kind, FloatType))
-    return str(value)
-
-
-def _trim_fraction(text: str) -> str:
-    """Without trailing groups of three zeros, and without a fraction of zero, as Java prints times."""
-    while text.endswith("000") and "." in text:
-        text = text[:-3]
-    return text.rstrip(".")
-
-
-def _short_clock(text: str) -> str:
-    trimmed = _trim_fraction(text)
-    return trimmed[:-3] if len(trimmed) == 8 and trimmed.endswith(":00") else trimmed
-
-
-def _java_float(value: float, single: bool) -> str:
-    """Digits as Java's Float and Double print them: plain from 0.001 to 10,000,000, else with an exponent."""
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    sign = "-" if math.copysign(1.0, value) < 0 else ""
-    if value == 0:
-        return sign + "0.0"
-    digits, exponent = _shortest_digits(abs(value), single)
-    if -3 <= exponent < 7:
-        if exponent < 0:
-            return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
-        whole = digits[: exponent + 1].ljust(exponent + 1, "0")
-        return f"{sign}{whole}.{digits[exponent + 1 :] or '0'}"
-    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{exponent}"
-
-
-def _shortest_digits(value: float, single: bool) -> tuple[str, int]:
-    """The shortest digits that read back as the value, and the decimal exponent of the first one."""
-    if single:
-        packed = struct.pack("<f", value)
-        texts = (f"{value:.{precision}e}" for precision in range(9))
-        text = next(each for each in texts if struct.pack("<f", float(each)) == packed)
-    else:
-        text = next(each for each in (f"{value:.{p}e}" for p in range(17)) if float(each) == value)
-    mantissa, exponent = text.split("e")
-    return mantissa.replace(".", "").rstrip("0") or "0", int(exponent)
-
-
 # --------------------------------------------------------------------------------------------- identity
 
 
@@ -211,40 +140,6 @@ class IdentityTransform(Transform):
 
 
 # ----------------------------------------------------------------------------------------------- bucket
-
-
-def _hash_long(value: int) -> int:
-    return int(mmh3.hash(struct.pack("<q", value)))
-
-
-def _hash_double(value: float) -> int:
-    canonical = math.nan if math.isnan(value) else value + 0.0  # -0.0 + 0.0 is 0.0
-    bits = 0x7FF8000000000000 if math.isnan(canonical) else struct.unpack("<q", struct.pack("<d", canonical))[0]
-    return _hash_long(bits)
-
-
-def hash_function(source_type: IcebergType) -> Callable[[Any], int]:
-    """The signed 32-bit Murmur3 hash of stored values of a type (Appendix B), also where bucket does not allow it.
-
-    Raises:
-        TypeMismatchError: the specification defines no hash for the type.
-    """
-    if isinstance(source_type, DecimalType):
-        scale = source_type.scale
-        return lambda value: int(mmh3.hash(decimal_to_bytes(value, scale)))
-    if isinstance(source_type, (IntegerType, LongType, DateType, TimeType, BooleanType, *_MICRO_TIMESTAMPS)):
-        return lambda value: _hash_long(int(value))
-    if isinstance(source_type, _NANO_TIMESTAMPS):
-        return lambda value: _hash_long(value // datetimes.NANOS_PER_MICRO)
-    if isinstance(source_type, (FloatType, DoubleType)):
-        return _hash_double
-    if isinstance(source_type, StringType):
-        return lambda value: int(mmh3.hash(value.encode("utf-8")))
-    if isinstance(source_type, UUIDType):
-        return lambda value: int(mmh3.hash(value.bytes))
-    if isinstance(source_type, (FixedType, BinaryType)):
-        return lambda value: int(mmh3.hash(bytes(value)))
-    raise TypeMismatchError(f"Values of type {source_type} cannot be hashed into buckets")
 
 
 @dataclass(frozen=True)
@@ -495,7 +390,7 @@ class VoidTransform(Transform):
 
 @dataclass(frozen=True)
 class UnknownTransform(Transform):
-    """A transform that the specification (as of this package) does not have: readers ignore it, nobody writes with it."""
+    """A transform that the specification (as of this package) does not have: readers ignore it."""
 
     text: str
 
@@ -509,8 +404,8 @@ class UnknownTransform(Transform):
 
     def _function(self, source_type: IcebergType) -> BoundTransform:
         raise UnsupportedError(
-            f"Cannot apply the transform {self.text!r}: it is not one of identity, bucket[N], truncate[W], year, month, "
-            "day, hour and void. The table can be read, but not written with this partition spec or sort order"
+            f"Cannot apply the transform {self.text!r}: it is not one of identity, bucket[N], truncate[W], year, "
+            "month, day, hour and void. The table can be read, but not written with this partition spec or sort order"
         )
 
     def to_human_string(self, source_type: IcebergType, value: Any) -> str:
