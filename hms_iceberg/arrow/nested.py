@@ -1,0 +1,78 @@
+"""Taking nested Arrow arrays apart and putting them together again, with nulls and slices kept.
+
+A slice of a list array shares the whole values array of its parent; the parts here hold only the slice's own values,
+so that work on a batch never costs more than the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def null_mask(array: pa.Array) -> pa.Array | None:
+    """Where an array is null, or None where it has no nulls."""
+    return array.is_null() if array.null_count else None
+
+
+def struct_children(array: pa.StructArray) -> list[pa.Array]:
+    """The fields of a struct array, as long as it, without the struct's own nulls."""
+    return [array.field(index) for index in range(array.type.num_fields)]
+
+
+def make_struct(like: pa.Array, children: Sequence[pa.Array], fields: Sequence[pa.Field]) -> pa.StructArray:
+    """A struct array with new children and the length and nulls of ``like``."""
+    mask = null_mask(like)
+    if not children:
+        validity = None if mask is None else pc.invert(mask).buffers()[1]
+        return pa.Array.from_buffers(pa.struct([]), len(like), [validity], children=[])
+    return pa.StructArray.from_arrays(list(children), fields=list(fields), mask=mask)
+
+
+def list_parts(array: pa.Array) -> tuple[pa.Array, int, int]:
+    """The offsets of a list or map array (32-bit, beginning at 0), and where its values begin and how many they are."""
+    if not len(array):
+        return pa.array([0], pa.int32()), 0, 0
+    offsets = array.offsets
+    start = offsets[0].as_py()
+    stop = offsets[-1].as_py()
+    if start or offsets.offset:
+        offsets = pc.subtract(offsets, pa.scalar(start, offsets.type))
+    return offsets.cast(pa.int32()), start, stop - start
+
+
+def list_values(array: pa.Array, start: int, length: int) -> pa.Array:
+    """The values of a list array between the bounds that ``list_parts`` gave."""
+    return array.values.slice(start, length)
+
+
+def make_list(like: pa.Array, offsets: pa.Array, values: pa.Array, element: pa.Field) -> pa.ListArray:
+    """A list array with new values and the length and nulls of ``like``."""
+    if element.type != values.type:
+        element = element.with_type(values.type)
+    return pa.ListArray.from_arrays(offsets, values, type=pa.list_(element), mask=null_mask(like))
+
+
+def map_entries(array: pa.MapArray, start: int, length: int) -> tuple[pa.Array, pa.Array]:
+    """Keys and values of a map array between the bounds that ``list_parts`` gave."""
+    return array.keys.slice(start, length), array.items.slice(start, length)
+
+
+def make_map(
+    like: pa.Array, offsets: pa.Array, keys: pa.Array, items: pa.Array, key: pa.Field, item: pa.Field
+) -> pa.MapArray:
+    """A map array with new keys and values and the length and nulls of ``like``."""
+    entries = pa.StructArray.from_arrays([keys, items], fields=[key.with_nullable(False), item])
+    mask = null_mask(like)
+    validity = None if mask is None else pc.invert(mask).buffers()[1]
+    buffers = [validity, offsets.buffers()[1]]
+    return pa.Array.from_buffers(pa.map_(key, item), len(like), buffers, children=[entries])
+
+
+def combine(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """One array of a column that may be chunked."""
+    if not isinstance(array, pa.ChunkedArray):
+        return array
+    return array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()

@@ -1,0 +1,298 @@
+"""Iceberg schemas to Arrow schemas and back, with field ids in the fields' metadata.
+
+Arrow fields carry their id under ``PARQUET:field_id``, the key that Arrow's Parquet reader and writer use. Source:
+Iceberg specification, "Appendix A: Format-specific Requirements" (Parquet).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import pyarrow as pa
+
+from hms_iceberg.errors import InvalidSchemaError, TypeMismatchError, UnsupportedError
+from hms_iceberg.spec.schema import Schema, assign_fresh_ids
+from hms_iceberg.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+    VariantType,
+)
+
+FIELD_ID_KEY = b"PARQUET:field_id"
+ORC_FIELD_ID_KEY = b"iceberg.id"
+DOC_KEY = b"doc"
+
+_PRIMITIVES: dict[type[IcebergType], pa.DataType] = {
+    BooleanType: pa.bool_(),
+    IntegerType: pa.int32(),
+    LongType: pa.int64(),
+    FloatType: pa.float32(),
+    DoubleType: pa.float64(),
+    DateType: pa.date32(),
+    TimeType: pa.time64("us"),
+    TimestampType: pa.timestamp("us"),
+    TimestamptzType: pa.timestamp("us", tz="UTC"),
+    TimestampNanoType: pa.timestamp("ns"),
+    TimestamptzNanoType: pa.timestamp("ns", tz="UTC"),
+    StringType: pa.string(),
+    UUIDType: pa.uuid(),
+    BinaryType: pa.binary(),
+    UnknownType: pa.null(),
+    GeometryType: pa.binary(),
+    GeographyType: pa.binary(),
+}
+
+
+def to_arrow(schema: Schema, field_ids: bool = True, extensions: bool = True) -> pa.Schema:
+    """The Arrow schema of an Iceberg schema.
+
+    Args:
+        schema: the Iceberg schema.
+        field_ids: whether fields carry ``PARQUET:field_id`` (and their doc) as metadata.
+        extensions: whether uuid becomes Arrow's extension type ``arrow.uuid`` rather than 16 bytes.
+
+    Returns:
+        An Arrow schema of the same columns; required columns are not nullable.
+
+    Raises:
+        UnsupportedError: a column has a type that Arrow has no form for.
+    """
+    return pa.schema([to_arrow_field(field, field_ids, extensions) for field in schema.fields])
+
+
+def to_arrow_field(field: NestedField, field_ids: bool = True, extensions: bool = True) -> pa.Field:
+    """The Arrow field of one Iceberg field; see ``to_arrow``."""
+    metadata: dict[bytes, bytes] | None = None
+    if field_ids:
+        metadata = {FIELD_ID_KEY: str(field.field_id).encode()}
+        if field.doc:
+            metadata[DOC_KEY] = field.doc.encode()
+    kind = to_arrow_type(field.field_type, field_ids, extensions)
+    return pa.field(field.name, kind, nullable=field.optional, metadata=metadata)
+
+
+def to_arrow_type(kind: IcebergType, field_ids: bool = True, extensions: bool = True) -> pa.DataType:
+    """The Arrow type of an Iceberg type; see ``to_arrow``."""
+    if isinstance(kind, UUIDType) and not extensions:
+        return pa.binary(16)
+    primitive = _PRIMITIVES.get(type(kind))
+    if primitive is not None:
+        return primitive
+    if isinstance(kind, DecimalType):
+        return pa.decimal128(kind.precision, kind.scale)
+    if isinstance(kind, FixedType):
+        return pa.binary(kind.length)
+    if isinstance(kind, StructType):
+        return pa.struct([to_arrow_field(field, field_ids, extensions) for field in kind.fields])
+    if isinstance(kind, ListType):
+        return pa.list_(to_arrow_field(kind.element_field, field_ids, extensions))
+    if isinstance(kind, MapType):
+        key, value = (to_arrow_field(field, field_ids, extensions) for field in (kind.key_field, kind.value_field))
+        return pa.map_(key, value)
+    if isinstance(kind, VariantType):
+        return pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
+    raise UnsupportedError(f"Arrow has no type for Iceberg's {kind}. Leave such columns out of selected_fields.")
+
+
+def field_id_of(field: pa.Field) -> int | None:
+    """The field id that an Arrow field carries (from Parquet or ORC), or None."""
+    metadata = field.metadata
+    if not metadata:
+        return None
+    text = metadata.get(FIELD_ID_KEY) or metadata.get(ORC_FIELD_ID_KEY)
+    if text is None:
+        return None
+    try:
+        field_id = int(text)
+    except ValueError:
+        return None
+    return field_id if field_id >= 0 else None
+
+
+def child_fields(kind: pa.DataType) -> list[pa.Field]:
+    """The fields below an Arrow type: a struct's fields, a list's element, a map's key and value."""
+    if pa.types.is_struct(kind):
+        return [kind.field(index) for index in range(kind.num_fields)]
+    if is_list_like(kind):
+        return [kind.value_field]
+    if pa.types.is_map(kind):
+        return [kind.key_field, kind.item_field]
+    return []
+
+
+def is_list_like(kind: pa.DataType) -> bool:
+    """Whether an Arrow type is any of its kinds of list."""
+    types = pa.types
+    return bool(
+        types.is_list(kind)
+        or types.is_large_list(kind)
+        or types.is_fixed_size_list(kind)
+        or types.is_list_view(kind)
+        or types.is_large_list_view(kind)
+    )
+
+
+def has_field_ids(schema: pa.Schema) -> bool:
+    """Whether any field of an Arrow schema, at any depth, carries a field id."""
+    return any(field_id_of(field) is not None for field in _walk(list(schema)))
+
+
+def _walk(fields: list[pa.Field]) -> Iterator[pa.Field]:
+    for field in fields:
+        yield field
+        yield from _walk(child_fields(field.type))
+
+
+def from_arrow(schema: pa.Schema, format_version: int = 2) -> Schema:
+    """The Iceberg schema for Arrow data.
+
+    Args:
+        schema: the Arrow schema; where every field carries ``PARQUET:field_id`` the ids are kept, otherwise all
+            fields are numbered anew from 1.
+        format_version: the table's format version: nanosecond timestamps and columns of nulls need 3; before it,
+            nanosecond timestamps become microseconds (data that this would change is refused when it is written).
+
+    Returns:
+        An Iceberg schema; not nullable Arrow fields become required.
+
+    Raises:
+        TypeMismatchError: a column has an Arrow type that Iceberg has no form for; the message names it.
+    """
+    fields = list(_walk(list(schema)))
+    numbered = [field_id_of(field) for field in fields]
+    keep = bool(fields) and all(field_id is not None for field_id in numbered)
+    numbers = count(1)
+
+    def identify(field: pa.Field) -> int:
+        field_id = field_id_of(field)
+        return field_id if keep and field_id is not None else next(numbers)
+
+    converted = [_from_field(field, field.name, identify, format_version) for field in schema]
+    result = Schema(*converted)
+    return result if keep else assign_fresh_ids(result)
+
+
+def _from_field(field: pa.Field, path: str, identify: Callable[[pa.Field], int], version: int) -> NestedField:
+    field_id = identify(field)
+    doc = (field.metadata or {}).get(DOC_KEY)
+    kind = _from_type(field.type, path, identify, version)
+    if isinstance(kind, UnknownType) and not field.nullable:
+        raise TypeMismatchError(
+            f"Cannot use column {path!r}: it has Arrow type null but is declared not nullable. Make it nullable or "
+            f"give it a type."
+        )
+    return NestedField(field_id, field.name, kind, not field.nullable, doc.decode() if doc else None)
+
+
+def _from_type(kind: pa.DataType, path: str, identify: Callable[[pa.Field], int], version: int) -> IcebergType:
+    types = pa.types
+    if types.is_dictionary(kind) or types.is_run_end_encoded(kind):
+        return _from_type(kind.value_type, path, identify, version)
+    if types.is_struct(kind):
+        children = child_fields(kind)
+        names = [child.name for child in children]
+        if len(set(names)) != len(names):
+            raise InvalidSchemaError(f"Cannot use column {path!r}: its struct has two fields of the same name: {names}")
+        return StructType(*(_from_field(child, f"{path}.{child.name}", identify, version) for child in children))
+    if is_list_like(kind):
+        element = kind.value_field
+        converted = _from_field(element, f"{path}.element", identify, version)
+        return ListType(converted.field_id, converted.field_type, converted.required)
+    if types.is_map(kind):
+        key = _from_field(kind.key_field, f"{path}.key", identify, version)
+        value = _from_field(kind.item_field, f"{path}.value", identify, version)
+        return MapType(key.field_id, key.field_type, value.field_id, value.field_type, value.required)
+    converted_type = primitive_from_arrow(kind, version)
+    if converted_type is None:
+        raise TypeMismatchError(f"Cannot use column {path!r}: Iceberg has no type for Arrow's {kind}.{_hint(kind)}")
+    return converted_type
+
+
+def primitive_from_arrow(kind: pa.DataType, format_version: int = 2) -> IcebergType | None:
+    """The Iceberg type that holds every value of an Arrow type that is not nested, or None where there is none.
+
+    Unsigned and small integers become the next signed type that holds them. Arrow's timestamps with any zone are
+    points in time and become timestamptz.
+    """
+    types = pa.types
+    exact: tuple[tuple[Callable[[pa.DataType], bool], IcebergType], ...] = (
+        (types.is_boolean, BooleanType()),
+        (types.is_int64, LongType()),
+        (types.is_uint32, LongType()),
+        (types.is_float16, FloatType()),
+        (types.is_float32, FloatType()),
+        (types.is_float64, DoubleType()),
+        (types.is_date, DateType()),
+        (is_text, StringType()),
+        (is_bytes, BinaryType()),
+    )
+    for test, result in exact:
+        if test(kind):
+            return result
+    if types.is_integer(kind):
+        return None if types.is_uint64(kind) else IntegerType()
+    if types.is_time(kind):
+        return None if kind.unit == "ns" else TimeType()
+    if types.is_timestamp(kind):
+        if kind.unit == "ns" and format_version >= 3:
+            return TimestampNanoType() if kind.tz is None else TimestamptzNanoType()
+        return TimestampType() if kind.tz is None else TimestamptzType()
+    if types.is_decimal(kind):
+        return DecimalType(kind.precision, kind.scale) if kind.precision <= 38 and kind.scale >= 0 else None
+    if types.is_fixed_size_binary(kind):
+        return FixedType(kind.byte_width)
+    if isinstance(kind, pa.UuidType):
+        return UUIDType()
+    if isinstance(kind, pa.JsonType):
+        return StringType()
+    if types.is_null(kind) and format_version >= 3:
+        return UnknownType()
+    return None
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether an Arrow type is any of its kinds of string."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def is_bytes(kind: pa.DataType) -> bool:
+    """Whether an Arrow type is any of its kinds of binary of varying length."""
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
+
+
+def _hint(kind: pa.DataType) -> str:
+    types = pa.types
+    if types.is_uint64(kind):
+        return " Cast it to int64 or decimal128(20, 0)."
+    if types.is_time(kind):
+        return " Cast it to time64('us')."
+    if types.is_decimal(kind):
+        return " Iceberg's decimals have up to 38 digits and no negative scale."
+    if types.is_null(kind):
+        return " Columns of nulls need a table of format version 3; give the column a type."
+    if types.is_duration(kind) or types.is_interval(kind):
+        return " Store it as int64."
+    return " Cast it to a type that Iceberg has."
