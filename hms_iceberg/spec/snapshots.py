@@ -1,0 +1,145 @@
+"""Snapshots of a table, the logs of its past, and named references to snapshots.
+
+Source: Iceberg specification, "Snapshots", "Snapshot References", "Table Metadata Fields".
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from enum import Enum
+
+from hms_iceberg.errors import InvalidInputError
+
+MAIN_BRANCH = "main"
+INITIAL_SEQUENCE_NUMBER = 0
+OPERATION = "operation"
+
+
+class Operation(str, Enum):
+    """What a snapshot did, as its summary says."""
+
+    APPEND = "append"
+    REPLACE = "replace"
+    OVERWRITE = "overwrite"
+    DELETE = "delete"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The state of a table at one time.
+
+    Args:
+        snapshot_id: unique id.
+        parent_snapshot_id: id of the snapshot that it was made from, or None.
+        sequence_number: its place in the order of changes; 0 in v1 tables.
+        timestamp_ms: when it was made, in milliseconds from 1970-01-01 UTC.
+        manifest_list: location of its manifest list; None only in old v1 tables that have `manifests`.
+        manifests: locations of its manifests, in old v1 tables without manifest list.
+        summary: what changed, as text by text; "operation" is one of `Operation`.
+        schema_id: id of the table's schema when it was made.
+        first_row_id: the first row id that it may assign (v3).
+        added_rows: an upper bound of how many row ids it assigns (v3).
+        key_id: id of the key that encrypts the manifest list's key (v3).
+    """
+
+    snapshot_id: int
+    parent_snapshot_id: int | None = None
+    sequence_number: int = INITIAL_SEQUENCE_NUMBER
+    timestamp_ms: int = 0
+    manifest_list: str | None = None
+    manifests: tuple[str, ...] | None = None
+    summary: dict[str, str] = field(default_factory=dict, hash=False)
+    schema_id: int | None = None
+    first_row_id: int | None = None
+    added_rows: int | None = None
+    key_id: str | None = None
+
+    @property
+    def operation(self) -> str | None:
+        """The summary's operation, or None where an old table has none."""
+        return self.summary.get(OPERATION)
+
+
+@dataclass(frozen=True)
+class SnapshotLogEntry:
+    """From `timestamp_ms` on, the snapshot was the table's current one."""
+
+    snapshot_id: int
+    timestamp_ms: int
+
+
+@dataclass(frozen=True)
+class MetadataLogEntry:
+    """A former metadata file of the table, and when it was written."""
+
+    metadata_file: str
+    timestamp_ms: int
+
+
+class SnapshotRefType(str, Enum):
+    """A branch moves with commits, a tag stays."""
+
+    BRANCH = "branch"
+    TAG = "tag"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class SnapshotRef:
+    """A branch or tag, with its retention.
+
+    Args:
+        snapshot_id: the snapshot it points at.
+        snapshot_ref_type: branch (the default) or tag.
+        min_snapshots_to_keep: snapshots of a branch that expiration keeps at least; None for the table's setting.
+        max_snapshot_age_ms: age up to which expiration keeps a branch's snapshots; None for the table's setting.
+        max_ref_age_ms: age at which the reference itself expires; None for the table's setting.
+
+    Raises:
+        InvalidInputError: a number is not positive, or a tag has settings of a branch.
+    """
+
+    snapshot_id: int
+    snapshot_ref_type: SnapshotRefType = SnapshotRefType.BRANCH
+    min_snapshots_to_keep: int | None = None
+    max_snapshot_age_ms: int | None = None
+    max_ref_age_ms: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "snapshot_ref_type", SnapshotRefType(self.snapshot_ref_type))
+        for name in ("min_snapshots_to_keep", "max_snapshot_age_ms", "max_ref_age_ms"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            if value <= 0:
+                raise InvalidInputError(
+                    f"Invalid retention of a snapshot reference: {name} must be above 0, got {value}"
+                )
+            if self.snapshot_ref_type is SnapshotRefType.TAG and name != "max_ref_age_ms":
+                raise InvalidInputError(f"Invalid retention of a tag: {name} is a setting of branches")
+
+    @property
+    def is_branch(self) -> bool:
+        """True for a branch."""
+        return self.snapshot_ref_type is SnapshotRefType.BRANCH
+
+    @property
+    def is_tag(self) -> bool:
+        """True for a tag."""
+        return self.snapshot_ref_type is SnapshotRefType.TAG
+
+
+def new_snapshot_id(taken: Collection[int] = ()) -> int:
+    """A random positive id that is not among `taken`."""
+    while True:
+        bits = uuid.uuid4().int
+        candidate = ((bits >> 64) ^ bits) & 0x7FFFFFFFFFFFFFFF
+        if candidate and candidate not in taken:
+            return candidate
