@@ -31,7 +31,8 @@ class Reference:
             raise TypeMismatchError(f"Cannot refer to column {self.name!r}: expected a name, such as 'address.city'")
 
     def __str__(self) -> str:
-        return ".".join(quote_name(part) for part in self.name.split("."))
+        parts = self.name.split(".")
+        return ".".join(quote_name(part) for part in parts) if all(parts) else quote_name(self.name)
 
 
 @dataclass(frozen=True, slots=True)
