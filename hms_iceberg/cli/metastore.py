@@ -1,0 +1,73 @@
+"""`hms-iceberg metastore`: start, stop and look at an embedded Hive Metastore."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+_DATA_DIR = click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of its database and log. Default: hms_iceberg/metastore in your data folder (~/.local/share).",
+)
+
+
+@click.group()
+def metastore() -> None:
+    """Start, stop and look at an embedded Hive Metastore.
+
+    It is the real Hive Metastore 2.3 out of PySpark's jars, on loopback, for development and tests.
+    """
+
+
+@metastore.command()
+@_DATA_DIR
+@click.option("--warehouse", help="Folder or URI of its warehouse. Default: `warehouse` in the data folder.")
+@click.option("--port", default=0, type=click.IntRange(0, 65535), help="TCP port. Default: a free one.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; it asks no password.")
+def start(data_dir: Path | None, warehouse: str | None, port: int, host: str) -> None:
+    """Start a metastore that runs until `stop`."""
+    from hms_iceberg.hms.embedded import detached
+
+    before = detached.status(data_dir)
+    status = detached.start(data_dir, warehouse, port, host)
+    click.echo(f"{'Already running' if before.running else 'Started'}: {status.uri} (process {status.pid})")
+    click.echo(f"Warehouse: {status.warehouse}")
+    click.echo(f"Data:      {status.data_dir}")
+    click.echo(f'Python:    load_catalog("default", uri="{status.uri}")')
+    click.echo(f"Spark:     --conf spark.hadoop.hive.metastore.uris={status.uri}")
+
+
+@metastore.command()
+@_DATA_DIR
+def stop(data_dir: Path | None) -> None:
+    """Stop the metastore; its data stay."""
+    from hms_iceberg.hms.embedded import detached
+
+    stopped = detached.stop(data_dir)
+    click.echo("Stopped." if stopped else "No metastore was running.")
+
+
+@metastore.command()
+@_DATA_DIR
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_context
+def status(ctx: click.Context, data_dir: Path | None, as_json: bool) -> None:
+    """Say whether it runs and where; the exit code is 3 where it does not."""
+    from hms_iceberg.hms.embedded import detached
+
+    found = detached.status(data_dir)
+    if as_json:
+        click.echo(json.dumps(asdict(found)))
+    elif found.running:
+        state = "answers" if found.answering else "does not answer yet"
+        click.echo(f"Running: {found.uri} (process {found.pid}), {state}")
+        click.echo(f"Warehouse: {found.warehouse}")
+        click.echo(f"Data:      {found.data_dir}")
+    else:
+        click.echo(f"Not running (data folder {found.data_dir}).")
+    if not found.running:
+        ctx.exit(3)

@@ -1,0 +1,104 @@
+"""The files that an embedded metastore is started with: hive-site.xml, log4j2.properties and Java's arguments."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+LAUNCHER = Path(__file__).with_name("MetastoreLauncher.java")
+
+_LOG4J = """\
+status = ERROR
+name = hms-iceberg
+appenders = file
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {log}
+appender.file.filePattern = {log}.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{ISO8601}} %p [%t] %c{{2}}: %m%n
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = 20MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 2
+rootLogger.level = INFO
+rootLogger.appenderRefs = file
+rootLogger.appenderRef.file.ref = file
+logger.datanucleus.name = DataNucleus
+logger.datanucleus.level = ERROR
+"""
+
+
+def hive_site(database: Path, warehouse: str, lock_expiry_seconds: int, properties: Mapping[str, str]) -> str:
+    """The text of hive-site.xml.
+
+    Args:
+        database: folder of the Derby database, created where it is absent.
+        warehouse: URI of the default warehouse folder.
+        lock_expiry_seconds: a lock without a heartbeat for so long is dropped (`hive.txn.timeout`).
+        properties: further settings of the server; they win.
+    """
+    settings = {
+        "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={database};create=true",
+        "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
+        "hive.metastore.warehouse.dir": warehouse,
+        "hive.metastore.schema.verification": "false",
+        "hive.metastore.server.min.threads": "4",
+        "hive.txn.timeout": f"{lock_expiry_seconds}s",
+        "hive.async.log.enabled": "false",
+        "datanucleus.schema.autoCreateAll": "true",
+        "datanucleus.connectionPoolingType": "HikariCP",
+        **properties,
+    }
+    rows = "".join(
+        f"  <property><name>{escape(name)}</name><value>{escape(value)}</value></property>\n"
+        for name, value in settings.items()
+    )
+    return f"<configuration>\n{rows}</configuration>\n"
+
+
+def write_configuration(folder: Path, log: Path, site: str) -> None:
+    """Writes hive-site.xml and the log's settings into `folder`, readable by the owner alone."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in (("hive-site.xml", site), ("log4j2.properties", _LOG4J.format(log=log))):
+        with open(folder / name, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+            file.write(text)
+
+
+def write_java_arguments(path: Path, data_dir: Path, configuration: Path, jars: Sequence[Path]) -> None:
+    """Writes Java's options into an argument file (`java @file`), as the class path is too long to be shown."""
+    options = [
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",  # a metastore waits for its database: a quick start is worth more than peak speed
+        "-Xmx512m",
+        f"-Dderby.stream.error.file={data_dir / 'derby.log'}",
+        f"-Dlog4j2.configurationFile={configuration / 'log4j2.properties'}",
+        "-cp",
+        os.pathsep.join(str(jar) for jar in jars),
+    ]
+    path.write_text("".join(f"{_quoted(option)}\n" for option in options))
+
+
+def _quoted(option: str) -> str:
+    escaped = option.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def template_path(jars: Sequence[Path]) -> Path | None:
+    """Where the prepared empty database for these jars is kept; None where no cache folder can be written.
+
+    A change of the jars or of the launcher makes another template.
+    """
+    parts = [jar.name for jar in jars if jar.name.startswith(("hive-metastore-", "derby", "datanucleus"))]
+    key = hashlib.sha256("\n".join([*parts, LAUNCHER.read_text()]).encode()).hexdigest()[:16]
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    folder = Path(base) / "hms_iceberg"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder / f"metastore-{key}" if os.access(folder, os.W_OK) else None

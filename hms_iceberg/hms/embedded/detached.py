@@ -1,0 +1,147 @@
+"""An embedded metastore that outlives the command which started it: start, status and stop by its data folder."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from hms_iceberg.errors import MetastoreError
+from hms_iceberg.hms.embedded.server import LOOPBACK, EmbeddedMetastore, answers
+
+logger = logging.getLogger(__name__)
+
+_PID_FILE = "metastore.pid"
+
+
+@dataclass(frozen=True)
+class MetastoreStatus:
+    """A detached metastore, as its pid file and its process tell.
+
+    Attributes:
+        data_dir: folder of its database, configuration and log.
+        running: whether its process lives.
+        answering: whether it accepts connections.
+        pid: id of its process; 0 where there is none.
+        uri: `thrift://host:port`, empty where it was never started.
+        warehouse: URI of its warehouse.
+        started_at: seconds since the epoch.
+    """
+
+    data_dir: str
+    running: bool = False
+    answering: bool = False
+    pid: int = 0
+    uri: str = ""
+    warehouse: str = ""
+    started_at: float = 0.0
+
+
+def default_data_dir() -> Path:
+    """The folder that the command line uses: `hms_iceberg/metastore` in the user's data folder."""
+    base = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local", "share")
+    return Path(base) / "hms_iceberg" / "metastore"
+
+
+def start(
+    data_dir: str | os.PathLike[str] | None = None,
+    warehouse: str | os.PathLike[str] | None = None,
+    port: int = 0,
+    host: str = LOOPBACK,
+    properties: Mapping[str, str] | None = None,
+) -> MetastoreStatus:
+    """Starts a metastore that runs until `stop`; where one runs on this folder already, that one is returned.
+
+    Args:
+        data_dir: its folder; `default_data_dir()` by default.
+        warehouse: URI or path of its warehouse; `warehouse` in the data folder by default.
+        port: TCP port; a free one by default.
+        host: address to listen on; loopback by default. A metastore has no passwords.
+        properties: further settings for its hive-site.xml.
+
+    Raises:
+        JavaNotFoundError, MissingDependencyError, ConfigurationError, MetastoreUnavailableError: as
+            `EmbeddedMetastore.start` does.
+    """
+    folder = Path(data_dir or default_data_dir()).absolute()
+    current = status(folder)
+    if current.running:
+        return current
+    server = EmbeddedMetastore(folder, warehouse, port, host=host, properties=properties, detached=True)
+    server.start()
+    assert server.pid is not None
+    started = MetastoreStatus(str(folder), True, True, server.pid, server.uri, server.warehouse, time.time())
+    record = {**asdict(started), "host": host, "port": server.port}
+    unfinished = folder / f"{_PID_FILE}.new"
+    unfinished.write_text(json.dumps(record, indent=2))
+    unfinished.replace(folder / _PID_FILE)
+    server.release()
+    return started
+
+
+def status(data_dir: str | os.PathLike[str] | None = None) -> MetastoreStatus:
+    """What is known of the metastore on a data folder; `running` is False where there is none."""
+    folder = Path(data_dir or default_data_dir()).absolute()
+    try:
+        record = json.loads((folder / _PID_FILE).read_text())
+        pid, uri, warehouse = int(record["pid"]), str(record["uri"]), str(record["warehouse"])
+        host, port, started_at = str(record["host"]), int(record["port"]), float(record["started_at"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return MetastoreStatus(str(folder))
+    running = _is_metastore(pid)
+    answering = running and answers(host, port)
+    return MetastoreStatus(str(folder), running, answering, pid if running else 0, uri, warehouse, started_at)
+
+
+def stop(data_dir: str | os.PathLike[str] | None = None, timeout: float = 15.0) -> bool:
+    """Stops the metastore on a data folder; its data stay.
+
+    Returns:
+        Whether one was running.
+
+    Raises:
+        MetastoreError: it did not end in time, or may not be stopped by this user.
+    """
+    current = status(data_dir)
+    pid_file = Path(current.data_dir) / _PID_FILE
+    if current.running:
+        try:
+            os.kill(current.pid, signal.SIGTERM)
+        except ProcessLookupError:
+            pass
+        except PermissionError as error:
+            raise MetastoreError(
+                f"The metastore on {current.data_dir} (process {current.pid}) belongs to another user. Stop it as that "
+                "user."
+            ) from error
+        deadline = time.monotonic() + timeout
+        while _is_metastore(current.pid):
+            if time.monotonic() > deadline:
+                raise MetastoreError(
+                    f"The metastore on {current.data_dir} (process {current.pid}) did not end within {timeout:.0f} s. "
+                    f"Try again, or end it with `kill -9 {current.pid}`."
+                )
+            time.sleep(0.05)
+    pid_file.unlink(missing_ok=True)
+    return current.running
+
+
+def _is_metastore(pid: int) -> bool:
+    """Whether the process lives and is a metastore of ours: a pid may have been given to another program since."""
+    if pid <= 0:
+        return False
+    proc = Path("/proc") / str(pid)
+    if Path("/proc/self/cmdline").exists():
+        try:
+            alive = proc.joinpath("stat").read_text().rpartition(")")[2].split()[0] != "Z"
+            return alive and b"MetastoreLauncher" in proc.joinpath("cmdline").read_bytes()
+        except (OSError, IndexError):
+            return False
+    shown = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return "MetastoreLauncher" in shown.stdout

@@ -1,0 +1,313 @@
+"""A real Hive Metastore in a process of its own, that ends with its owner."""
+
+from __future__ import annotations
+
+import logging
+import os
+import selectors
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+from hms_iceberg.errors import ConfigurationError, MetastoreUnavailableError
+from hms_iceberg.hms.embedded.configuration import (
+    LAUNCHER,
+    hive_site,
+    template_path,
+    write_configuration,
+    write_java_arguments,
+)
+from hms_iceberg.hms.embedded.jars import find_java, find_metastore_jars
+
+logger = logging.getLogger(__name__)
+
+LOOPBACK = "127.0.0.1"
+_STOP_SECONDS = 10.0
+
+
+class EmbeddedMetastore:
+    """Hive Metastore 2.3.10 out of PySpark's jars, on Derby, as a context manager.
+
+    It listens on loopback only, and it ends when its owner ends, even if that is killed: the server reads a pipe that
+    the owner holds open. A program that forks while it holds one should close it in the child.
+
+    Args:
+        data_dir: folder of its database, configuration and log; a temporary one, removed by `stop`, by default.
+        warehouse: URI or path of the warehouse; `<data_dir>/warehouse` by default.
+        port: TCP port; a free one by default.
+        host: address to listen on.
+        start_timeout: seconds until a server that does not answer is given up.
+        lock_expiry_seconds: a lock without a heartbeat for so long is dropped by the server.
+        properties: further settings for its hive-site.xml.
+        detached: whether the server lives on when its owner ends (see `hms_iceberg.hms.embedded.detached`).
+    """
+
+    def __init__(
+        self,
+        data_dir: str | os.PathLike[str] | None = None,
+        warehouse: str | os.PathLike[str] | None = None,
+        port: int = 0,
+        *,
+        host: str = LOOPBACK,
+        start_timeout: float = 60.0,
+        lock_expiry_seconds: int = 300,
+        properties: Mapping[str, str] | None = None,
+        detached: bool = False,
+    ) -> None:
+        self._temporary = data_dir is None
+        self._data_dir = None if data_dir is None else Path(data_dir).absolute()
+        self._warehouse = None if warehouse is None else os.fspath(warehouse)
+        self._port = port
+        self._host = host
+        self._start_timeout = start_timeout
+        self._lock_expiry_seconds = lock_expiry_seconds
+        self._properties = dict(properties or {})
+        self._detached = detached
+        self._process: subprocess.Popen[bytes] | None = None
+
+    # ------------------------------------------------------------------------------------------ what it is
+
+    @property
+    def uri(self) -> str:
+        """`thrift://host:port`, for a catalog's `uri` and for `hive.metastore.uris`."""
+        return f"thrift://{self._host}:{self.port}"
+
+    @property
+    def port(self) -> int:
+        """The port it listens on. It stays the same when the server is started again.
+
+        Raises:
+            ConfigurationError: the port was left to the system, and the server was never started.
+        """
+        if not self._port:
+            raise ConfigurationError("The embedded metastore has no port yet: call start() first.")
+        return self._port
+
+    @property
+    def data_dir(self) -> Path:
+        """The folder that holds its database, configuration and log."""
+        if self._data_dir is None:
+            self._data_dir = Path(tempfile.mkdtemp(prefix="hms_iceberg-metastore-"))
+        return self._data_dir
+
+    @property
+    def warehouse(self) -> str:
+        """URI of the warehouse, in the form in which Hive writes it (`file:/...`)."""
+        if self._warehouse is None:
+            return f"file:{self.data_dir / 'warehouse'}"
+        if "://" in self._warehouse or self._warehouse.startswith("file:"):
+            return self._warehouse.rstrip("/")
+        return f"file:{Path(self._warehouse).absolute()}"
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the running server."""
+        return self._process.pid if self._process is not None and self.is_running() else None
+
+    @property
+    def log(self) -> Path:
+        """The server's log."""
+        return self.data_dir / "metastore.log"
+
+    def is_running(self) -> bool:
+        """Whether the server's process lives."""
+        return self._process is not None and self._process.poll() is None
+
+    # ------------------------------------------------------------------------------------- start and stop
+
+    def __enter__(self) -> EmbeddedMetastore:
+        self.start()
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Starts the server and returns when it answers; does nothing where it runs already.
+
+        Raises:
+            JavaNotFoundError: no Java, or an older one than Java 17.
+            MissingDependencyError: PySpark, whose jars hold the metastore, is not installed.
+            ConfigurationError: the port is taken, or another metastore uses the data folder.
+            MetastoreUnavailableError: the server ended or did not answer in time; names its log.
+        """
+        if self.is_running():
+            return
+        jars, java = find_metastore_jars(), find_java()
+        began = time.monotonic()
+        template = template_path(jars)
+        from_template = self._prepare_files(jars, template)
+        try:
+            self._launch(java, "from-template" if from_template else self._database_state(template))
+        except MetastoreUnavailableError:
+            if not from_template or template is None:
+                raise
+            logger.warning("The prepared database %s cannot be used; making a new one", template)
+            shutil.rmtree(template, ignore_errors=True)
+            shutil.rmtree(self._database, ignore_errors=True)
+            self._launch(java, self._database_state(template))
+        logger.info("Hive Metastore at %s after %.1f s", self.uri, time.monotonic() - began)
+
+    def stop(self) -> None:
+        """Stops the server and waits for its end; a temporary data folder is removed."""
+        process = self._process
+        if process is not None and process.poll() is None:
+            if process.stdin is not None:
+                process.stdin.close()
+            process.terminate()
+            try:
+                process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._forget()
+        if self._temporary and self._data_dir is not None:
+            shutil.rmtree(self._data_dir, ignore_errors=True)
+
+    def kill(self) -> None:
+        """Ends the server at once, as a crash would; `start` brings it back with the same data and port."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._forget()
+
+    def release(self) -> None:
+        """Lets go of a detached server without stopping it."""
+        assert self._detached
+        self._forget()
+
+    # -------------------------------------------------------------------------------------------- details
+
+    @property
+    def _database(self) -> Path:
+        return self.data_dir / "derby"
+
+    def _database_state(self, template: Path | None) -> str:
+        if template is None or template.exists() or self._database.exists():
+            return "as-is"
+        return str(template)
+
+    def _prepare_files(self, jars: list[Path], template: Path | None) -> bool:
+        """Writes the configuration; returns whether the database is a new copy of the template."""
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        if self.warehouse.startswith("file:"):
+            Path(self.warehouse.removeprefix("file:").replace("//", "/")).mkdir(parents=True, exist_ok=True)
+        configuration = self.data_dir / "conf"
+        site = hive_site(self._database, self.warehouse, self._lock_expiry_seconds, self._properties)
+        write_configuration(configuration, self.log, site)
+        write_java_arguments(configuration / "java.args", self.data_dir, configuration, jars)
+        if template is None or not template.exists() or self._database.exists():
+            return False
+        unfinished = self._database.with_name("derby-copy")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        # A backup of Derby holds the database in a folder of the database's own name.
+        shutil.copytree(template / self._database.name, unfinished)
+        unfinished.rename(self._database)
+        return True
+
+    def _launch(self, java: Path, database_state: str) -> None:
+        reaper_seconds = max(1, min(30, self._lock_expiry_seconds // 4))
+        command = [
+            str(java),
+            f"@{self.data_dir / 'conf' / 'java.args'}",
+            "org.codehaus.janino.SimpleCompiler",
+            str(LAUNCHER),
+            "MetastoreLauncher",
+            self._host,
+            str(self._port),
+            "detached" if self._detached else "stdin",
+            str(reaper_seconds),
+            database_state,
+        ]
+        environment = {**os.environ, "HIVE_CONF_DIR": str(self.data_dir / "conf")}
+        with open(self.data_dir / "metastore.err", "wb") as errors:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL if self._detached else subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=environment,
+                cwd=self.data_dir,
+                start_new_session=True,  # Ctrl-C is for the owner, which stops the server when it has cleaned up
+            )
+        assert self._process.stdout is not None
+        line = _read_line(self._process.stdout, self._start_timeout)
+        if not line.startswith("READY "):
+            raise self._start_failure()
+        self._process.stdout.close()
+        self._port = int(line.split()[1])
+
+    def _start_failure(self) -> Exception:
+        assert self._process is not None
+        try:
+            self._process.wait(2.0)
+            died = True
+        except subprocess.TimeoutExpired:
+            died = False
+        self.kill()
+        said = (self.data_dir / "metastore.err").read_text(errors="replace")
+        if "BindException" in said:
+            return ConfigurationError(
+                f"The embedded metastore cannot listen on {self._host}:{self._port}: the address is in use or not of "
+                "this machine. Choose another port, or 0 for a free one."
+            )
+        if "Another instance of Derby may have already booted" in said + _tail(self.log, 20_000):
+            return ConfigurationError(
+                f"Another metastore uses the data folder {self.data_dir}. Stop it, or choose another folder."
+            )
+        why = "it ended at once" if died else f"it did not answer within {self._start_timeout:.0f} s"
+        last = [line for line in said.splitlines() if line.strip()][-5:]
+        return MetastoreUnavailableError(
+            f"The embedded metastore could not be started: {why}. Its log is {self.log}; its last words: "
+            + (" | ".join(last) or "none")
+        )
+
+    def _forget(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+        if process.returncode is None:
+            process.returncode = 0  # a detached server is nobody's child to wait for
+
+
+def _read_line(pipe: IO[bytes], timeout: float) -> str:
+    """The first line of a pipe; shorter where the pipe ends, empty where nothing comes in time."""
+    deadline = time.monotonic() + timeout
+    received = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(pipe, selectors.EVENT_READ)
+        while b"\n" not in received:
+            if not selector.select(max(0.0, deadline - time.monotonic())):
+                break
+            part = os.read(pipe.fileno(), 4096)
+            if not part:
+                break
+            received += part
+    return received.decode(errors="replace").strip()
+
+
+def _tail(path: Path, length: int) -> str:
+    try:
+        return path.read_bytes()[-length:].decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def answers(host: str, port: int, timeout: float = 1.0) -> bool:
+    """Whether something accepts connections there."""
+    try:
+        with socket.create_connection((host, port), timeout):
+            return True
+    except OSError:
+        return False

@@ -1,0 +1,45 @@
+"""Fixtures that need a server: one metastore for a test run, and what stands on it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hms_iceberg.errors import JavaNotFoundError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from hms_iceberg.catalog import Catalog
+    from hms_iceberg.hms.embedded import EmbeddedMetastore
+
+
+@pytest.fixture(scope="session")
+def metastore() -> Iterator[EmbeddedMetastore]:
+    """The real Hive Metastore, started once for the whole test run."""
+    from hms_iceberg.hms.embedded import EmbeddedMetastore
+
+    server = EmbeddedMetastore()
+    try:
+        server.start()
+    except (JavaNotFoundError, MissingDependencyError) as error:
+        pytest.skip(str(error))
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def catalog(metastore: EmbeddedMetastore) -> Catalog:
+    """A catalog on the test run's metastore."""
+    from hms_iceberg.catalog import load_catalog
+
+    return load_catalog("test", type="hive", uri=metastore.uri, warehouse=metastore.warehouse)
+
+
+@pytest.fixture
+def namespace(catalog: Catalog) -> str:
+    """A fresh namespace for one test."""
+    name = f"test_{uuid.uuid4().hex[:12]}"
+    catalog.create_namespace(name)
+    return name

@@ -1,0 +1,100 @@
+"""The embedded metastore: its life, its data and its errors."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hms_iceberg.cli.metastore import metastore as metastore_command
+from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.hms.embedded import EmbeddedMetastore, detached
+from hms_iceberg.hms.embedded.server import answers
+
+OWNER = """
+import sys, time
+from hms_iceberg.hms.embedded import EmbeddedMetastore
+server = EmbeddedMetastore(sys.argv[1])
+server.start()
+print(server.pid, server.port, flush=True)
+time.sleep(600)
+"""
+
+
+def wait_until_gone(pid: int, seconds: float = 10.0) -> bool:
+    """Whether the process ends in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        stat = Path(f"/proc/{pid}/stat")
+        if not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] == "Z":
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def test_the_metastore_listens_on_loopback_only(metastore: EmbeddedMetastore) -> None:
+    assert metastore.uri == f"thrift://127.0.0.1:{metastore.port}"
+    assert answers("127.0.0.1", metastore.port)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            pytest.skip("no other interface on this machine")
+        other = probe.getsockname()[0]
+    assert other.startswith("127.") or not answers(other, metastore.port)
+
+
+def test_a_taken_port_is_an_error_that_names_it(metastore: EmbeddedMetastore, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=rf"cannot listen on 127\.0\.0\.1:{metastore.port}"):
+        EmbeddedMetastore(tmp_path, port=metastore.port).start()
+
+
+@pytest.mark.slow
+def test_a_metastore_dies_with_an_owner_that_is_killed(tmp_path: Path) -> None:
+    owner = subprocess.Popen([sys.executable, "-c", OWNER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert owner.stdout is not None
+    with owner:
+        pid, port = (int(word) for word in owner.stdout.readline().split())
+        assert answers("127.0.0.1", port)
+        owner.send_signal(signal.SIGKILL)
+        owner.wait()
+    assert wait_until_gone(pid)
+
+
+@pytest.mark.slow
+def test_a_detached_metastore_is_started_found_and_stopped_by_its_folder(tmp_path: Path) -> None:
+    run = CliRunner().invoke
+    folder = ["--data-dir", str(tmp_path / "data")]
+    assert run(metastore_command, ["status", *folder]).exit_code == 3
+    started = run(metastore_command, ["start", *folder])
+    assert started.exit_code == 0, started.output
+    try:
+        status = detached.status(tmp_path / "data")
+        assert status.running and status.answering and status.uri in started.output
+        assert status.warehouse == f"file:{tmp_path / 'data' / 'warehouse'}"
+        again = run(metastore_command, ["start", *folder])
+        assert f"Already running: {status.uri} (process {status.pid})" in again.output
+        assert run(metastore_command, ["status", *folder]).exit_code == 0
+        with pytest.raises(ConfigurationError, match="Another metastore uses the data folder"):
+            EmbeddedMetastore(tmp_path / "data").start()
+    finally:
+        stopped = run(metastore_command, ["stop", *folder])
+    assert stopped.output == "Stopped.\n"
+    assert wait_until_gone(status.pid)
+    assert run(metastore_command, ["stop", *folder]).output == "No metastore was running.\n"
+
+
+def test_a_pid_of_another_program_is_never_taken_for_a_metastore(tmp_path: Path) -> None:
+    (tmp_path / "metastore.pid").write_text(
+        f'{{"pid": {os.getpid()}, "uri": "thrift://127.0.0.1:1", "warehouse": "", "host": "127.0.0.1", "port": 1, '
+        '"started_at": 0}'
+    )
+    assert not detached.status(tmp_path).running
+    assert detached.stop(tmp_path) is False
