@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.manifests import DataFile
 from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.spec.snapshots import MAIN_BRANCH
+from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation, new_snapshot_id
 from hms_iceberg.updates.manifest_files import check_specs, manifest_list_of, write_added
-from hms_iceberg.updates.snapshot_writer import SnapshotDraft, new_snapshot_id, parent_on, write_snapshot
+from hms_iceberg.updates.snapshot_writer import SnapshotDraft, parent_on, write_snapshot
 from hms_iceberg.updates.summary import SummaryBuilder
 from hms_iceberg.updates.update import FileReader, Workspace
 
@@ -60,7 +60,7 @@ class FastAppend:
         kept = [manifest for manifest in manifest_list_of(parent, workspace) if manifest.has_live_files]
         draft = SnapshotDraft(
             snapshot_id=self.snapshot_id,
-            operation="append",
+            operation=Operation.APPEND,
             manifests=[*added, *kept],
             summary=SummaryBuilder(base).added(self.files).build(self.properties),
             branch=None if self.stage_only else self.branch,

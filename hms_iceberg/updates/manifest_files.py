@@ -7,7 +7,8 @@ from dataclasses import replace
 from itertools import groupby
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.spec.manifest_avro import decode_manifest, decode_manifest_list, encode_manifest
+from hms_iceberg.spec.manifest_avro import decode_manifest, encode_manifest
+from hms_iceberg.spec.manifest_list_avro import decode_manifest_list
 from hms_iceberg.spec.manifests import (
     DataFile,
     ManifestContent,
@@ -32,7 +33,7 @@ def manifest_list_of(snapshot: Snapshot | None, reader: FileReader) -> list[Mani
         return []
     if snapshot.manifest_list is None:
         return _legacy_manifests(snapshot)
-    return decode_manifest_list(reader.read(snapshot.manifest_list))
+    return decode_manifest_list(reader.read(snapshot.manifest_list), snapshot.manifest_list)
 
 
 def _legacy_manifests(snapshot: Snapshot) -> list[ManifestFile]:

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.spec.manifest_avro import encode_manifest_list
+from hms_iceberg.spec.manifest_list_avro import encode_manifest_list
 from hms_iceberg.spec.manifests import ManifestFile
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.metadata_changes import add_snapshot
-from hms_iceberg.spec.snapshots import MAIN_BRANCH, Snapshot
+from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation, Snapshot
 from hms_iceberg.updates.manifest_files import metadata_file
 from hms_iceberg.updates.summary import manifest_counts, with_totals
 from hms_iceberg.updates.update import Workspace
 
 ENGINE_NAME = "hms_iceberg"
-
-
-def new_snapshot_id() -> int:
-    """A random positive 63-bit id: drawn once for an operation, it stays the same over all attempts."""
-    bits = uuid.uuid4().int
-    return ((bits >> 64) ^ bits) & 0x7FFF_FFFF_FFFF_FFFF
 
 
 def parent_on(base: TableMetadata, branch: str) -> Snapshot | None:
@@ -34,7 +27,7 @@ def parent_on(base: TableMetadata, branch: str) -> Snapshot | None:
     ref = base.refs.get(branch)
     if ref is None:
         return base.current_snapshot()
-    if ref.snapshot_ref_type != "branch":
+    if not ref.is_branch:
         raise InvalidInputError(
             f"Cannot write to {branch!r} of the table at {base.location}: it is a tag, and tags do not move. "
             "Write to a branch."
@@ -48,7 +41,7 @@ class SnapshotDraft:
 
     Attributes:
         snapshot_id: drawn once for the operation.
-        operation: `append`, `replace`, `overwrite` or `delete`.
+        operation: what it did.
         manifests: the whole content of the manifest list, new manifests first.
         summary: changes, without totals.
         branch: the branch to move; None stages the snapshot without moving any.
@@ -56,7 +49,7 @@ class SnapshotDraft:
     """
 
     snapshot_id: int
-    operation: str
+    operation: Operation
     manifests: Sequence[ManifestFile]
     summary: Mapping[str, str] = field(default_factory=dict)
     branch: str | None = MAIN_BRANCH
@@ -70,18 +63,18 @@ def write_snapshot(base: TableMetadata, draft: SnapshotDraft, workspace: Workspa
     attempt = workspace.next_number("manifest list") + 1
     location = metadata_file(base, f"snap-{draft.snapshot_id}-{attempt}-{workspace.commit_id}.avro")
     first_row_id = (base.next_row_id or 0) if base.format_version >= 3 else None
-    data, next_row_id = encode_manifest_list(
+    encoded = encode_manifest_list(
         draft.manifests,
         format_version=base.format_version,
         snapshot_id=draft.snapshot_id,
         parent_snapshot_id=parent.snapshot_id if parent else None,
         sequence_number=sequence_number,
-        next_row_id=first_row_id,
+        first_row_id=first_row_id,
     )
-    workspace.create(location, data)
+    workspace.create(location, encoded.data)
     summary = {
-        "operation": draft.operation,
-        **with_totals(draft.summary, None if parent is None else (parent.summary or {})),
+        "operation": str(draft.operation),
+        **with_totals(draft.summary, None if parent is None else parent.summary),
         **manifest_counts(draft.manifests, draft.snapshot_id, draft.replaced_manifests),
         "engine-name": ENGINE_NAME,
     }
@@ -95,6 +88,6 @@ def write_snapshot(base: TableMetadata, draft: SnapshotDraft, workspace: Workspa
         summary=summary,
         schema_id=base.current_schema_id,
         first_row_id=first_row_id,
-        added_rows=None if first_row_id is None or next_row_id is None else next_row_id - first_row_id,
+        added_rows=None if first_row_id is None else (encoded.next_row_id or 0) - first_row_id,
     )
     return add_snapshot(base, snapshot, branch=draft.branch)

@@ -1,0 +1,434 @@
+"""Catalogs: names, and the tables behind them. The names and arguments are PyIceberg's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from hms_iceberg.arrow.schema import from_arrow
+from hms_iceberg.arrow.storage import ArrowStorage
+from hms_iceberg.config import catalog_properties, default_catalog_name, known_catalogs
+from hms_iceberg.errors import (
+    ConfigurationError,
+    InvalidInputError,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    NotAnIcebergTableError,
+    TableAlreadyExistsError,
+    UnsupportedError,
+)
+from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata_changes import new_table_metadata
+from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.sorting import UNSORTED, SortOrder
+from hms_iceberg.storage import Storage
+from hms_iceberg.table import Table
+from hms_iceberg.table.purge import purge_files
+from hms_iceberg.table.transaction import TableTransaction
+from hms_iceberg.transaction.metadata_files import read_version
+from hms_iceberg.transaction.origin import Created
+from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.updates.properties import FORMAT_VERSION
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DEFAULT_FORMAT_VERSION = "2"
+_TABLE_DEFAULT = "table-default."
+_TABLE_OVERRIDE = "table-override."
+
+
+@dataclass(frozen=True)
+class PropertiesUpdateSummary:
+    """Which keys of a namespace's properties were removed, updated, or asked to be removed and not there."""
+
+    removed: list[str]
+    updated: list[str]
+    missing: list[str]
+
+
+def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
+    """The catalog that is configured under `name`, with `properties` on top.
+
+    Configuration is read from `.pyiceberg.yaml` (in `$PYICEBERG_HOME`, the home directory or the working directory)
+    and from variables such as `PYICEBERG_CATALOG__PROD__URI`.
+
+    Args:
+        name: the catalog's name; None for the configured default.
+        properties: `uri` (`thrift://host:9083`, several with commas), `type` (`hive`), `warehouse`, storage
+            properties such as `s3.endpoint`; pass dotted names as `**{"s3.endpoint": …}`.
+
+    Raises:
+        ConfigurationError: no URI, or a type that this package does not have.
+    """
+    name = name or default_catalog_name()
+    merged = catalog_properties(name, properties)
+    uri = merged.get("uri")
+    kind = merged.get("type") or ("hive" if uri is None or uri.startswith("thrift://") else None)
+    if kind is None or kind.lower() != "hive":
+        raise ConfigurationError(
+            f"Catalog {name!r}: type {kind!r} with URI {uri!r} is not supported; expected type 'hive' with a URI such "
+            "as thrift://host:9083. Set the properties `type` and `uri`."
+        )
+    if uri is None:
+        raise ConfigurationError(
+            f"Catalog {name!r} has no URI. Pass uri='thrift://host:9083', set it in .pyiceberg.yaml, or set the "
+            f"environment variable PYICEBERG_CATALOG__{name.upper()}__URI. "
+            f"Configured catalogs: {', '.join(known_catalogs()) or 'none'}."
+        )
+    from hms_iceberg.hms.metastore import HiveMetastore
+
+    return Catalog(name, HiveMetastore(merged), ArrowStorage(merged), merged)
+
+
+def list_catalogs() -> list[str]:
+    """Names of the configured catalogs."""
+    return known_catalogs()
+
+
+class Catalog:
+    """Namespaces and Iceberg tables of one metastore. A context manager that closes its connections."""
+
+    def __init__(
+        self, name: str, metastore: CatalogMetastore, storage: Storage, properties: Mapping[str, str] | None = None
+    ) -> None:
+        self.name = name
+        self.metastore = metastore
+        self.storage = storage
+        self.properties: dict[str, str] = dict(properties or {})
+
+    def __repr__(self) -> str:
+        return f"Catalog({self.name!r}, uri={self.properties.get('uri')!r})"
+
+    def __enter__(self) -> Catalog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the metastore's connections. Tables loaded from the catalog cannot be refreshed after that."""
+        close = getattr(self.metastore, "close", None)
+        if close is not None:
+            close()
+
+    # ---------------------------------------------------------------------------------------- namespaces
+
+    def create_namespace(self, namespace: str | Identifier, properties: Mapping[str, str] | None = None) -> None:
+        """Creates a namespace.
+
+        Raises:
+            NamespaceAlreadyExistsError: it is there already.
+        """
+        self.metastore.create_namespace(namespace_name(namespace), _text_properties(properties or {}))
+
+    def create_namespace_if_not_exists(
+        self, namespace: str | Identifier, properties: Mapping[str, str] | None = None
+    ) -> None:
+        """Creates a namespace unless it is there already."""
+        try:
+            self.create_namespace(namespace, properties)
+        except NamespaceAlreadyExistsError:
+            pass
+
+    def namespace_exists(self, namespace: str | Identifier) -> bool:
+        """Whether the namespace exists."""
+        try:
+            self.metastore.namespace_properties(namespace_name(namespace))
+        except NoSuchNamespaceError:
+            return False
+        return True
+
+    def list_namespaces(self, namespace: str | Identifier = ()) -> list[Identifier]:
+        """All namespaces, sorted. A Hive Metastore has one level of them: nothing is below a namespace."""
+        if namespace:
+            self.metastore.namespace_properties(namespace_name(namespace))
+            return []
+        return [(name,) for name in self.metastore.list_namespaces()]
+
+    def load_namespace_properties(self, namespace: str | Identifier) -> dict[str, str]:
+        """The namespace's properties.
+
+        Raises:
+            NoSuchNamespaceError: no namespace of that name.
+        """
+        return self.metastore.namespace_properties(namespace_name(namespace))
+
+    def update_namespace_properties(
+        self,
+        namespace: str | Identifier,
+        removals: Iterable[str] | None = None,
+        updates: Mapping[str, str] | None = None,
+    ) -> PropertiesUpdateSummary:
+        """Removes and sets properties of a namespace, and says which keys that changed.
+
+        Raises:
+            NoSuchNamespaceError: no namespace of that name.
+            InvalidInputError: a key is both removed and set.
+        """
+        name, gone, updates = namespace_name(namespace), set(removals or ()), _text_properties(updates or {})
+        if gone & updates.keys():
+            raise InvalidInputError(
+                f"Namespace {name}: the keys {sorted(gone & updates.keys())} are both removed and set. Do one of them."
+            )
+        before = self.metastore.namespace_properties(name)
+        self.metastore.update_namespace(name, updates, gone)
+        return PropertiesUpdateSummary(
+            removed=sorted(gone & before.keys()), updated=sorted(updates), missing=sorted(gone - before.keys())
+        )
+
+    def drop_namespace(self, namespace: str | Identifier) -> None:
+        """Drops an empty namespace.
+
+        Raises:
+            NoSuchNamespaceError: no namespace of that name.
+            NamespaceNotEmptyError: tables are still in it.
+        """
+        self.metastore.drop_namespace(namespace_name(namespace))
+
+    # -------------------------------------------------------------------------------------------- tables
+
+    def list_tables(self, namespace: str | Identifier) -> list[Identifier]:
+        """Iceberg tables of a namespace, sorted; tables of other kinds are not listed."""
+        return self.metastore.list_iceberg_tables(namespace_name(namespace))
+
+    def table_exists(self, identifier: str | Identifier) -> bool:
+        """Whether an Iceberg table of that name exists."""
+        return self.metastore.table_exists(table_identifier(identifier))
+
+    def load_table(self, identifier: str | Identifier) -> Table:
+        """Loads a table.
+
+        Raises:
+            NoSuchTableError: no table of that name.
+            NotAnIcebergTableError: the name is another kind of table; the message names the way to migrate it.
+            CorruptMetadataError: its metadata file cannot be read.
+        """
+        pointer = self.metastore.load(table_identifier(identifier))
+        return self._table(pointer.identifier, read_version(pointer.metadata_location, self.storage))
+
+    def _table(self, identifier: Identifier, version: MetadataVersion) -> Table:
+        return Table(identifier, version, self.metastore, self.storage, self.name)
+
+    def create_table(
+        self,
+        identifier: str | Identifier,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec = UNPARTITIONED,
+        sort_order: SortOrder = UNSORTED,
+        properties: Mapping[str, str] | None = None,
+    ) -> Table:
+        """Creates an empty table.
+
+        Args:
+            identifier: `"db.name"` or `("db", "name")`.
+            schema: the columns; field ids are assigned anew.
+            location: where the table's files go; by default a folder of its name below the namespace's location.
+            partition_spec: by source ids of `schema`.
+            sort_order: by source ids of `schema`.
+            properties: table properties; `format-version` (default 2) is one of them.
+
+        Raises:
+            TableAlreadyExistsError: a table of that name, of any kind, exists.
+            NoSuchNamespaceError: no such namespace.
+            InvalidInputError: schema, spec and order do not fit each other.
+        """
+        transaction = self.create_table_transaction(
+            identifier, schema, location, partition_spec, sort_order, properties
+        )
+        return transaction.commit_transaction()
+
+    def create_table_if_not_exists(
+        self,
+        identifier: str | Identifier,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec = UNPARTITIONED,
+        sort_order: SortOrder = UNSORTED,
+        properties: Mapping[str, str] | None = None,
+    ) -> Table:
+        """Creates a table, or loads the one that is there already."""
+        try:
+            return self.create_table(identifier, schema, location, partition_spec, sort_order, properties)
+        except TableAlreadyExistsError:
+            return self.load_table(identifier)
+
+    def create_table_transaction(
+        self,
+        identifier: str | Identifier,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec = UNPARTITIONED,
+        sort_order: SortOrder = UNSORTED,
+        properties: Mapping[str, str] | None = None,
+    ) -> TableTransaction:
+        """A transaction that creates the table together with what is done in it: both or neither appear."""
+        name = table_identifier(identifier)
+        self._refuse_if_taken(name)
+        metadata = self._new_metadata(name, schema, location, partition_spec, sort_order, properties or {})
+        transaction = Transaction(name, Created(metadata), self.metastore, self.storage)
+        return TableTransaction(transaction, lambda version: self._table(name, version))
+
+    def _refuse_if_taken(self, identifier: Identifier) -> None:
+        try:
+            self.metastore.load(identifier)
+        except NotAnIcebergTableError as error:
+            raise TableAlreadyExistsError(
+                f"Cannot create table {'.'.join(identifier)}: a table of that name exists, and it is not an Iceberg "
+                f"table. Choose another name, or migrate it: hms-iceberg migrate {'.'.join(identifier)}"
+            ) from error
+        except NoSuchTableError:
+            return
+        raise TableAlreadyExistsError(
+            f"Cannot create table {'.'.join(identifier)}: it exists already. Load it, or choose another name."
+        )
+
+    def _new_metadata(
+        self,
+        identifier: Identifier,
+        schema: Schema | pa.Schema,
+        location: str | None,
+        partition_spec: PartitionSpec,
+        sort_order: SortOrder,
+        properties: Mapping[str, str],
+    ) -> TableMetadata:
+        properties = self._table_properties(properties)
+        version_text = properties.pop(FORMAT_VERSION, DEFAULT_FORMAT_VERSION)
+        if version_text not in ("1", "2", "3"):
+            raise InvalidInputError(
+                f"Cannot create table {'.'.join(identifier)}: format-version {version_text!r} is not 1, 2 or 3."
+            )
+        version = int(version_text)
+        namespace = self.metastore.namespace_properties(identifier[0])
+        return new_table_metadata(
+            schema=schema if isinstance(schema, Schema) else from_arrow(schema, format_version=version),
+            spec=partition_spec,
+            sort_order=sort_order,
+            location=(location or self._default_location(identifier, namespace)).rstrip("/"),
+            properties=properties,
+            format_version=version,
+        )
+
+    def _table_properties(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """The caller's properties between the catalog's `table-default.*` and `table-override.*`."""
+        merged = {k[len(_TABLE_DEFAULT) :]: v for k, v in self.properties.items() if k.startswith(_TABLE_DEFAULT)}
+        merged.update(_text_properties(properties))
+        merged.update(
+            {k[len(_TABLE_OVERRIDE) :]: v for k, v in self.properties.items() if k.startswith(_TABLE_OVERRIDE)}
+        )
+        return merged
+
+    def _default_location(self, identifier: Identifier, namespace: Mapping[str, str]) -> str:
+        folder = namespace.get("location")
+        if folder:
+            return f"{folder.rstrip('/')}/{identifier[1]}"
+        warehouse = self.properties.get("warehouse")
+        if warehouse:
+            return f"{warehouse.rstrip('/')}/{identifier[0]}.db/{identifier[1]}"
+        raise ConfigurationError(
+            f"Cannot create table {'.'.join(identifier)}: neither its namespace has a location nor the catalog a "
+            "warehouse. Pass location=…, or set the catalog's property `warehouse`."
+        )
+
+    def register_table(
+        self, identifier: str | Identifier, metadata_location: str, overwrite: bool = False
+    ) -> Table:
+        """Makes an existing metadata file the table of that name. Its file is used as it is.
+
+        Raises:
+            TableAlreadyExistsError: the name is taken, and `overwrite` is not set.
+            MissingFileError: no such metadata file.
+            CorruptMetadataError: it cannot be read.
+        """
+        name = table_identifier(identifier)
+        version = read_version(metadata_location, self.storage)
+        base = None
+        if overwrite and self.table_exists(name):
+            base = read_version(self.metastore.load(name).metadata_location, self.storage)
+        else:
+            self._refuse_if_taken(name)
+        self.metastore.swap(name, base, version)
+        return self._table(name, version)
+
+    def drop_table(self, identifier: str | Identifier, purge_requested: bool = False) -> None:
+        """Drops a table from the catalog; its files stay, unless `purge_requested`.
+
+        Raises:
+            NoSuchTableError: no table of that name.
+            NotAnIcebergTableError: the name is another kind of table, which is left alone.
+            UnsupportedError: purging was asked for, and the table's property `gc.enabled` is false.
+        """
+        name = table_identifier(identifier)
+        if not purge_requested:
+            self.metastore.drop_table(name)
+            return
+        table = self.load_table(name)
+        if table.properties.get("gc.enabled", "true").lower() == "false":
+            raise UnsupportedError(
+                f"Cannot purge table {'.'.join(name)}: its property gc.enabled is false, its files may belong to "
+                "others. Drop it without purging, or set gc.enabled to true first."
+            )
+        self.metastore.drop_table(name)
+        purge_files(table.metadata, table.metadata_location, self.storage)
+
+    def purge_table(self, identifier: str | Identifier) -> None:
+        """Drops a table and deletes all of its files."""
+        self.drop_table(identifier, purge_requested=True)
+
+    def rename_table(self, from_identifier: str | Identifier, to_identifier: str | Identifier) -> Table:
+        """Renames a table; its files stay where they are.
+
+        Raises:
+            NoSuchTableError: no table of the old name.
+            NoSuchNamespaceError: the new name's namespace does not exist.
+            TableAlreadyExistsError: the new name is taken.
+        """
+        self.metastore.rename_table(table_identifier(from_identifier), table_identifier(to_identifier))
+        return self.load_table(to_identifier)
+
+
+def table_identifier(identifier: str | Identifier) -> Identifier:
+    """`"db.name"` or `("db", "name")` as a tuple of the two.
+
+    Raises:
+        InvalidInputError: not a namespace and a name.
+    """
+    parts = tuple(identifier.split(".")) if isinstance(identifier, str) else tuple(identifier)
+    if len(parts) != 2 or not all(isinstance(part, str) and part.strip() for part in parts):
+        raise InvalidInputError(
+            f"Not the name of a table: {identifier!r}. Expected a namespace and a name, such as 'db.events' or "
+            "('db', 'events')."
+        )
+    return parts
+
+
+def namespace_name(namespace: str | Identifier) -> str:
+    """`"db"` or `("db",)` as text.
+
+    Raises:
+        InvalidInputError: not one name; a Hive Metastore has one level of namespaces.
+    """
+    parts = (namespace,) if isinstance(namespace, str) else tuple(namespace)
+    if len(parts) != 1 or not isinstance(parts[0], str) or not parts[0].strip() or "." in parts[0]:
+        raise InvalidInputError(
+            f"Not the name of a namespace: {namespace!r}. Expected one name, such as 'db' or ('db',): a Hive "
+            "Metastore has one level of namespaces."
+        )
+    return parts[0]
+
+
+def _text_properties(properties: Mapping[str, Any]) -> dict[str, str]:
+    text = {}
+    for key, value in properties.items():
+        if value is None:
+            raise InvalidInputError(f"Property {key!r}: expected a value, got None. Leave the key out.")
+        text[key] = str(value).lower() if isinstance(value, bool) else str(value)
+    return text

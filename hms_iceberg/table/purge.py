@@ -1,0 +1,44 @@
+"""Deleting every file of a table that was dropped."""
+
+from __future__ import annotations
+
+import logging
+
+from hms_iceberg.errors import IcebergError
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.storage import Storage
+from hms_iceberg.updates.manifest_files import entries_of, manifest_list_of
+
+logger = logging.getLogger(__name__)
+
+
+def purge_files(metadata: TableMetadata, metadata_location: str, storage: Storage) -> int:
+    """Deletes data files, delete files, statistics, manifests and metadata files of all snapshots.
+
+    The metadata files go last, so that a purge that was interrupted can be repeated from the metadata file.
+
+    Returns the number of files deleted; what cannot be read or deleted is logged and skipped.
+    """
+    data: dict[str, None] = {}
+    manifests: dict[str, None] = {}
+    lists: dict[str, None] = {}
+    for snapshot in metadata.snapshots:
+        try:
+            for manifest in manifest_list_of(snapshot, storage):
+                if manifest.manifest_path not in manifests:
+                    manifests[manifest.manifest_path] = None
+                    data.update((entry.data_file.file_path, None) for entry in entries_of(manifest, storage))
+        except IcebergError as error:
+            logger.warning("Could not list the files of snapshot %d: %s", snapshot.snapshot_id, error)
+        if snapshot.manifest_list:
+            lists[snapshot.manifest_list] = None
+    statistics = [item.statistics_path for item in (*metadata.statistics, *metadata.partition_statistics)]
+    versions = [entry.metadata_file for entry in metadata.metadata_log]
+    deleted = 0
+    for location in (*data, *statistics, *manifests, *lists, *versions, metadata_location):
+        try:
+            storage.delete(location)
+            deleted += 1
+        except IcebergError as error:
+            logger.warning("Could not delete %s: %s", location, error)
+    return deleted

@@ -1,0 +1,199 @@
+"""What can be asked of a table at one version of its metadata."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+
+from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.metastore import Identifier, MetadataVersion
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.name_mapping import NameMapping
+from hms_iceberg.spec.partitioning import PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.snapshots import MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
+from hms_iceberg.spec.sorting import SortOrder
+from hms_iceberg.storage import Storage
+from hms_iceberg.table.scan import TableScan
+from hms_iceberg.table.time_travel import snapshot_as_of
+
+
+class ReadableTable:
+    """A table at one version: schema, specs, snapshots, refs, and scans of them."""
+
+    def __init__(self, identifier: Identifier, version: MetadataVersion, storage: Storage) -> None:
+        self._identifier = identifier
+        self._version = version
+        self.storage = storage
+
+    def __repr__(self) -> str:
+        columns = ", ".join(f"{field.name}: {field.field_type}" for field in self.schema().fields)
+        snapshot = self.metadata.current_snapshot_id
+        return f"{type(self).__name__}({'.'.join(self._identifier)}, columns=[{columns}], snapshot={snapshot})"
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, ReadableTable)
+            and other._identifier == self._identifier
+            and other.metadata_location == self.metadata_location
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._identifier, self.metadata_location))
+
+    @property
+    def identifier(self) -> Identifier:
+        """The table's name in parts."""
+        return self._identifier
+
+    def name(self) -> Identifier:
+        """The table's name in parts."""
+        return self._identifier
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The table's metadata at this version."""
+        return self._version.metadata
+
+    @property
+    def metadata_location(self) -> str:
+        """Location of the metadata JSON of this version."""
+        return self._version.location
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """Table properties."""
+        return self.metadata.properties
+
+    @property
+    def format_version(self) -> int:
+        """Version of the table format: 1, 2 or 3."""
+        return self.metadata.format_version
+
+    @property
+    def last_sequence_number(self) -> int:
+        """The highest sequence number assigned so far; 0 in a v1 table."""
+        return self.metadata.last_sequence_number
+
+    def location(self) -> str:
+        """The table's base location."""
+        return self.metadata.location
+
+    def schema(self) -> Schema:
+        """The current schema."""
+        return self.metadata.schema()
+
+    def schemas(self) -> dict[int, Schema]:
+        """All schemas by id."""
+        return {schema.schema_id: schema for schema in self.metadata.schemas}
+
+    def spec(self) -> PartitionSpec:
+        """The default partition spec."""
+        return self.metadata.spec()
+
+    def specs(self) -> dict[int, PartitionSpec]:
+        """All partition specs by id."""
+        return {spec.spec_id: spec for spec in self.metadata.partition_specs}
+
+    def sort_order(self) -> SortOrder:
+        """The default sort order."""
+        return self.metadata.sort_order()
+
+    def sort_orders(self) -> dict[int, SortOrder]:
+        """All sort orders by id."""
+        return {order.order_id: order for order in self.metadata.sort_orders}
+
+    def name_mapping(self) -> NameMapping | None:
+        """Names for the columns of files without field ids, None where the table has no such mapping."""
+        return self.metadata.name_mapping()
+
+    # ----------------------------------------------------------------------------------------- snapshots
+
+    def current_snapshot(self) -> Snapshot | None:
+        """The head of main, None for an empty table."""
+        return self.metadata.current_snapshot()
+
+    def snapshots(self) -> list[Snapshot]:
+        """All snapshots, in the metadata's order."""
+        return list(self.metadata.snapshots)
+
+    def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
+        """The snapshot of that id, None where the table has none."""
+        return next((item for item in self.metadata.snapshots if item.snapshot_id == snapshot_id), None)
+
+    def snapshot_by_name(self, name: str) -> Snapshot | None:
+        """The snapshot that a branch or tag names, None where there is no such ref."""
+        ref = self.metadata.refs.get(name)
+        return None if ref is None else self.snapshot_by_id(ref.snapshot_id)
+
+    def snapshot_as_of_timestamp(self, timestamp_ms: int | dt.datetime, inclusive: bool = True) -> Snapshot | None:
+        """The snapshot that was current at a time, None where there was none yet.
+
+        Args:
+            timestamp_ms: milliseconds since the epoch, or a datetime (UTC where it has no zone).
+            inclusive: whether a snapshot of exactly that time counts.
+        """
+        return snapshot_as_of(self.metadata, timestamp_ms, inclusive)
+
+    def history(self) -> list[SnapshotLogEntry]:
+        """Which snapshot became current when, oldest first."""
+        return list(self.metadata.snapshot_log)
+
+    def metadata_log(self) -> list[MetadataLogEntry]:
+        """Earlier metadata files that are still kept, oldest first."""
+        return list(self.metadata.metadata_log)
+
+    def refs(self) -> dict[str, SnapshotRef]:
+        """Branches and tags by name."""
+        return dict(self.metadata.refs)
+
+    # ---------------------------------------------------------------------------------------------- scan
+
+    def scan(
+        self,
+        row_filter: str | BooleanExpression | None = None,
+        selected_fields: tuple[str, ...] = ("*",),
+        case_sensitive: bool = True,
+        snapshot_id: int | None = None,
+        options: Mapping[str, str] | None = None,
+        limit: int | None = None,
+        *,
+        ref: str | None = None,
+        as_of: int | str | dt.datetime | None = None,
+    ) -> TableScan:
+        """A scan, which reads nothing before it is asked for its rows.
+
+        Args:
+            row_filter: a predicate as text (`"ts >= '2024-01-01' and id in (1, 2)"`) or an expression.
+            selected_fields: columns to read, nested ones with dots; `("*",)` reads all.
+            case_sensitive: whether column names must match in case.
+            snapshot_id: the snapshot to read; by default the current one.
+            options: further reading options.
+            limit: at most this many rows.
+            ref: the branch or tag to read.
+            as_of: the time to read the table as of: milliseconds since the epoch, ISO text, or a datetime.
+
+        Raises:
+            NoSuchSnapshotError, NoSuchRefError: nothing to read by that id, time or name.
+            InvalidInputError: more than one of `snapshot_id`, `ref` and `as_of`.
+        """
+        given = [key for key, value in (("snapshot_id", snapshot_id), ("ref", ref), ("as_of", as_of)) if value is not None]
+        if len(given) > 1:
+            raise InvalidInputError(
+                f"Cannot scan table {'.'.join(self._identifier)} by {' and '.join(given)} at once. Pass one of them."
+            )
+        scan = TableScan(
+            metadata=self.metadata,
+            storage=self.storage,
+            row_filter=AlwaysTrue() if row_filter is None else row_filter,
+            selected_fields=tuple(selected_fields),
+            case_sensitive=case_sensitive,
+            options=dict(options or {}),
+            limit=limit,
+        )
+        if ref is not None:
+            return scan.use_ref(ref)
+        if as_of is not None:
+            return scan.as_of(as_of)
+        return scan if snapshot_id is None else scan.use_snapshot(snapshot_id)

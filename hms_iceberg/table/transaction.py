@@ -1,0 +1,91 @@
+"""A transaction as its user holds it: several changes that become part of a table together, or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from hms_iceberg.metastore import MetadataVersion
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.snapshots import MAIN_BRANCH
+from hms_iceberg.table.writes import write_rows
+from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.updates.append import FastAppend
+from hms_iceberg.updates.properties import SetProperties
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hms_iceberg.table.table import Table
+
+
+class TableTransaction:
+    """Collects changes of one table. As a context manager it commits at the end, and on an error gives up.
+
+    >>> with table.transaction() as transaction:
+    ...     transaction.append(rows)
+    ...     transaction.set_properties({"owner": "billing"})
+    """
+
+    def __init__(self, transaction: Transaction, on_commit: Callable[[MetadataVersion], Table]) -> None:
+        self._transaction = transaction
+        self._on_commit = on_commit
+
+    def __enter__(self) -> TableTransaction:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.commit_transaction()
+        else:
+            self.abandon()
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The table as the changes so far would leave it."""
+        return self._transaction.metadata
+
+    def commit_transaction(self) -> Table:
+        """Commits all changes as one new version of the table, and returns the table at that version.
+
+        Raises:
+            CommitConflictError, CommitFailedError, CommitStateUnknownError: see `Transaction.commit`.
+        """
+        return self._on_commit(self._transaction.commit())
+
+    def abandon(self) -> None:
+        """Gives the changes up and deletes the files written for them."""
+        self._transaction.abandon()
+
+    def append(
+        self,
+        rows: pa.Table | pa.RecordBatchReader,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str | None = None,
+    ) -> TableTransaction:
+        """Appends rows; see `Table.append`."""
+        files = write_rows(self._transaction, rows)
+        self._transaction.add(
+            FastAppend(files, branch=branch or MAIN_BRANCH, properties=dict(snapshot_properties or {})), preview=False
+        )
+        return self
+
+    def set_properties(self, properties: Mapping[str, Any] | None = None, **more: Any) -> TableTransaction:
+        """Sets table properties; `format-version` upgrades the table's format."""
+        updates = {key: _text(value) for key, value in {**(properties or {}), **more}.items()}
+        self._transaction.add(SetProperties(updates=updates))
+        return self
+
+    def remove_properties(self, *names: str) -> TableTransaction:
+        """Removes table properties; absent ones are ignored."""
+        self._transaction.add(SetProperties(removals=frozenset(names)))
+        return self
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, (int, float)) else value
