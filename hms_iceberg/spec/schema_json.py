@@ -1,0 +1,169 @@
+"""Types and schemas as JSON-ready Python, both ways.
+
+Source: Iceberg specification, Appendix C, "Schemas".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hms_iceberg.errors import IcebergError, InvalidSchemaError
+from hms_iceberg.spec import json_values
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import (
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    parse_primitive,
+)
+
+
+def type_to_json(kind: IcebergType) -> str | dict[str, Any]:
+    """A type as text, or as an object where it is nested."""
+    if isinstance(kind, StructType):
+        return {"type": "struct", "fields": [_field_to_json(field) for field in kind.fields]}
+    if isinstance(kind, ListType):
+        return {
+            "type": "list",
+            "element-id": kind.element_id,
+            "element": type_to_json(kind.element_type),
+            "element-required": kind.element_required,
+        }
+    if isinstance(kind, MapType):
+        return {
+            "type": "map",
+            "key-id": kind.key_id,
+            "key": type_to_json(kind.key_type),
+            "value-id": kind.value_id,
+            "value": type_to_json(kind.value_type),
+            "value-required": kind.value_required,
+        }
+    return str(kind)
+
+
+def _field_to_json(field: NestedField) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "id": field.field_id,
+        "name": field.name,
+        "required": field.required,
+        "type": type_to_json(field.field_type),
+    }
+    if field.doc is not None:
+        data["doc"] = field.doc
+    if field.initial_default is not None:
+        data["initial-default"] = json_values.to_json(field.field_type, field.initial_default)
+    if field.write_default is not None:
+        data["write-default"] = json_values.to_json(field.field_type, field.write_default)
+    return data
+
+
+def schema_to_json(schema: Schema) -> dict[str, Any]:
+    """A schema as an object with its id and, where it has some, its identifier fields."""
+    data: dict[str, Any] = {"type": "struct", "schema-id": schema.schema_id}
+    if schema.identifier_field_ids:
+        data["identifier-field-ids"] = list(schema.identifier_field_ids)
+    data["fields"] = [_field_to_json(field) for field in schema.fields]
+    return data
+
+
+def type_from_json(data: Any) -> IcebergType:
+    """The type that parsed JSON stands for.
+
+    Raises:
+        InvalidSchemaError: it stands for none, or something is missing in it.
+    """
+    if isinstance(data, str):
+        return parse_primitive(data)
+    name = data.get("type") if isinstance(data, Mapping) else None
+    if name == "struct":
+        return StructType(*_fields_from_json(data))
+    if name == "list":
+        return ListType(
+            _integer(data, "element-id"),
+            type_from_json(_member(data, "element")),
+            _boolean(data, "element-required"),
+        )
+    if name == "map":
+        return MapType(
+            _integer(data, "key-id"),
+            type_from_json(_member(data, "key")),
+            _integer(data, "value-id"),
+            type_from_json(_member(data, "value")),
+            _boolean(data, "value-required"),
+        )
+    raise InvalidSchemaError(
+        f"Cannot read a type from {_shown(data)}: expected text such as 'long', or an object with 'type' struct, list "
+        "or map"
+    )
+
+
+def schema_from_json(data: Any) -> Schema:
+    """The schema that parsed JSON stands for; the schema id is 0 where it is missing (v1).
+
+    Raises:
+        InvalidSchemaError: it stands for none, or the schema is not valid.
+    """
+    if not isinstance(data, Mapping) or data.get("type", "struct") != "struct":
+        raise InvalidSchemaError(f"Cannot read a schema from {_shown(data)}: expected an object with 'type' struct")
+    identifiers = data.get("identifier-field-ids") or []
+    if not isinstance(identifiers, list) or not all(_is_integer(each) for each in identifiers):
+        raise InvalidSchemaError(
+            f"Cannot read a schema: 'identifier-field-ids' is {_shown(identifiers)}, expected a list of numbers"
+        )
+    schema_id = 0 if data.get("schema-id") is None else _integer(data, "schema-id")
+    return Schema(*_fields_from_json(data), schema_id=schema_id, identifier_field_ids=identifiers)
+
+
+def _fields_from_json(data: Mapping[str, Any]) -> list[NestedField]:
+    fields = _member(data, "fields")
+    if not isinstance(fields, list):
+        raise InvalidSchemaError(f"Cannot read a struct: 'fields' is {_shown(fields)}, expected a list")
+    return [_field_from_json(field) for field in fields]
+
+
+def _field_from_json(data: Any) -> NestedField:
+    if not isinstance(data, Mapping):
+        raise InvalidSchemaError(f"Cannot read a field from {_shown(data)}: expected an object")
+    field_id, name, doc = _integer(data, "id"), _member(data, "name"), data.get("doc")
+    if not isinstance(name, str) or not (doc is None or isinstance(doc, str)):
+        raise InvalidSchemaError(f"Cannot read field {field_id}: 'name' and 'doc' must be text, got {_shown(data)}")
+    kind = type_from_json(_member(data, "type"))
+    try:
+        initial = json_values.from_json(kind, data.get("initial-default"))
+        write = json_values.from_json(kind, data.get("write-default"))
+    except IcebergError as error:
+        raise InvalidSchemaError(f"Cannot read the default of field {name!r} (id {field_id}): {error}") from error
+    return NestedField(field_id, name, kind, _boolean(data, "required"), doc, initial, write)
+
+
+def _member(data: Mapping[str, Any], key: str) -> Any:
+    if key not in data:
+        raise InvalidSchemaError(f"Cannot read a schema: {key!r} is missing in {_shown(data)}")
+    return data[key]
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _integer(data: Mapping[str, Any], key: str) -> int:
+    value = _member(data, key)
+    if not _is_integer(value):
+        raise InvalidSchemaError(f"Cannot read a schema: {key!r} is {_shown(value)}, expected a number")
+    number: int = value
+    return number
+
+
+def _boolean(data: Mapping[str, Any], key: str) -> bool:
+    value = _member(data, key)
+    if not isinstance(value, bool):
+        raise InvalidSchemaError(f"Cannot read a schema: {key!r} is {_shown(value)}, expected true or false")
+    return value
+
+
+def _shown(data: object) -> str:
+    text = repr(data)
+    return text if len(text) <= 200 else text[:200] + " ..."
