@@ -29,7 +29,7 @@ from hms_iceberg.spec.manifests import (
     ManifestEntryStatus,
     ManifestFile,
 )
-from hms_iceberg.spec.partitioning import PartitionSpec
+from hms_iceberg.spec.partitioning import PartitionSpec, spec_fields_to_json
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.types import DecimalType, StructType, UUIDType
@@ -274,14 +274,10 @@ def _partition_encoder(partition_type: StructType, format_version: int) -> _Part
 def _manifest_metadata(
     schema: Schema, spec: PartitionSpec, content: ManifestContent, format_version: int
 ) -> dict[str, str]:
-    fields = []
-    for field in spec.fields:
-        described = {"name": field.name, "transform": str(field.transform), "source-id": field.source_id}
-        fields.append(described | {"field-id": field.field_id})
     metadata = {
         "schema": json.dumps(schema_to_json(schema), separators=(",", ":")),
         "schema-id": str(schema.schema_id),
-        "partition-spec": json.dumps(fields, separators=(",", ":")),
+        "partition-spec": json.dumps(spec_fields_to_json(spec), separators=(",", ":")),
         "partition-spec-id": str(spec.spec_id),
         "format-version": str(format_version),
     }

@@ -1,0 +1,138 @@
+"""Partition values as columns: a name and a type for each partition field of each spec.
+
+A partition field has the column ``p<field id>``, shared by all specs that have the field. Old v1 tables may use one
+field id for different fields; each of them then has a column of its own, ``p<field id>_s<spec id>``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hms_iceberg.errors import CorruptMetadataError
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.partitioning import PartitionField
+from hms_iceberg.spec.types import (
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+)
+
+
+@dataclass(frozen=True)
+class PartitionColumns:
+    """Names and types of the partition columns of a table.
+
+    Args:
+        names: spec id to column names, in the order of the spec's fields.
+        structs: spec id to the type of the partition tuple.
+        dtypes: column name to polars type.
+    """
+
+    names: Mapping[int, tuple[str, ...]]
+    structs: Mapping[int, StructType]
+    dtypes: Mapping[str, Any]
+
+    def columns(self, spec_id: int) -> tuple[str, ...]:
+        """Column names of a spec's fields, in order.
+
+        Raises:
+            CorruptMetadataError: the table has no such spec.
+        """
+        try:
+            return self.names[spec_id]
+        except KeyError:
+            raise CorruptMetadataError(
+                f"A manifest refers to partition spec {spec_id}, but the table metadata only has the specs "
+                f"{sorted(self.names)}"
+            ) from None
+
+
+def partition_columns(metadata: TableMetadata) -> PartitionColumns:
+    """Names and types of the partition columns of a table, over all its specs.
+
+    The type of a field comes from the newest schema that has its source column, so that the partitions of a column
+    that was dropped keep their values.
+    """
+    sources = _source_types(metadata)
+    owners: dict[int, PartitionField] = {}
+    names: dict[int, tuple[str, ...]] = {}
+    structs: dict[int, StructType] = {}
+    dtypes: dict[str, Any] = {}
+    for spec in metadata.partition_specs:
+        own: list[str] = []
+        fields: list[NestedField] = []
+        for field in spec.fields:
+            owner = owners.setdefault(field.field_id, field)
+            name = f"p{field.field_id}"
+            if not _same_field(owner, field):
+                name = f"{name}_s{spec.spec_id}"
+            field_type = field.transform.result_type(sources.get(field.source_id, UnknownType()))
+            if name not in dtypes or not field.transform.is_void:
+                dtypes[name] = polars_dtype(field_type)
+            own.append(name)
+            fields.append(NestedField(field.field_id, field.name, field_type))
+        names[spec.spec_id] = tuple(own)
+        structs[spec.spec_id] = StructType(*fields)
+    return PartitionColumns(names, structs, dtypes)
+
+
+def polars_dtype(field_type: IcebergType) -> Any:
+    """The polars type that holds stored values of an Iceberg type (dates and times as integers)."""
+    import polars as pl
+
+    if isinstance(field_type, BooleanType):
+        return pl.Boolean
+    if isinstance(field_type, IntegerType | DateType):
+        return pl.Int32
+    if isinstance(field_type, _LONG_TYPES):
+        return pl.Int64
+    if isinstance(field_type, FloatType):
+        return pl.Float32
+    if isinstance(field_type, DoubleType):
+        return pl.Float64
+    if isinstance(field_type, StringType):
+        return pl.String
+    if isinstance(field_type, DecimalType):
+        return pl.Decimal(38, field_type.scale)
+    if isinstance(field_type, UnknownType):
+        return pl.Null
+    return pl.Binary
+
+
+_LONG_TYPES = (LongType, TimeType, TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
+
+
+def _source_types(metadata: TableMetadata) -> dict[int, IcebergType]:
+    types: dict[int, IcebergType] = {}
+    for schema in _oldest_first(metadata):
+        for field_id, field in schema.index_by_id.items():
+            types[field_id] = field.field_type
+    return types
+
+
+def _oldest_first(metadata: TableMetadata) -> Iterable[Any]:
+    current = metadata.schema()
+    older = sorted((each for each in metadata.schemas if each is not current), key=lambda each: each.schema_id)
+    return [*older, current]
+
+
+def _same_field(one: PartitionField, other: PartitionField) -> bool:
+    if one.source_id != other.source_id:
+        return False
+    return one.transform == other.transform or one.transform.is_void or other.transform.is_void
