@@ -36,6 +36,9 @@ from hms_iceberg.spec.types import (
     UUIDType,
 )
 
+# Far more than any column holds; bounds the work that one literal can cause.
+MAX_EXPONENT = 1000
+
 _EPOCH_DAY = date(1970, 1, 1)
 _EPOCH = datetime(1970, 1, 1)
 _EPOCH_UTC = datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -120,6 +123,8 @@ def _decimal(value: Decimal) -> Literal:
         return Literal(float(value), DoubleType())
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int)
+    if abs(exponent) > MAX_EXPONENT:
+        raise TypeMismatchError(f"Cannot make a literal of {value!r}: its exponent is beyond {MAX_EXPONENT}")
     if exponent > 0:
         value = Decimal(int(value))
         digits, exponent = value.as_tuple().digits, 0

@@ -1,0 +1,285 @@
+"""Binding: from column names to field ids, from literals to stored values, and no `not`.
+
+A bound tree means exactly what the unbound one does. Comparisons that a type's range decides become constants, or tests
+for null, because a comparison with null is never true: with an int column, `i < 3000000000` is `i is not null`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Union
+
+from hms_iceberg.errors import TypeMismatchError
+from hms_iceberg.expressions.bound import (
+    BoundLiteralPredicate,
+    BoundPredicate,
+    BoundReference,
+    BoundSetPredicate,
+    BoundTerm,
+    BoundTransform,
+    BoundUnaryPredicate,
+)
+from hms_iceberg.expressions.conversion import ABOVE_ALL, Place, place, value_range
+from hms_iceberg.expressions.literals import Literal
+from hms_iceberg.expressions.term_rewrites import bind_transform, is_rewritten, rewrite_comparison
+from hms_iceberg.expressions.terms import Reference, Term
+from hms_iceberg.expressions.tree import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    LiteralPredicate,
+    Not,
+    Operation,
+    Or,
+    SetPredicate,
+    UnboundPredicate,
+)
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import DoubleType, FloatType, PrimitiveType, StringType, StructType, UnknownType
+
+Columns = Union[Schema, StructType]  # noqa: UP007  (an alias is evaluated, also by Python 3.10)
+
+
+def bind(schema: Columns, expression: BooleanExpression, case_sensitive: bool = True) -> BooleanExpression:
+    """The predicate over the fields of a schema.
+
+    Args:
+        schema: the columns; of a struct type (such as a partition's), only its direct fields by their exact names.
+        expression: what `parse` returns or users build. Parts that are bound already stay as they are.
+        case_sensitive: False finds `ID` under `id`; a name that fits two columns then is refused.
+
+    Returns:
+        A tree of AlwaysTrue, AlwaysFalse, And, Or and the classes of `bound`.
+
+    Raises:
+        UnknownColumnError: there is no such column; near names are in the message.
+        TypeMismatchError: a literal does not compare with its column, or the column cannot be tested so.
+    """
+    return _bind(_Binder(schema, case_sensitive), rewrite_not(expression))
+
+
+def rewrite_not(expression: BooleanExpression) -> BooleanExpression:
+    """The same predicate without `Not`: it moves down to the tests, which are replaced by their opposites.
+
+    SQL's rules for nulls are kept: both a comparison and its opposite are false for null.
+    """
+    return _rewrite(expression, negated=False)
+
+
+def _rewrite(expression: BooleanExpression, negated: bool) -> BooleanExpression:
+    if isinstance(expression, Not):
+        return _rewrite(expression.child, not negated)
+    if isinstance(expression, (And, Or)):
+        parts = [_rewrite(each, negated) for each in expression.operands]
+        return And(*parts) if isinstance(expression, And) != negated else Or(*parts)
+    if not negated:
+        return expression
+    if isinstance(expression, (UnboundPredicate, BoundPredicate)):
+        return expression.negate()
+    return Not(expression)
+
+
+class _Binder:
+    """Finds fields; keeps what it found, since filters name the same columns again and again."""
+
+    def __init__(self, schema: Columns, case_sensitive: bool) -> None:
+        self.schema = schema
+        self.case_sensitive = case_sensitive
+        self.found: dict[str, BoundReference] = {}
+
+    def reference(self, reference: Reference) -> BoundReference:
+        known = self.found.get(reference.name)
+        if known is None:
+            known = self.found[reference.name] = self._find(reference.name)
+        return known
+
+    def _find(self, name: str) -> BoundReference:
+        if isinstance(self.schema, StructType):
+            field = self.schema.field_by_name(name, self.case_sensitive)
+            if field is not None:
+                return BoundReference((field,), name)
+            self.schema = Schema(*self.schema.fields)  # for its error, or for nested fields
+        return bound_reference(self.schema, self.schema.find_id(name, self.case_sensitive))
+
+
+def bound_reference(schema: Schema, field_id: int) -> BoundReference:
+    """The reference to a field of a schema by its id.
+
+    Raises:
+        UnknownColumnError: the schema has no such field.
+        TypeMismatchError: the field is in a list or a map, so that a row can have many values of it.
+    """
+    field = schema.find_field(field_id)
+    name = schema.find_column_name(field_id) or field.name
+    path = [field]
+    for ancestor_id in schema.ancestor_ids(field_id):
+        ancestor = schema.find_field(ancestor_id)
+        if not isinstance(ancestor.field_type, StructType):
+            raise TypeMismatchError(
+                f"Cannot filter on column {name!r}: it is inside of {schema.find_column_name(ancestor_id)!r} "
+                f"({ancestor.field_type}), and a row may hold many of its values; only columns and fields of structs "
+                "can be filtered on"
+            )
+        path.append(ancestor)
+    return BoundReference(tuple(reversed(path)), name)
+
+
+def _bind(binder: _Binder, expression: BooleanExpression) -> BooleanExpression:
+    if isinstance(expression, (And, Or)):
+        return type(expression)(*(_bind(binder, each) for each in expression.operands))
+    if isinstance(expression, UnboundPredicate):
+        term = _bind_term(binder, expression.term)
+        if isinstance(expression, LiteralPredicate):
+            return _bind_literal(term, expression)
+        if isinstance(expression, SetPredicate):
+            return _bind_set(term, expression)
+        return unary(expression.operation, term)
+    if isinstance(expression, (AlwaysTrue, AlwaysFalse, BoundPredicate)):
+        return expression
+    raise TypeMismatchError(
+        f"Cannot bind {expression!r} ({type(expression).__name__}): expected an expression; "
+        "hms_iceberg.expressions.parser.parse makes one from a string"
+    )
+
+
+def _bind_term(binder: _Binder, term: Term) -> BoundTerm:
+    if isinstance(term, Reference):
+        return binder.reference(term)
+    return bind_transform(binder.reference(term.reference), term.transform)
+
+
+# ------------------------------------------------------------------------------------------------- predicates
+
+
+def unary(operation: Operation, term: BoundTerm) -> BooleanExpression:
+    """IS_NULL, NOT_NULL, IS_NAN or NOT_NAN of a term; a constant where the term cannot be null, or is nothing else.
+
+    Raises:
+        TypeMismatchError: NaN is asked for where only numbers without NaN, or no numbers, can be.
+    """
+    is_void = isinstance(term, BoundTransform) and term.transform.is_void
+    if operation in (Operation.IS_NAN, Operation.NOT_NAN) and not is_void:
+        if not isinstance(term.type, (FloatType, DoubleType)):
+            raise TypeMismatchError(
+                f"Cannot test column {term.name!r} for NaN: its type is {term.type}, and only float and double have NaN"
+            )
+        return BoundUnaryPredicate(operation, term)
+    is_null = operation in (Operation.IS_NULL, Operation.NOT_NAN)
+    if is_void or isinstance(term.type, UnknownType):
+        return AlwaysTrue() if is_null else AlwaysFalse()
+    if not term.nullable:
+        return AlwaysFalse() if is_null else AlwaysTrue()
+    return BoundUnaryPredicate(operation, term.ref)  # no other transform turns a value into null
+
+
+def _bind_literal(term: BoundTerm, expression: LiteralPredicate) -> BooleanExpression:
+    operation = expression.operation
+    if operation in (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH):
+        return _bind_prefix(term, expression)
+    return comparison(operation, term, _place(term, expression, expression.literal))
+
+
+def _bind_prefix(term: BoundTerm, expression: LiteralPredicate) -> BooleanExpression:
+    if isinstance(term.type, UnknownType):
+        return AlwaysFalse()
+    prefix = expression.literal.value
+    if not isinstance(term.type, StringType) or not isinstance(prefix, str):
+        raise TypeMismatchError(
+            f"Cannot bind {expression}: only a string column can start with a string, and {term.name!r} is {term.type}"
+        )
+    if not prefix:
+        wanted = expression.operation is Operation.STARTS_WITH
+        return unary(Operation.NOT_NULL, term) if wanted else AlwaysFalse()
+    if isinstance(term, BoundReference):
+        return BoundLiteralPredicate(expression.operation, term, prefix)
+    return rewrite_comparison(expression.operation, term, Place(prefix))
+
+
+def _bind_set(term: BoundTerm, expression: SetPredicate) -> BooleanExpression:
+    places = [_place(term, expression, each) for each in expression.literals]
+    return membership(expression.operation, term, places)
+
+
+def _place(term: BoundTerm, expression: UnboundPredicate, value: Literal) -> Place:
+    if isinstance(term.type, UnknownType):
+        return ABOVE_ALL
+    if not isinstance(term.type, PrimitiveType):
+        raise TypeMismatchError(
+            f"Cannot bind {_short(expression)}: column {term.name!r} is a {term.type}, which cannot be compared; "
+            "only 'is null' and 'is not null' are possible"
+        )
+    try:
+        return place(value, term.type)
+    except ValueError as error:
+        raise TypeMismatchError(
+            f"Cannot bind {_short(expression)}: column {term.name!r} is {term.type}: {error}"
+        ) from None
+
+
+def _short(expression: UnboundPredicate) -> str:
+    text = str(expression)
+    return text if len(text) <= 100 else text[:99] + "…"
+
+
+def comparison(operation: Operation, term: BoundTerm, at: Place) -> BooleanExpression:
+    """EQ, NOT_EQ, LT, LT_EQ, GT or GT_EQ between a term and a point in the order of its type's values."""
+    if at.nan:
+        if isinstance(term.type, (FloatType, DoubleType)):
+            return _nan_comparison(operation, term)
+        at = ABOVE_ALL
+    if at.value is None:
+        below = (Operation.LT, Operation.LT_EQ) if at.side > 0 else (Operation.GT, Operation.GT_EQ)
+        return unary(Operation.NOT_NULL, term) if operation in (*below, Operation.NOT_EQ) else AlwaysFalse()
+    if at.side:
+        if operation is Operation.EQ:
+            return AlwaysFalse()
+        if operation is Operation.NOT_EQ:
+            return unary(Operation.NOT_NULL, term)
+        operation = _beside(operation, at.side)
+    if not isinstance(term, BoundReference):
+        return rewrite_comparison(operation, term, Place(at.value))
+    return _in_range(operation, term, at.value)
+
+
+def _beside(operation: Operation, side: int) -> Operation:
+    """The comparison with the neighbouring value that means the same as one with a point beside it."""
+    if operation in (Operation.LT, Operation.LT_EQ):
+        return Operation.LT_EQ if side > 0 else Operation.LT
+    return Operation.GT if side > 0 else Operation.GT_EQ
+
+
+def _in_range(operation: Operation, ref: BoundReference, value: object) -> BooleanExpression:
+    low, high = value_range(ref.type)
+    if value == low and operation in (Operation.LT, Operation.GT_EQ) and low is not None:
+        return AlwaysFalse() if operation is Operation.LT else unary(Operation.NOT_NULL, ref)
+    if value == high and operation in (Operation.GT, Operation.LT_EQ) and high is not None:
+        return AlwaysFalse() if operation is Operation.GT else unary(Operation.NOT_NULL, ref)
+    return BoundLiteralPredicate(operation, ref, value)
+
+
+def _nan_comparison(operation: Operation, term: BoundTerm) -> BooleanExpression:
+    """NaN equals itself and is greater than every other number."""
+    if operation is Operation.GT:
+        return AlwaysFalse()
+    if operation in (Operation.EQ, Operation.GT_EQ):
+        return unary(Operation.IS_NAN, term)
+    not_null = unary(Operation.NOT_NULL, term)
+    return not_null if operation is Operation.LT_EQ else And(not_null, unary(Operation.NOT_NAN, term))
+
+
+def membership(operation: Operation, term: BoundTerm, places: Sequence[Place]) -> BooleanExpression:
+    """IN or NOT_IN of a term; points that are no value of the type are equal to none."""
+    is_in = operation is Operation.IN
+    values = tuple({each.value for each in places if each.is_exact})
+    single = Operation.EQ if is_in else Operation.NOT_EQ
+    parts: list[BooleanExpression] = []
+    if isinstance(term.type, (FloatType, DoubleType)) and any(each.nan for each in places):
+        parts.append(_nan_comparison(single, term))
+    if len(values) == 1 or (isinstance(term, BoundTransform) and is_rewritten(term)):
+        parts += [comparison(single, term, Place(each)) for each in sorted(values)]
+    elif values:
+        parts.append(BoundSetPredicate(operation, term, values))
+    if is_in:
+        return Or(*parts)
+    return And(*parts) if parts else unary(Operation.NOT_NULL, term)

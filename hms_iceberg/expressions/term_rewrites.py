@@ -1,0 +1,171 @@
+"""Tests of a partition transform as tests of the column itself.
+
+`days(ts) = date'2024-01-01'` is `ts >= timestamp'2024-01-01' and ts < timestamp'2024-01-02'`: what looks at bounds,
+partitions and rows then needs to know nothing of transforms. Only buckets, and binary values cut off, stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hms_iceberg.errors import TypeMismatchError
+from hms_iceberg.expressions.bound import (
+    BoundLiteralPredicate,
+    BoundReference,
+    BoundTerm,
+    BoundTransform,
+    BoundUnaryPredicate,
+)
+from hms_iceberg.expressions.conversion import ABOVE_ALL, BELOW_ALL, Place, integer_place, value_range
+from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Operation, Or
+from hms_iceberg.spec.datetimes import MICROS_PER_DAY, MICROS_PER_HOUR, NANOS_PER_DAY, NANOS_PER_MICRO, days_from_civil
+from hms_iceberg.spec.transforms import (
+    DayTransform,
+    HourTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    UnknownTransform,
+    YearTransform,
+)
+from hms_iceberg.spec.types import (
+    DateType,
+    DecimalType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampNanoType,
+    TimestamptzNanoType,
+)
+from hms_iceberg.spec.values import decimal_value, unscaled_value
+
+_EPOCH_YEAR = 1970
+
+
+def bind_transform(ref: BoundReference, transform: Transform) -> BoundTerm:
+    """The term of a transform of a field; the field itself for identity.
+
+    Raises:
+        TypeMismatchError: the transform does not take the field's type, or nobody knows what it does.
+    """
+    if transform.is_identity:
+        return ref
+    if isinstance(transform, UnknownTransform):
+        raise TypeMismatchError(f"Cannot filter on {transform}({ref.name}): the transform is not known")
+    if not transform.can_transform(ref.type):
+        raise TypeMismatchError(
+            f"Cannot filter on {transform} of column {ref.name!r}: the transform does not take {ref.type} values"
+        )
+    return BoundTransform(ref, transform)
+
+
+def is_rewritten(term: BoundTransform) -> bool:
+    """True where comparisons of the term become comparisons of its source."""
+    source = term.ref.type
+    if isinstance(term.transform, TruncateTransform) and isinstance(source, StringType):
+        return True
+    return term.transform.is_void or _first_source(term.transform, source) is not None
+
+
+def rewrite_comparison(operation: Operation, term: BoundTransform, at: Place) -> BooleanExpression:
+    """A comparison of a transform's result with a value of the result's type."""
+    transform, ref, value = term.transform, term.ref, at.value
+    if transform.is_void:
+        return AlwaysFalse()
+    if isinstance(transform, TruncateTransform) and isinstance(ref.type, StringType):
+        return _truncated_string(operation, ref, transform.width, value)
+    first = _first_source(transform, ref.type)
+    if first is None:
+        return BoundLiteralPredicate(operation, term, value)
+    if isinstance(ref.type, DecimalType):
+        scale = ref.type.scale
+        return _ranges(operation, ref, unscaled_value(value, scale), first)
+    return _ranges(operation, ref, value, first)
+
+
+def _ranges(operation: Operation, ref: BoundReference, value: int, first: Callable[[int], int]) -> BooleanExpression:
+    """The comparison as limits of the source; `first(n)` is the first source value whose result is n or more."""
+    start, end = first(value), first(value + 1)
+    if operation is Operation.LT:
+        return _limit(Operation.LT, ref, start)
+    if operation is Operation.LT_EQ:
+        return _limit(Operation.LT, ref, end)
+    if operation is Operation.GT:
+        return _limit(Operation.GT_EQ, ref, end)
+    if operation is Operation.GT_EQ:
+        return _limit(Operation.GT_EQ, ref, start)
+    if operation is Operation.EQ:
+        if start == end:
+            return AlwaysFalse()
+        return And(_limit(Operation.GT_EQ, ref, start), _limit(Operation.LT, ref, end))
+    return Or(_limit(Operation.LT, ref, start), _limit(Operation.GT_EQ, ref, end))
+
+
+def _limit(operation: Operation, ref: BoundReference, value: int) -> BooleanExpression:
+    """`ref < value` or `ref >= value`, for a value that the type's range may not reach."""
+    if isinstance(ref.type, DecimalType):
+        largest = 10**ref.type.precision - 1
+        beyond = ABOVE_ALL if value > 0 else BELOW_ALL
+        at = Place(decimal_value(value, ref.type.scale)) if abs(value) <= largest else beyond
+    else:
+        at = integer_place(value, False, ref.type)
+    below = operation is Operation.LT
+    low, _ = value_range(ref.type)
+    if at.value is None or at.value == low:
+        everything = below == (at.side > 0)
+        return _not_null(ref) if everything else AlwaysFalse()
+    return BoundLiteralPredicate(operation, ref, at.value)
+
+
+def _not_null(ref: BoundReference) -> BooleanExpression:
+    return BoundUnaryPredicate(Operation.NOT_NULL, ref) if ref.nullable else AlwaysTrue()
+
+
+def _first_source(transform: Transform, kind: IcebergType) -> Callable[[int], int] | None:
+    """The first source value (unscaled for decimals) with a result of n or more; None where there is no such thing."""
+    if isinstance(transform, TruncateTransform):
+        width = transform.width
+        return (lambda n: -(-n // width) * width) if isinstance(kind, (IntegerType, LongType, DecimalType)) else None
+    nanos = isinstance(kind, (TimestampNanoType, TimestamptzNanoType))
+    per_day = 1 if isinstance(kind, DateType) else NANOS_PER_DAY if nanos else MICROS_PER_DAY
+    if isinstance(transform, YearTransform):
+        return lambda n: days_from_civil(_EPOCH_YEAR + n, 1, 1) * per_day
+    if isinstance(transform, MonthTransform):
+        return lambda n: days_from_civil(_EPOCH_YEAR + n // 12, n % 12 + 1, 1) * per_day
+    if isinstance(transform, DayTransform):
+        return lambda n: n * per_day
+    if isinstance(transform, HourTransform):
+        return lambda n: n * MICROS_PER_HOUR * (NANOS_PER_MICRO if nanos else 1)
+    return None
+
+
+def _truncated_string(operation: Operation, ref: BoundReference, width: int, value: Any) -> BooleanExpression:
+    """A comparison of the first `width` characters of a column."""
+    cut, too_long = value[:width], len(value) > width
+
+    def test(with_operation: Operation, prefix: str = cut) -> BooleanExpression:
+        return BoundLiteralPredicate(with_operation, ref, prefix)
+
+    if operation in (Operation.GT, Operation.GT_EQ, Operation.NOT_EQ, Operation.NOT_STARTS_WITH):
+        return _negated_string(operation.negated, ref, width, value)
+    if operation is Operation.STARTS_WITH:
+        return AlwaysFalse() if too_long else test(Operation.STARTS_WITH)
+    if operation is Operation.EQ:
+        if too_long:
+            return AlwaysFalse()
+        return test(Operation.STARTS_WITH) if len(value) == width else test(Operation.EQ)
+    if too_long or (operation is Operation.LT_EQ and len(value) == width):
+        return Or(test(Operation.LT), test(Operation.STARTS_WITH))
+    if operation is Operation.LT:
+        return test(Operation.LT) if value else AlwaysFalse()
+    return test(Operation.LT_EQ)
+
+
+def _negated_string(operation: Operation, ref: BoundReference, width: int, value: Any) -> BooleanExpression:
+    positive = _truncated_string(operation, ref, width, value)
+    if isinstance(positive, AlwaysFalse):
+        return _not_null(ref)
+    parts = positive.operands if isinstance(positive, Or) else (positive,)
+    return And(*(each.negate() for each in parts if isinstance(each, BoundLiteralPredicate)))

@@ -1,0 +1,226 @@
+"""Folding a predicate: one function for the structure, one class to fill in for the tests.
+
+Translators (to pyarrow, polars, SQL ...) subclass `BoundExpressionVisitor` and call `fold`. A test on a transform (only
+buckets, and cut-off binary values, survive binding) reaches the same methods; `term` says which it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+from hms_iceberg.errors import TypeMismatchError
+from hms_iceberg.expressions.bound import (
+    BoundLiteralPredicate,
+    BoundPredicate,
+    BoundSetPredicate,
+    BoundTerm,
+    BoundUnaryPredicate,
+)
+from hms_iceberg.expressions.tree import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    Not,
+    Operation,
+    Or,
+    UnboundPredicate,
+)
+
+T = TypeVar("T")
+
+
+class ExpressionVisitor(Generic[T]):
+    """What a tree becomes, node by node, from the leaves up."""
+
+    def visit_true(self) -> T:
+        """The result of AlwaysTrue."""
+        raise NotImplementedError
+
+    def visit_false(self) -> T:
+        """The result of AlwaysFalse."""
+        raise NotImplementedError
+
+    def visit_not(self, child: T) -> T:
+        """The result of a negation; bound trees have none."""
+        raise NotImplementedError
+
+    def visit_and(self, operands: Sequence[T]) -> T:
+        """The result of a conjunction of two or more results."""
+        raise NotImplementedError
+
+    def visit_or(self, operands: Sequence[T]) -> T:
+        """The result of a disjunction of two or more results."""
+        raise NotImplementedError
+
+    def visit_unbound(self, predicate: UnboundPredicate) -> T:
+        """The result of a test that is not bound."""
+        raise TypeMismatchError(f"Cannot evaluate {predicate}: bind the expression to a schema first")
+
+    def visit_bound(self, predicate: BoundPredicate) -> T:
+        """The result of a bound test."""
+        raise NotImplementedError
+
+
+class BoundExpressionVisitor(ExpressionVisitor[T]):
+    """A visitor with one method per operation. Values are stored values of `term.type`; see `bound`."""
+
+    def visit_not(self, child: T) -> T:
+        """Never called: bound trees have no negation."""
+        raise TypeMismatchError("Cannot evaluate a negation: bind the expression to a schema first")
+
+    def visit_is_null(self, term: BoundTerm) -> T:
+        """The value is null."""
+        raise NotImplementedError
+
+    def visit_not_null(self, term: BoundTerm) -> T:
+        """The value is not null."""
+        raise NotImplementedError
+
+    def visit_is_nan(self, term: BoundTerm) -> T:
+        """The value is NaN; false for null."""
+        raise NotImplementedError
+
+    def visit_not_nan(self, term: BoundTerm) -> T:
+        """The value is not NaN; true for null."""
+        raise NotImplementedError
+
+    def visit_equal(self, term: BoundTerm, value: Any) -> T:
+        """The value equals; -0.0 equals 0.0; false for null and NaN."""
+        raise NotImplementedError
+
+    def visit_not_equal(self, term: BoundTerm, value: Any) -> T:
+        """The value differs; false for null, true for NaN."""
+        raise NotImplementedError
+
+    def visit_less_than(self, term: BoundTerm, value: Any) -> T:
+        """The value is less; false for null and NaN."""
+        raise NotImplementedError
+
+    def visit_less_than_or_equal(self, term: BoundTerm, value: Any) -> T:
+        """The value is less or equal; false for null and NaN."""
+        raise NotImplementedError
+
+    def visit_greater_than(self, term: BoundTerm, value: Any) -> T:
+        """The value is greater; false for null, TRUE for NaN."""
+        raise NotImplementedError
+
+    def visit_greater_than_or_equal(self, term: BoundTerm, value: Any) -> T:
+        """The value is greater or equal; false for null, TRUE for NaN."""
+        raise NotImplementedError
+
+    def visit_in(self, term: BoundTerm, values: tuple[Any, ...]) -> T:
+        """The value is one of two or more, in ascending order; false for null and NaN."""
+        raise NotImplementedError
+
+    def visit_not_in(self, term: BoundTerm, values: tuple[Any, ...]) -> T:
+        """The value is none of two or more; false for null, true for NaN."""
+        raise NotImplementedError
+
+    def visit_starts_with(self, term: BoundTerm, prefix: str) -> T:
+        """The text starts with a prefix that is not empty; false for null."""
+        raise NotImplementedError
+
+    def visit_not_starts_with(self, term: BoundTerm, prefix: str) -> T:
+        """The text does not start with the prefix; false for null."""
+        raise NotImplementedError
+
+    def visit_bound(self, predicate: BoundPredicate) -> T:
+        """Calls the method of the predicate's operation."""
+        method = getattr(self, _METHODS[predicate.operation])
+        if isinstance(predicate, BoundLiteralPredicate):
+            return method(predicate.term, predicate.value)
+        if isinstance(predicate, BoundSetPredicate):
+            return method(predicate.term, predicate.values)
+        assert isinstance(predicate, BoundUnaryPredicate)
+        return method(predicate.term)
+
+
+_METHODS = {
+    Operation.IS_NULL: "visit_is_null",
+    Operation.NOT_NULL: "visit_not_null",
+    Operation.IS_NAN: "visit_is_nan",
+    Operation.NOT_NAN: "visit_not_nan",
+    Operation.EQ: "visit_equal",
+    Operation.NOT_EQ: "visit_not_equal",
+    Operation.LT: "visit_less_than",
+    Operation.LT_EQ: "visit_less_than_or_equal",
+    Operation.GT: "visit_greater_than",
+    Operation.GT_EQ: "visit_greater_than_or_equal",
+    Operation.IN: "visit_in",
+    Operation.NOT_IN: "visit_not_in",
+    Operation.STARTS_WITH: "visit_starts_with",
+    Operation.NOT_STARTS_WITH: "visit_not_starts_with",
+}
+
+
+def fold(expression: BooleanExpression, visitor: ExpressionVisitor[T]) -> T:
+    """What a visitor makes of a tree, from the leaves up.
+
+    Raises:
+        TypeMismatchError: the tree holds something that is no expression, or is not bound where it must be.
+    """
+    if isinstance(expression, (And, Or)):
+        results = [fold(each, visitor) for each in expression.operands]
+        return visitor.visit_and(results) if isinstance(expression, And) else visitor.visit_or(results)
+    if isinstance(expression, BoundPredicate):
+        return visitor.visit_bound(expression)
+    if isinstance(expression, AlwaysTrue):
+        return visitor.visit_true()
+    if isinstance(expression, AlwaysFalse):
+        return visitor.visit_false()
+    if isinstance(expression, UnboundPredicate):
+        return visitor.visit_unbound(expression)
+    if isinstance(expression, Not):
+        return visitor.visit_not(fold(expression.child, visitor))
+    raise TypeMismatchError(f"Cannot evaluate {expression!r} ({type(expression).__name__}): expected an expression")
+
+
+class _Unbinder(ExpressionVisitor[BooleanExpression]):
+    def visit_true(self) -> BooleanExpression:
+        return AlwaysTrue()
+
+    def visit_false(self) -> BooleanExpression:
+        return AlwaysFalse()
+
+    def visit_not(self, child: BooleanExpression) -> BooleanExpression:
+        return Not(child)
+
+    def visit_and(self, operands: Sequence[BooleanExpression]) -> BooleanExpression:
+        return And(*operands)
+
+    def visit_or(self, operands: Sequence[BooleanExpression]) -> BooleanExpression:
+        return Or(*operands)
+
+    def visit_unbound(self, predicate: UnboundPredicate) -> BooleanExpression:
+        return predicate
+
+    def visit_bound(self, predicate: BoundPredicate) -> BooleanExpression:
+        return predicate.unbind()
+
+
+def unbind(expression: BooleanExpression) -> BooleanExpression:
+    """The tree by column names again: for logs, JSON, or another schema."""
+    return fold(expression, _Unbinder())
+
+
+def bound_predicates(expression: BooleanExpression) -> Iterator[BoundPredicate]:
+    """All bound tests in a tree, from left to right."""
+    if isinstance(expression, BoundPredicate):
+        yield expression
+    elif isinstance(expression, (And, Or)):
+        for each in expression.operands:
+            yield from bound_predicates(each)
+    elif isinstance(expression, Not):
+        yield from bound_predicates(expression.child)
+
+
+def referenced_field_ids(expression: BooleanExpression) -> set[int]:
+    """The ids of all fields that a bound tree reads: what must be read beside the selected columns to filter rows."""
+    return {predicate.ref.field_id for predicate in bound_predicates(expression)}
+
+
+def conjuncts(expression: BooleanExpression) -> tuple[BooleanExpression, ...]:
+    """The parts that must all be true: the operands of `And`, else the expression itself."""
+    return expression.operands if isinstance(expression, And) else (expression,)
