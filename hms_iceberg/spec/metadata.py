@@ -5,7 +5,7 @@ Source: Iceberg specification, "Table Metadata Fields", "Point in Time Reads".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -109,9 +109,7 @@ class TableMetadata:
             raise self._unknown("sort order", order_id, self.sort_orders_by_id)
         return order
 
-    def _unknown(
-        self, what: str, wanted: int, known: dict[int, Schema] | dict[int, PartitionSpec] | dict[int, SortOrder]
-    ) -> InvalidInputError:
+    def _unknown(self, what: str, wanted: int, known: Mapping[int, object]) -> InvalidInputError:
         ids = ", ".join(map(str, sorted(known)))
         return InvalidInputError(f"The table at {self.location} has no {what} with id {wanted}; it has {ids}")
 
@@ -170,7 +168,8 @@ class TableMetadata:
         while snapshot_id is not None and (snapshot := self.snapshots_by_id.get(snapshot_id)) is not None:
             if snapshot_id in seen:
                 raise CorruptMetadataError(
-                    f"The metadata of the table at {self.location} is corrupt: snapshot {snapshot_id} is its own ancestor"
+                    f"The metadata of the table at {self.location} is corrupt: "
+                    f"snapshot {snapshot_id} is its own ancestor"
                 )
             seen.add(snapshot_id)
             yield snapshot

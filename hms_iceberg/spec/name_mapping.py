@@ -89,24 +89,32 @@ def _nested(kind: IcebergType) -> tuple[MappedField, ...]:
     return tuple(_mapped(child) for child in kind.children()) if isinstance(kind, NestedType) else ()
 
 
-def update_name_mapping(mapping: NameMapping, schema: Schema) -> NameMapping:
+def update_name_mapping(mapping: NameMapping, old_schema: Schema, new_schema: Schema) -> NameMapping:
     """The mapping after a change of the schema.
 
-    A renamed field gets its new name beside the old ones. A new field is added, and takes its name away from other
-    fields of the same struct. Fields that were dropped keep their names, so that files of their time stay readable.
+    A renamed field gets its new name beside the old ones; an added field gets its name. Either takes the name away from
+    the other fields of the same struct. Fields that were dropped keep their names, so that files of their time stay
+    readable.
 
     Args:
         mapping: the mapping before the change.
-        schema: the schema after it.
+        old_schema: the schema before the change.
+        new_schema: the schema after it.
     """
-    return NameMapping(_updated(mapping.fields, schema.fields, set(mapping._by_id)))
+    before = old_schema.index_by_id
+    changed = {
+        field_id
+        for field_id, field in new_schema.index_by_id.items()
+        if field_id not in before or before[field_id].name != field.name
+    }
+    return NameMapping(_updated(mapping.fields, new_schema.fields, changed, set(before)))
 
 
 def _updated(
-    mapped: tuple[MappedField, ...], fields: Iterable[NestedField], known_ids: set[int]
+    mapped: tuple[MappedField, ...], fields: Iterable[NestedField], changed: set[int], before: set[int]
 ) -> tuple[MappedField, ...]:
     by_id = {field.field_id: field for field in fields}
-    taken = {field.name: field.field_id for field in by_id.values() if field.field_id not in known_ids}
+    taken = {field.name: field_id for field_id, field in by_id.items() if field_id in changed}
     updated: list[MappedField] = []
     for each in mapped:
         names = tuple(name for name in each.names if taken.get(name, each.field_id) == each.field_id)
@@ -114,12 +122,12 @@ def _updated(
         if field is None:
             updated.append(replace(each, names=names))
             continue
-        if field.name not in names:
+        if each.field_id in changed and field.name not in names:
             names = (*names, field.name)
         children = field.field_type.children() if isinstance(field.field_type, NestedType) else ()
-        updated.append(MappedField(each.field_id, names, _updated(each.fields, children, known_ids)))
+        updated.append(MappedField(each.field_id, names, _updated(each.fields, children, changed, before)))
     present = {each.field_id for each in mapped}
-    updated += [_mapped(field) for field in by_id.values() if field.field_id not in present]
+    updated += [_mapped(field) for field_id, field in by_id.items() if field_id not in present | before]
     return tuple(updated)
 
 

@@ -12,6 +12,7 @@ from hms_iceberg.errors import IcebergError, InvalidSchemaError
 from hms_iceberg.spec import json_values
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
+    DecimalType,
     IcebergType,
     ListType,
     MapType,
@@ -41,6 +42,8 @@ def type_to_json(kind: IcebergType) -> str | dict[str, Any]:
             "value": type_to_json(kind.value_type),
             "value-required": kind.value_required,
         }
+    if isinstance(kind, DecimalType):
+        return f"decimal({kind.precision}, {kind.scale})"  # as Java writes it; readers take it without the space too
     return str(kind)
 
 

@@ -1,0 +1,69 @@
+"""Ids of partition fields over the specs of a table: an equivalent field keeps its id.
+
+Source: Iceberg specification, "Partitioning" ("Partition field IDs must be reused if an existing partition spec
+contains an equivalent field") and "Partition Evolution" (the rules for v1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import count
+
+from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.transforms import VoidTransform
+
+FieldKey = tuple[tuple[int, ...], str]
+
+
+def field_key(field: PartitionField) -> FieldKey:
+    """What makes partition fields equivalent, apart from their names: source columns and transform."""
+    return field.source_ids or (field.source_id,), str(field.transform)
+
+
+def used_field_ids(specs: Iterable[PartitionSpec]) -> dict[FieldKey, int]:
+    """The id of every kind of field that any spec has; the highest where there are several."""
+    used: dict[FieldKey, int] = {}
+    for spec in specs:
+        for field in spec.fields:
+            key = field_key(field)
+            used[key] = max(field.field_id, used.get(key, field.field_id))
+    return used
+
+
+def carry_field_ids(
+    format_version: int,
+    current: PartitionSpec,
+    specs: Iterable[PartitionSpec],
+    spec: PartitionSpec,
+    last_partition_id: int,
+) -> PartitionSpec:
+    """A spec with the field ids that it must have in a table.
+
+    From v2 on, fields that any spec of the table has keep their ids and others get new ones. In v1, all fields of the
+    current spec stay where they are, as void fields where the new spec lacks them, and new ones are added at the end.
+
+    Args:
+        format_version: that of the table.
+        current: the table's default spec.
+        specs: all specs of the table.
+        spec: the wanted spec; its field ids are not used.
+        last_partition_id: the highest partition field id that the table ever assigned.
+    """
+    ids = count(last_partition_id + 1)
+    if format_version > 1:
+        used = used_field_ids(specs)
+        fields = [replace(field, field_id=used.get(field_key(field)) or next(ids)) for field in spec.fields]
+        return PartitionSpec(*fields, spec_id=spec.spec_id)
+    wanted = {field_key(field): field for field in spec.fields}
+    names = {field.name for field in spec.fields}
+    fields = []
+    for old in current.fields:
+        kept = wanted.pop(field_key(old), None)
+        if kept is not None:
+            fields.append(replace(kept, field_id=old.field_id))
+        else:
+            name = f"{old.name}_{old.field_id}" if old.name in names else old.name
+            fields.append(replace(old, name=name, transform=VoidTransform()))
+    fields += [replace(field, field_id=next(ids)) for field in wanted.values()]
+    return PartitionSpec(*fields, spec_id=spec.spec_id)
