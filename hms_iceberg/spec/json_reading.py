@@ -59,18 +59,18 @@ class JsonObject:
         """A string, or None where it is missing."""
         return self.text(key) if self.has(key) else None
 
-    def list(self, key: str) -> list[Any]:
+    def sequence(self, key: str) -> list[Any]:
         """A list."""
         value: list[Any] = self._of(key, list, "a list")
         return value
 
-    def list_or_empty(self, key: str) -> list[Any]:
+    def sequence_or_empty(self, key: str) -> list[Any]:
         """A list; empty where it is missing."""
-        return self.list(key) if self.has(key) else []
+        return self.sequence(key) if self.has(key) else []
 
     def objects(self, key: str, what: str) -> list[JsonObject]:
         """A list of objects; empty where it is missing."""
-        return [JsonObject(each, what) for each in self.list_or_empty(key)]
+        return [JsonObject(each, what) for each in self.sequence_or_empty(key)]
 
     def text_map_or_none(self, key: str) -> dict[str, str] | None:
         """An object from text to text, or None where it is missing."""

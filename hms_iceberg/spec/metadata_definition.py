@@ -144,8 +144,8 @@ def _check_defaults(field: NestedField, name: str | None, format_version: int) -
             continue
         if format_version < 3 and what == "initial":
             raise InvalidSchemaError(
-                f"Column {name!r} has an initial default, which needs format version 3; the table has {format_version}. "
-                "Set the table property 'format-version' to 3 or leave the default out"
+                f"Column {name!r} has an initial default, which needs format version 3; the table has "
+                f"{format_version}. Set the table property 'format-version' to 3 or leave the default out"
             )
         if isinstance(field.field_type, StructType):
             if value:

@@ -159,16 +159,16 @@ def metadata_from_dict(data: Any) -> TableMetadata:
         properties=read.text_map_or_none("properties") or {},
         last_sequence_number=read.integer("last-sequence-number") if version > 1 else INITIAL_SEQUENCE_NUMBER,
         current_snapshot_id=current_snapshot_id,
-        snapshots=tuple(map(snapshot_json.snapshot_from_json, read.list_or_empty("snapshots"))),
-        snapshot_log=tuple(map(snapshot_json.snapshot_log_from_json, read.list_or_empty("snapshot-log"))),
-        metadata_log=tuple(map(snapshot_json.metadata_log_from_json, read.list_or_empty("metadata-log"))),
+        snapshots=tuple(map(snapshot_json.snapshot_from_json, read.sequence_or_empty("snapshots"))),
+        snapshot_log=tuple(map(snapshot_json.snapshot_log_from_json, read.sequence_or_empty("snapshot-log"))),
+        metadata_log=tuple(map(snapshot_json.metadata_log_from_json, read.sequence_or_empty("metadata-log"))),
         refs=_refs(read, current_snapshot_id),
-        statistics=tuple(map(snapshot_json.statistics_from_json, read.list_or_empty("statistics"))),
+        statistics=tuple(map(snapshot_json.statistics_from_json, read.sequence_or_empty("statistics"))),
         partition_statistics=tuple(
-            map(snapshot_json.partition_statistics_from_json, read.list_or_empty("partition-statistics"))
+            map(snapshot_json.partition_statistics_from_json, read.sequence_or_empty("partition-statistics"))
         ),
         next_row_id=read.integer("next-row-id") if version > 2 else None,
-        encryption_keys=tuple(map(snapshot_json.encryption_key_from_json, read.list_or_empty("encryption-keys"))),
+        encryption_keys=tuple(map(snapshot_json.encryption_key_from_json, read.sequence_or_empty("encryption-keys"))),
     )
     check_metadata(metadata)
     return metadata
@@ -183,13 +183,13 @@ def _required_list(read: JsonObject, key: str, version: int) -> bool:
     if read.has(key):
         return True
     if version > 1:
-        read.list(key)
+        read.sequence(key)
     return False
 
 
 def _schemas(read: JsonObject, version: int) -> tuple[tuple[Schema, ...], int]:
     if _required_list(read, "schemas", version):
-        schemas = tuple(map(schema_from_json, read.list("schemas")))
+        schemas = tuple(map(schema_from_json, read.sequence("schemas")))
         if not schemas:
             raise CorruptMetadataError("'schemas' is empty, expected at least one schema")
         return schemas, read.integer("current-schema-id")
@@ -201,8 +201,8 @@ def _schemas(read: JsonObject, version: int) -> tuple[tuple[Schema, ...], int]:
 
 def _specs(read: JsonObject, version: int) -> tuple[tuple[PartitionSpec, ...], int]:
     if _required_list(read, "partition-specs", version):
-        return tuple(map(spec_from_json, read.list("partition-specs"))), read.integer("default-spec-id")
-    return (spec_from_fields_json(read.list("partition-spec")),), 0
+        return tuple(map(spec_from_json, read.sequence("partition-specs"))), read.integer("default-spec-id")
+    return (spec_from_fields_json(read.sequence("partition-spec")),), 0
 
 
 def _last_partition_id(read: JsonObject, version: int, specs: tuple[PartitionSpec, ...]) -> int:
@@ -214,7 +214,7 @@ def _last_partition_id(read: JsonObject, version: int, specs: tuple[PartitionSpe
 
 def _sort_orders(read: JsonObject, version: int) -> tuple[tuple[SortOrder, ...], int]:
     if _required_list(read, "sort-orders", version):
-        return tuple(map(sort_order_from_json, read.list("sort-orders"))), read.integer("default-sort-order-id")
+        return tuple(map(sort_order_from_json, read.sequence("sort-orders"))), read.integer("default-sort-order-id")
     return (UNSORTED,), UNSORTED.order_id
 
 

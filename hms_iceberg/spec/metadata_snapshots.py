@@ -75,7 +75,8 @@ def _next_row_id(metadata: TableMetadata, snapshot: Snapshot) -> int | None:
     if snapshot.first_row_id < metadata.next_row_id:
         raise CommitFailedError(
             f"Cannot add snapshot {snapshot.snapshot_id} with first row id {snapshot.first_row_id} to "
-            f"{metadata.location}: the table's next one is {metadata.next_row_id} already; refresh the table and try again"
+            f"{metadata.location}: the table's next one is {metadata.next_row_id} already; refresh the table and "
+            "try again"
         )
     return snapshot.first_row_id + snapshot.added_rows
 

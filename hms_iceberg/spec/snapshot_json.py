@@ -65,7 +65,7 @@ def snapshot_from_json(data: Any) -> Snapshot:
     manifest_list = read.text_or_none("manifest-list")
     manifests: tuple[str, ...] | None = None
     if manifest_list is None:
-        listed = read.list("manifests") if "manifests" in read.data else None
+        listed = read.sequence("manifests") if "manifests" in read.data else None
         if listed is None or not all(isinstance(each, str) for each in listed):
             raise CorruptMetadataError(
                 f"snapshot {snapshot_id} has neither a 'manifest-list' nor a list of 'manifests'"
@@ -164,7 +164,7 @@ def _blob_to_json(blob: BlobMetadata) -> dict[str, Any]:
 def statistics_from_json(data: Any) -> StatisticsFile:
     """The registered statistics file that parsed JSON stands for; raises CorruptMetadataError."""
     read = JsonObject(data, "a statistics file")
-    read.list("blob-metadata")
+    read.sequence("blob-metadata")
     return StatisticsFile(
         read.integer("snapshot-id"),
         read.text("statistics-path"),
@@ -176,7 +176,7 @@ def statistics_from_json(data: Any) -> StatisticsFile:
 
 
 def _blob_from_json(read: JsonObject) -> BlobMetadata:
-    fields = read.list("fields")
+    fields = read.sequence("fields")
     if not all(isinstance(each, int) and not isinstance(each, bool) for each in fields):
         raise CorruptMetadataError(f"'fields' of blob metadata is {shown(fields)}, expected a list of field ids")
     return BlobMetadata(
