@@ -76,3 +76,35 @@ def combine(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     if not isinstance(array, pa.ChunkedArray):
         return array
     return array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
+
+
+def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The same values under another type that differs in names, field metadata, nullability or extensions only.
+
+    Children are taken by position.
+
+    Args:
+        array: the values.
+        kind: the type wanted.
+    """
+    if array.type.equals(kind, check_metadata=True):
+        return array
+    if isinstance(kind, pa.BaseExtensionType):
+        storage = array.storage if isinstance(array, pa.ExtensionArray) else array
+        return pa.ExtensionArray.from_storage(kind, conform(storage, kind.storage_type))
+    if isinstance(array, pa.ExtensionArray):
+        return conform(array.storage, kind)
+    if pa.types.is_struct(kind):
+        fields = [kind.field(index) for index in range(kind.num_fields)]
+        children = zip(struct_children(array), fields, strict=True)
+        return make_struct(array, [conform(child, field.type) for child, field in children], fields)
+    if pa.types.is_list(kind):
+        offsets, start, length = list_parts(array)
+        values = conform(list_values(array, start, length), kind.value_field.type)
+        return make_list(array, offsets, values, kind.value_field)
+    if pa.types.is_map(kind):
+        offsets, start, length = list_parts(array)
+        keys, items = map_entries(array, start, length)
+        key, item = kind.key_field, kind.item_field
+        return make_map(array, offsets, conform(keys, key.type), conform(items, item.type), key, item)
+    return array if array.type.equals(kind) else array.cast(kind)

@@ -1,0 +1,381 @@
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+from hms_iceberg.arrow.storage import ArrowStorage
+from hms_iceberg.arrow.write import write_data_files
+from hms_iceberg.errors import (
+    ConfigurationError,
+    NullValueError,
+    SchemaMismatchError,
+    TypeMismatchError,
+    UnsupportedError,
+)
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+from hms_iceberg.spec.values import from_bytes
+
+MakeMetadata = Callable[..., TableMetadata]
+SCHEMA = Schema(
+    NestedField(1, "id", LongType(), required=True),
+    NestedField(2, "name", StringType()),
+    NestedField(3, "score", DoubleType()),
+)
+ROWS = pa.table(
+    {"id": pa.array([1, 2, 3, 4], pa.int64()), "name": ["a", "b", "a", None], "score": [1.5, None, 2.5, 0.0]}
+)
+
+
+def read(path: str) -> list[dict]:  # type: ignore[type-arg]
+    return pq.read_table(path, partitioning=None).to_pylist()
+
+
+def test_rows_of_an_unpartitioned_table_go_to_one_file_below_data(
+    make_metadata: MakeMetadata, storage: ArrowStorage
+) -> None:
+    metadata = make_metadata(SCHEMA)
+    (file,) = write_data_files(metadata, storage, ROWS)
+    assert file.file_path.startswith(f"{metadata.location}/data/00000-0-")
+    assert file.file_path.endswith("-00001.parquet")
+    assert file.file_format == "PARQUET"
+    assert file.record_count == 4
+    assert file.partition == ()
+    assert file.file_size_in_bytes == storage.length(file.file_path)
+    assert read(file.file_path) == ROWS.to_pylist()
+
+
+def test_metrics_are_what_the_specification_asks_for(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:
+    rows = pa.table(
+        {"id": pa.array([7, -2, 3], pa.int64()), "name": ["x" * 20, None, "b"], "score": [float("nan"), -1.5, None]}
+    )
+    (file,) = write_data_files(make_metadata(SCHEMA), storage, rows)
+    assert file.value_counts == {1: 3, 2: 3, 3: 3}
+    assert file.null_value_counts == {1: 0, 2: 1, 3: 1}
+    assert file.nan_value_counts == {3: 1}
+    assert from_bytes(LongType(), file.lower_bounds[1]) == -2
+    assert from_bytes(LongType(), file.upper_bounds[1]) == 7
+    assert file.lower_bounds[2] == b"b"
+    assert file.upper_bounds[2] == b"x" * 15 + b"y"
+    assert from_bytes(DoubleType(), file.lower_bounds[3]) == -1.5
+    assert from_bytes(DoubleType(), file.upper_bounds[3]) == -1.5
+    assert file.split_offsets == (4,)
+    assert set(file.column_sizes) == {1, 2, 3}
+
+
+def test_field_ids_and_the_schema_are_in_the_file(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:
+    schema = Schema(
+        NestedField(4, "id", LongType(), required=True),
+        NestedField(9, "tags", ListType(11, StringType(), False)),
+        NestedField(7, "m", MapType(5, StringType(), 6, StructType(NestedField(8, "x y", IntegerType())), True)),
+    )
+    rows = pa.table(
+        {
+            "id": pa.array([1], pa.int64()),
+            "tags": [["a", None]],
+            "m": pa.array([[("k", {"x y": 3})]], pa.map_(pa.string(), pa.struct([("x y", pa.int32())]))),
+        }
+    )
+    (file,) = write_data_files(make_metadata(schema), storage, rows)
+    parquet = pq.ParquetFile(file.file_path)
+    for wanted in ("field_id=4 id", "field_id=9 tags", "field_id=11 element", "field_id=5 key", "field_id=8 x_x20y"):
+        assert wanted in str(parquet.schema)
+    assert json.loads(parquet.metadata.metadata[b"iceberg.schema"])["fields"][0]["id"] == 4
+    assert b"ARROW:schema" not in parquet.metadata.metadata
+
+
+def test_rows_are_split_by_partition_and_keep_their_columns(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:
+    metadata = make_metadata(SCHEMA, ("name", "identity"), ("id", "bucket[4]"))
+    rows = pa.table(
+        {"id": pa.array(range(100), pa.int64()), "name": ["a/b", None, "ü"] * 33 + ["a/b"], "score": [0.5] * 100}
+    )
+    files = list(write_data_files(metadata, storage, rows))
+    spec = metadata.spec()
+    bucket = spec.fields[1].transform.bind(LongType())
+    seen = []
+    for file in files:
+        assert f"/data/{spec.partition_to_path(file.partition, SCHEMA)}/" in file.file_path
+        for row in read(file.file_path):
+            assert (row["name"], bucket(row["id"])) == file.partition
+            seen.append(row)
+    assert len({file.partition for file in files}) == len(files)
+    assert sorted(seen, key=lambda row: row["id"]) == rows.to_pylist()
+    assert any("name_0=a%2Fb" in file.file_path for file in files)
+
+
+def test_negative_zero_and_nan_are_partitions_of_their_own(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:
+    values = [0.0, -0.0, float("nan"), -float("nan"), None, 0.0, None]
+    rows = pa.table({"id": pa.array(range(7), pa.int64()), "score": values})
+    files = list(write_data_files(make_metadata(SCHEMA, ("score", "identity")), storage, rows))
+    assert [(repr(file.partition[0]), file.record_count) for file in files] == [
+        ("0.0", 2),
+        ("-0.0", 1),
+        ("nan", 2),
+        ("None", 2),
+    ]
+
+
+def test_a_partition_source_may_lie_in_a_struct(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:
+    schema = Schema(
+        NestedField(1, "s", StructType(NestedField(2, "x", IntegerType()), NestedField(3, "d", DateType())))
+    )
+    rows = pa.table(
+        {
+            "s": pa.array(
+                [{"x": 1, "d": dt.date(2024, 2, 29)}, None, {"x": 1, "d": None}],
+                pa.struct([("d", pa.date32()), ("x", pa.int32())]),
+            )
+        }
+    )
+    files = list(write_data_files(make_metadata(schema, ("s.x", "identity"), ("s.d", "month")), storage, rows))
+    assert [file.partition for file in files] == [(1, 649), (None, None), (1, None)]
+
+
+def test_every_type_is_written_as_its_own(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:
+    moment = dt.datetime(2024, 2, 29, 12, 30, 1, 5)
+    columns = {
+        "bool": (BooleanType(), pa.array([True])),
+        "int": (IntegerType(), pa.array([1], pa.int8())),
+        "long": (LongType(), pa.array([2], pa.uint32())),
+        "float": (FloatType(), pa.array([1.5], pa.float32())),
+        "double": (DoubleType(), pa.array([2.5], pa.float32())),
+        "date": (DateType(), pa.array([moment.date()])),
+        "time": (TimeType(), pa.array([5], pa.time32("s"))),
+        "ts": (TimestampType(), pa.array([moment], pa.timestamp("us"))),
+        "tz": (TimestamptzType(), pa.array([moment], pa.timestamp("ms", tz="Europe/Paris"))),
+        "ns": (TimestampNanoType(), pa.array([7], pa.timestamp("ns"))),
+        "string": (StringType(), pa.array(["x"], pa.large_string())),
+        "dictionary": (StringType(), pa.array(["x"]).dictionary_encode()),
+        "uuid": (UUIDType(), pa.array([UUID(int=5).bytes], pa.uuid())),
+        "uuid16": (UUIDType(), pa.array([UUID(int=6).bytes], pa.binary())),
+        "fixed": (FixedType(3), pa.array([b"abc"], pa.binary(3))),
+        "binary": (BinaryType(), pa.array([b"\xff\x00"], pa.large_binary())),
+        "decimal": (DecimalType(20, 4), pa.array([Decimal("-1.25")], pa.decimal128(9, 2))),
+        "unknown": (UnknownType(), pa.nulls(1)),
+    }
+    schema = Schema(*(NestedField(index, name, kind) for index, (name, (kind, _)) in enumerate(columns.items(), 1)))
+    (file,) = write_data_files(
+        make_metadata(schema), storage, pa.table({name: array for name, (_, array) in columns.items()})
+    )
+    parquet = pq.ParquetFile(file.file_path)
+    text = str(parquet.schema)
+    assert "uuid (UUID)" in text
+    assert "time (Time(isAdjustedToUTC=false, timeUnit=microseconds))" in text
+    assert "ts (Timestamp(isAdjustedToUTC=false, timeUnit=microseconds" in text
+    assert "tz (Timestamp(isAdjustedToUTC=true, timeUnit=microseconds" in text
+    assert "ns (Timestamp(isAdjustedToUTC=false, timeUnit=nanoseconds" in text
+    assert "unknown" not in text
+    (row,) = parquet.read().to_pylist()
+    assert row["decimal"] == Decimal("-1.2500")
+    assert row["uuid16"] == UUID(int=6)
+    assert row["dictionary"] == "x"
+    for field in schema.fields[:-1]:
+        assert from_bytes(field.field_type, file.lower_bounds[field.field_id]) is not None
+
+
+def test_missing_columns_get_their_write_default_or_null(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:
+    schema = Schema(
+        NestedField(1, "id", LongType(), required=True),
+        NestedField(2, "n", IntegerType(), required=True, write_default=7),
+        NestedField(3, "d", DateType(), write_default=1),
+        NestedField(4, "s", StringType()),
+    )
+    (file,) = write_data_files(make_metadata(schema), storage, pa.table({"id": pa.array([1, 2], pa.int64())}))
+    assert read(file.file_path)[0] == {"id": 1, "n": 7, "d": dt.date(1970, 1, 2), "s": None}
+
+
+@pytest.mark.parametrize(
+    ("column", "error", "words"),
+    [
+        ({"id": pa.array([1.5])}, TypeMismatchError, ["'id'", "long", "double"]),
+        ({"id": pa.array([1], pa.uint64())}, TypeMismatchError, ["'id'", "long", "uint64"]),
+        ({"id": pa.array([1]), "name": pa.array([b"x"])}, TypeMismatchError, ["'name'", "string", "binary"]),
+        ({"id": pa.array([1, None])}, NullValueError, ["'id'", "required", "1 of 2"]),
+        ({"name": pa.array(["x"])}, SchemaMismatchError, ["'id'", "required", "missing"]),
+        ({"id": pa.array([1]), "nam": pa.array(["x"])}, SchemaMismatchError, ["'nam'", "'name'"]),
+        ({"id": pa.array([1]), "ID": pa.array([1])}, SchemaMismatchError, ["'ID'", "'id'"]),
+    ],
+)
+def test_data_that_does_not_fit_is_refused_before_anything_is_written(
+    make_metadata: MakeMetadata,
+    storage: ArrowStorage,
+    column: dict[str, pa.Array],
+    error: type[Exception],
+    words: list[str],
+) -> None:
+    metadata = make_metadata(SCHEMA)
+    with pytest.raises(error) as caught:
+        list(write_data_files(metadata, storage, pa.table(column), table="db.t"))
+    for word in [*words, "db.t"]:
+        assert word in str(caught.value)
+    assert list(storage.list(metadata.location)) == []
+
+
+def test_timestamps_keep_their_zone_rules(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:
+    schema = Schema(NestedField(1, "ts", TimestampType()), NestedField(2, "tz", TimestamptzType()))
+    naive, zoned = pa.array([1], pa.timestamp("us")), pa.array([1], pa.timestamp("us", "UTC"))
+    with pytest.raises(TypeMismatchError, match="assume_timezone"):
+        list(write_data_files(make_metadata(schema), storage, pa.table({"tz": naive})))
+    with pytest.raises(TypeMismatchError, match="local_timestamp"):
+        list(write_data_files(make_metadata(schema), storage, pa.table({"ts": zoned})))
+
+
+def test_nanoseconds_go_to_microseconds_only_without_loss_or_on_request(
+    make_metadata: MakeMetadata, storage: ArrowStorage
+) -> None:
+    schema = Schema(NestedField(1, "ts", TimestampType()))
+    exact, lossy = (pa.table({"ts": pa.array([value], pa.timestamp("ns"))}) for value in (5_000, 5_001))
+    list(write_data_files(make_metadata(schema), storage, exact))
+    with pytest.raises(TypeMismatchError, match="'ts'"):
+        list(write_data_files(make_metadata(schema), storage, lossy))
+    allowed = make_metadata(schema, properties={"downcast-ns-timestamp-to-us-on-write": "true"})
+    (file,) = write_data_files(allowed, storage, lossy)
+    assert pq.read_table(file.file_path)["ts"].cast(pa.int64()).to_pylist() == [5]
+
+
+def test_nulls_in_required_nested_fields_are_refused_but_not_below_a_null_struct(
+    make_metadata: MakeMetadata, storage: ArrowStorage
+) -> None:
+    schema = Schema(
+        NestedField(
+            1,
+            "s",
+            StructType(NestedField(2, "x", IntegerType(), True), NestedField(3, "l", ListType(4, IntegerType(), True))),
+        )
+    )
+    kind = pa.struct([("x", pa.int32()), ("l", pa.list_(pa.int32()))])
+
+    def write(values: list[object]) -> None:
+        list(write_data_files(make_metadata(schema), storage, pa.table({"s": pa.array(values, kind)})))
+
+    write([None, {"x": 1, "l": [1, 2]}, {"x": 2, "l": None}])
+    with pytest.raises(NullValueError, match=r"'s\.x'"):
+        write([{"x": None, "l": []}])
+    with pytest.raises(NullValueError, match=r"'s\.l\.element'"):
+        write([{"x": 1, "l": [1, None]}])
+
+
+def test_a_stream_that_fails_leaves_no_unfinished_file(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:
+    metadata = make_metadata(SCHEMA, properties={"write.parquet.row-group-limit": "1"})
+    schema = pa.schema([pa.field("id", pa.int64())])
+
+    def batches():  # type: ignore[no-untyped-def]
+        yield pa.record_batch([pa.array([1, 2], pa.int64())], schema=schema)
+        yield pa.record_batch([pa.array([None], pa.int64())], schema=schema)
+
+    created: list[str] = []
+    reader = pa.RecordBatchReader.from_batches(schema, batches())
+    with pytest.raises(NullValueError):
+        list(write_data_files(metadata, storage, reader, on_create=created.append))
+    assert len(created) == 1
+    assert list(storage.list(metadata.location)) == []
+
+
+def test_files_roll_at_the_target_size(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:
+    properties = {"write.target-file-size-bytes": "20000", "write.parquet.row-group-limit": "1000"}
+    rows = pa.table({"id": pa.array(range(20_000), pa.int64()), "name": [str(i * 7919) for i in range(20_000)]})
+    files = list(write_data_files(make_metadata(SCHEMA, properties=properties), storage, rows))
+    assert len(files) > 3
+    assert sum(file.record_count for file in files) == 20_000
+    assert all(20_000 <= file.file_size_in_bytes < 40_000 for file in files[:-1])
+    assert all(len(file.split_offsets or ()) > 1 for file in files[:-1])
+
+
+def test_waiting_rows_are_bounded_over_all_partitions(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:
+    metadata = make_metadata(SCHEMA, ("id", "bucket[50]"))
+    rows = pa.table({"id": pa.array(range(50_000), pa.int64())})
+    files = list(write_data_files(metadata, storage, rows.to_reader(max_chunksize=5_000), buffer_bytes=100_000))
+    assert sum(file.record_count for file in files) == 50_000
+    assert max(len(file.split_offsets or ()) for file in files) > 1
+    assert len(files) == 50
+
+
+def test_write_properties_are_honoured(make_metadata: MakeMetadata, storage: ArrowStorage, tmp_path: Path) -> None:
+    properties = {
+        "write.data.path": f"{tmp_path}/elsewhere/",
+        "write.parquet.compression-codec": "gzip",
+        "write.parquet.dict-encoding-enabled.column.name": "false",
+        "write.parquet.stats-enabled.column.score": "false",
+        "write.metadata.metrics.default": "counts",
+        "write.metadata.metrics.column.id": "full",
+    }
+    (file,) = write_data_files(make_metadata(SCHEMA, properties=properties), storage, ROWS)
+    assert file.file_path.startswith(f"{tmp_path}/elsewhere/00000-0-")
+    chunks = [pq.ParquetFile(file.file_path).metadata.row_group(0).column(index) for index in range(3)]
+    assert {chunk.compression for chunk in chunks} == {"GZIP"}
+    assert [chunk.has_dictionary_page for chunk in chunks] == [True, False, True]
+    assert chunks[2].statistics is None
+    assert set(file.lower_bounds) == {1}
+    assert set(file.value_counts) == {1, 2, 3}
+
+
+def test_object_storage_layout_spreads_files_as_java_does(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:
+    metadata = make_metadata(SCHEMA, ("name", "identity"), properties={"write.object-storage.enabled": "true"})
+    files = list(write_data_files(metadata, storage, ROWS))
+    for file in files:
+        parts = file.file_path.removeprefix(f"{metadata.location}/data/").split("/")
+        assert [len(part) for part in parts[:4]] == [4, 4, 4, 8]
+        assert set("".join(parts[:4])) <= {"0", "1"}
+        assert parts[4].startswith("name_0=")
+
+
+@pytest.mark.parametrize(
+    ("properties", "error", "words"),
+    [
+        ({"write.format.default": "orc"}, UnsupportedError, "write.format.default"),
+        ({"write.parquet.compression-codec": "lzo"}, ConfigurationError, "'lzo'"),
+        ({"write.metadata.metrics.default": "most"}, ConfigurationError, "'most'"),
+    ],
+)
+def test_properties_that_cannot_be_used_are_refused(
+    make_metadata: MakeMetadata,
+    storage: ArrowStorage,
+    properties: dict[str, str],
+    error: type[Exception],
+    words: str,
+) -> None:
+    with pytest.raises(error, match=words):
+        list(write_data_files(make_metadata(SCHEMA, properties=properties), storage, ROWS))
+
+
+def test_other_libraries_data_is_taken_through_the_arrow_stream_interface(
+    make_metadata: MakeMetadata, storage: ArrowStorage
+) -> None:
+    import polars as pl
+
+    frame = pl.DataFrame({"id": [1, 2], "name": ["x", None]})
+    (file,) = write_data_files(make_metadata(SCHEMA), storage, frame)
+    assert pc.sum(pq.read_table(file.file_path)["id"]).as_py() == 3
+    with pytest.raises(TypeMismatchError, match="int"):
+        write_data_files(make_metadata(SCHEMA), storage, 5)
