@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -21,8 +22,8 @@ from hms_iceberg.errors import (
     UnsupportedError,
 )
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
-from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.spec.metadata_changes import new_table_metadata
+from hms_iceberg.spec.metadata import DEFAULT_FORMAT_VERSION, TableMetadata
+from hms_iceberg.spec.metadata_changes import new_table_metadata, split_properties
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import UNSORTED, SortOrder
@@ -33,12 +34,10 @@ from hms_iceberg.table.transaction import TableTransaction
 from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Created
 from hms_iceberg.transaction.transaction import Transaction
-from hms_iceberg.updates.properties import FORMAT_VERSION
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-DEFAULT_FORMAT_VERSION = "2"
 _TABLE_DEFAULT = "table-default."
 _TABLE_OVERRIDE = "table-override."
 
@@ -133,10 +132,8 @@ class Catalog:
         self, namespace: str | Identifier, properties: Mapping[str, str] | None = None
     ) -> None:
         """Creates a namespace unless it is there already."""
-        try:
+        with suppress(NamespaceAlreadyExistsError):
             self.create_namespace(namespace, properties)
-        except NamespaceAlreadyExistsError:
-            pass
 
     def namespace_exists(self, namespace: str | Identifier) -> bool:
         """Whether the namespace exists."""
@@ -301,20 +298,14 @@ class Catalog:
         properties: Mapping[str, str],
     ) -> TableMetadata:
         properties = self._table_properties(properties)
-        version_text = properties.pop(FORMAT_VERSION, DEFAULT_FORMAT_VERSION)
-        if version_text not in ("1", "2", "3"):
-            raise InvalidInputError(
-                f"Cannot create table {'.'.join(identifier)}: format-version {version_text!r} is not 1, 2 or 3."
-            )
-        version = int(version_text)
+        version = split_properties(properties)[1] or DEFAULT_FORMAT_VERSION
         namespace = self.metastore.namespace_properties(identifier[0])
         return new_table_metadata(
             schema=schema if isinstance(schema, Schema) else from_arrow(schema, format_version=version),
             spec=partition_spec,
             sort_order=sort_order,
-            location=(location or self._default_location(identifier, namespace)).rstrip("/"),
+            location=location or self._default_location(identifier, namespace),
             properties=properties,
-            format_version=version,
         )
 
     def _table_properties(self, properties: Mapping[str, str]) -> dict[str, str]:
@@ -338,9 +329,7 @@ class Catalog:
             "warehouse. Pass location=…, or set the catalog's property `warehouse`."
         )
 
-    def register_table(
-        self, identifier: str | Identifier, metadata_location: str, overwrite: bool = False
-    ) -> Table:
+    def register_table(self, identifier: str | Identifier, metadata_location: str, overwrite: bool = False) -> Table:
         """Makes an existing metadata file the table of that name. Its file is used as it is.
 
         Raises:

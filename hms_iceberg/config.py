@@ -1,4 +1,4 @@
-"""Configuration of catalogs: `.pyiceberg.yaml`, `PYICEBERG_*` variables and keyword arguments, merged as PyIceberg does.
+"""Configuration of catalogs: `.pyiceberg.yaml`, `PYICEBERG_*` variables, keyword arguments, merged in PyIceberg's way.
 
 Later sources win: the file, then the environment, then the arguments. The file is the first `.pyiceberg.yaml` found in
 `$PYICEBERG_HOME`, the home directory and the working directory.
@@ -67,7 +67,7 @@ def _read(path: Path) -> dict[str, Any]:
 
     try:
         # BaseLoader keeps every scalar as the text that was written, as PyIceberg reads it: `on`, `0123`, `1e3`.
-        content = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # noqa: S506
+        content = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigurationError(f"Cannot read the configuration file {path}: {error}. Correct the file.") from error
     if content in (None, ""):

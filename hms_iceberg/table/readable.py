@@ -178,7 +178,9 @@ class ReadableTable:
             NoSuchSnapshotError, NoSuchRefError: nothing to read by that id, time or name.
             InvalidInputError: more than one of `snapshot_id`, `ref` and `as_of`.
         """
-        given = [key for key, value in (("snapshot_id", snapshot_id), ("ref", ref), ("as_of", as_of)) if value is not None]
+        given = [
+            key for key, value in (("snapshot_id", snapshot_id), ("ref", ref), ("as_of", as_of)) if value is not None
+        ]
         if len(given) > 1:
             raise InvalidInputError(
                 f"Cannot scan table {'.'.join(self._identifier)} by {' and '.join(given)} at once. Pass one of them."

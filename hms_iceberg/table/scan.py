@@ -101,9 +101,7 @@ class TableScan:
             NoSuchSnapshotError: the table has no such snapshot.
         """
         snapshot = self._snapshot(snapshot_id)
-        return replace(
-            self, snapshot_id=snapshot_id, schema_id=self.metadata.schema_for_snapshot(snapshot).schema_id
-        )
+        return replace(self, snapshot_id=snapshot_id, schema_id=self.metadata.schema_for_snapshot(snapshot).schema_id)
 
     def as_of(self, time: int | str | dt.datetime) -> TableScan:
         """Reads the snapshot that was current at a time (milliseconds since the epoch, ISO text or a datetime).

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from hms_iceberg.arrow.write import ArrowInput
 from hms_iceberg.metastore import Identifier, MetadataVersion, Metastore
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.readable import ReadableTable
@@ -12,9 +12,6 @@ from hms_iceberg.table.transaction import TableTransaction
 from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Existing
 from hms_iceberg.transaction.transaction import Transaction
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class Table(ReadableTable):
@@ -54,7 +51,7 @@ class Table(ReadableTable):
 
     def append(
         self,
-        rows: pa.Table | pa.RecordBatchReader,
+        rows: ArrowInput,
         snapshot_properties: Mapping[str, str] | None = None,
         branch: str | None = None,
     ) -> None:
@@ -64,7 +61,8 @@ class Table(ReadableTable):
         as data files in the table's default spec and order, and committed as one snapshot.
 
         Args:
-            rows: an Arrow table, or a reader of record batches that need not fit into memory.
+            rows: an Arrow table, record batch or reader of batches (which need not fit into memory), or anything that
+                hands out an Arrow stream (polars, DuckDB, pandas).
             snapshot_properties: keys for the snapshot's summary.
             branch: the branch to append to; by default main.
 

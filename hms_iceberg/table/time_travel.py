@@ -13,9 +13,7 @@ from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.snapshots import Snapshot
 
 
-def snapshot_as_of(
-    metadata: TableMetadata, time: int | str | dt.datetime, inclusive: bool = True
-) -> Snapshot | None:
+def snapshot_as_of(metadata: TableMetadata, time: int | str | dt.datetime, inclusive: bool = True) -> Snapshot | None:
     """The snapshot that was current at a time, None where the table had none yet.
 
     Raises:

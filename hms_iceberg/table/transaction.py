@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from hms_iceberg.arrow.write import ArrowInput
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
@@ -15,8 +16,6 @@ from hms_iceberg.updates.append import FastAppend
 from hms_iceberg.updates.properties import SetProperties
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from hms_iceberg.table.table import Table
 
 
@@ -62,7 +61,7 @@ class TableTransaction:
 
     def append(
         self,
-        rows: pa.Table | pa.RecordBatchReader,
+        rows: ArrowInput,
         snapshot_properties: Mapping[str, str] | None = None,
         branch: str | None = None,
     ) -> TableTransaction:

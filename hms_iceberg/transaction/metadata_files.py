@@ -6,21 +6,18 @@ GZIP compressed Metadata JSON files".
 
 from __future__ import annotations
 
-import gzip
 import re
 import uuid
 
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.spec.metadata_changes import append_metadata_log
-from hms_iceberg.spec.metadata_json import metadata_from_json, metadata_to_json
+from hms_iceberg.spec.metadata_changes import append_metadata_log, suppress_intermediate_snapshots
+from hms_iceberg.spec.metadata_json import compress, metadata_from_json, metadata_to_json
 from hms_iceberg.spec.table_properties import (
     METADATA_COMPRESSION,
     METADATA_DELETE_AFTER_COMMIT,
-    METADATA_PREVIOUS_VERSIONS_MAX,
     bool_property,
-    int_property,
     metadata_folder,
     text_property,
 )
@@ -54,16 +51,12 @@ def next_location(base_location: str | None, metadata: TableMetadata) -> str:
 def write_version(base: MetadataVersion | None, metadata: TableMetadata, workspace: FileWorkspace) -> MetadataVersion:
     """Writes the metadata JSON that follows `base`, with `base` added to its metadata log."""
     if base is not None:
-        metadata = append_metadata_log(
-            metadata,
-            base.location,
-            base.metadata.last_updated_ms,
-            max_entries=max(1, int_property(metadata.properties, METADATA_PREVIOUS_VERSIONS_MAX)),
-        )
+        metadata = suppress_intermediate_snapshots(metadata, base.metadata)
+        metadata = append_metadata_log(metadata, base.location, base.metadata.last_updated_ms)
     location = next_location(base.location if base else None, metadata)
     data = metadata_to_json(metadata)
     if _codec(metadata) == "gzip":
-        data = gzip.compress(data, mtime=0)
+        data = compress(data)
     workspace.create(location, data)
     return MetadataVersion(location, metadata)
 

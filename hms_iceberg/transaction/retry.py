@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tenacity import (
-    Retrying,
     RetryCallState,
+    Retrying,
     retry_if_exception,
     retry_if_result,
     stop_after_attempt,

@@ -15,8 +15,8 @@ from hms_iceberg.errors import (
     IcebergError,
     InvalidInputError,
     MetastoreError,
-    NotAnIcebergTableError,
     NoSuchTableError,
+    NotAnIcebergTableError,
     StorageError,
     TableAlreadyExistsError,
 )
@@ -143,7 +143,10 @@ class Transaction:
             raise
         self.workspace.clean_up(committed=used)
         logger.info(
-            "Committed %s: %s (attempts: %d, %.3f s)", self._name, version.location, self.attempts,
+            "Committed %s: %s (attempts: %d, %.3f s)",
+            self._name,
+            version.location,
+            self.attempts,
             time.monotonic() - started,
         )
         return version
@@ -230,7 +233,9 @@ class Transaction:
             except IcebergError as error:
                 logger.warning(
                     "Could not verify that no attempt to commit to %s was successful; its files stay where they are "
-                    "and can be removed as orphan files later: %s", self._name, error,
+                    "and can be removed as orphan files later: %s",
+                    self._name,
+                    error,
                 )
                 return None
             if landed is not None:

@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 
 from hms_iceberg.errors import CommitConflictError, InvalidInputError
 from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.spec.metadata_changes import remove_properties, set_properties, upgrade_format_version
+from hms_iceberg.spec.metadata_changes import (
+    FORMAT_VERSION_PROPERTY,
+    remove_properties,
+    set_properties,
+    split_properties,
+)
 from hms_iceberg.updates.update import FileReader, Workspace
-
-FORMAT_VERSION = "format-version"
 
 
 @dataclass(frozen=True)
@@ -28,16 +31,14 @@ class SetProperties:
         both = self.removals & self.updates.keys()
         if both:
             raise InvalidInputError(f"Cannot both set and remove the table properties {sorted(both)}. Do one of them.")
-        for key, value in self.updates.items():
-            if not isinstance(key, str) or not isinstance(value, str):
-                raise InvalidInputError(
-                    f"Table property {key!r}: expected text, got {value!r} of type {type(value).__name__}."
-                )
+        split_properties(self.updates)
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
         """Refuses keys that were changed concurrently to something else."""
         wanted: dict[str, str | None] = {**self.updates, **dict.fromkeys(self.removals)}
         for key, value in wanted.items():
+            if key == FORMAT_VERSION_PROPERTY:
+                continue  # an upgrade that somebody else made, or went beyond, is told when this one is applied
             before, now = start.properties.get(key), base.properties.get(key)
             if now not in (before, value):
                 raise CommitConflictError(
@@ -48,22 +49,4 @@ class SetProperties:
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
         """The metadata with the properties changed; the same object where nothing changes."""
-        updates = dict(self.updates)
-        version = updates.pop(FORMAT_VERSION, None)
-        metadata = base
-        if version is not None:
-            metadata = upgrade_format_version(metadata, _format_version(version, base))
-        if updates and any(metadata.properties.get(key) != value for key, value in updates.items()):
-            metadata = set_properties(metadata, updates)
-        if any(key in metadata.properties for key in self.removals):
-            metadata = remove_properties(metadata, self.removals)
-        return metadata
-
-
-def _format_version(text: str, base: TableMetadata) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise InvalidInputError(
-            f"Table property 'format-version' of the table at {base.location}: expected 1, 2 or 3, got {text!r}."
-        ) from None
+        return remove_properties(set_properties(base, self.updates), self.removals)
