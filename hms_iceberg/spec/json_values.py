@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import struct
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -68,6 +69,18 @@ def _finite(value: Any) -> float:
     return number
 
 
+def _single(value: Any) -> float:
+    """The nearest 32-bit float, as the double that holds it exactly."""
+    number: float = struct.unpack("<f", struct.pack("<f", _finite(value)))[0]
+    return number
+
+
+def _shortest_single(value: Any) -> float:
+    """A number with as few digits as read back to the same 32-bit float: 1.1 rather than 1.100000023841858."""
+    number = _single(value)
+    return next(short for digits in range(1, 18) if _single(short := float(f"{number:.{digits}g}")) == number)
+
+
 def _decimal_text(value: Decimal, kind: DecimalType) -> str:
     return f"{check_precision(value, kind):f}"
 
@@ -82,7 +95,7 @@ _WRITERS: dict[type[IcebergType], Callable[[Any, Any], Any]] = {
     BooleanType: lambda value, _: bool(value),
     IntegerType: lambda value, _: check_integer(value, INT_RANGE),
     LongType: lambda value, _: check_integer(value, LONG_RANGE),
-    FloatType: lambda value, _: _finite(value),
+    FloatType: lambda value, _: _shortest_single(value),
     DoubleType: lambda value, _: _finite(value),
     DateType: lambda value, _: datetimes.format_date(check_integer(value, INT_RANGE)),
     TimeType: lambda value, _: datetimes.format_time(check_integer(value, (0, datetimes.MICROS_PER_DAY - 1))),
@@ -187,7 +200,7 @@ _READERS: dict[type[IcebergType], Callable[[Any, Any], Any]] = {
     BooleanType: _boolean,
     IntegerType: lambda value, _: check_integer(value, INT_RANGE),
     LongType: lambda value, _: check_integer(value, LONG_RANGE),
-    FloatType: lambda value, _: _number(value),
+    FloatType: lambda value, _: _single(_number(value)),
     DoubleType: lambda value, _: _number(value),
     DateType: lambda value, _: check_integer(datetimes.parse_date(_text(value)), INT_RANGE),
     TimeType: lambda value, _: datetimes.parse_time(_text(value)),

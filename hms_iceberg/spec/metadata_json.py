@@ -11,7 +11,7 @@ import json
 import zlib
 from typing import Any
 
-from hms_iceberg.errors import CorruptMetadataError, IcebergError, UnsupportedError
+from hms_iceberg.errors import CorruptMetadataError, IcebergError, InvalidInputError, UnsupportedError
 from hms_iceberg.spec import snapshot_json
 from hms_iceberg.spec.json_reading import JsonObject
 from hms_iceberg.spec.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
@@ -33,6 +33,9 @@ _GZIP_MAGIC = b"\x1f\x8b"
 NO_SNAPSHOT = -1
 """What v1 and v2 files hold as `current-snapshot-id` of a table without data."""
 
+MAX_METADATA_BYTES = 2**31 - 1
+"""More than that in a compressed file is taken for an attempt to exhaust the memory."""
+
 
 # ---------------------------------------------------------------------------------------------- writing
 
@@ -44,7 +47,14 @@ def metadata_to_json(metadata: TableMetadata) -> bytes:
         IcebergError: the metadata breaks a rule of the specification; nothing invalid is ever written.
     """
     check_metadata(metadata)
-    return json.dumps(metadata_to_dict(metadata), ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    text = json.dumps(metadata_to_dict(metadata), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(
+            f"Cannot write the metadata of the table at {metadata.location}: a name, property or comment holds half a "
+            f"character ({error.object[error.start : error.end]!r}); remove it"
+        ) from error
 
 
 def compress(data: bytes) -> bytes:
@@ -113,14 +123,27 @@ def metadata_from_json(data: bytes, location: str | None = None) -> TableMetadat
         raise UnsupportedError(f"Cannot read {name}: {error}") from error
     except IcebergError as error:
         raise CorruptMetadataError(f"Cannot read {name}: {error}") from error
-    except (ValueError, EOFError, OSError, zlib.error, RecursionError) as error:
+    except (ValueError, zlib.error, RecursionError) as error:
         raise CorruptMetadataError(
             f"Cannot read {name}: it is not a JSON file as Iceberg writes it ({type(error).__name__}: {error})"
         ) from error
 
 
 def _uncompressed(data: bytes) -> bytes:
-    return gzip.decompress(data) if data.startswith(_GZIP_MAGIC) else data
+    if not data.startswith(_GZIP_MAGIC):
+        return data
+    parts: list[bytes] = []
+    left = MAX_METADATA_BYTES
+    while data:
+        member = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        parts.append(member.decompress(data, left + 1))
+        left -= len(parts[-1])
+        if left < 0:
+            raise CorruptMetadataError(f"its content is larger than {MAX_METADATA_BYTES} bytes")
+        if not member.eof:
+            raise CorruptMetadataError("its gzip content is cut off")
+        data = member.unused_data
+    return b"".join(parts)
 
 
 def metadata_from_dict(data: Any) -> TableMetadata:
@@ -214,7 +237,11 @@ def _last_partition_id(read: JsonObject, version: int, specs: tuple[PartitionSpe
 
 def _sort_orders(read: JsonObject, version: int) -> tuple[tuple[SortOrder, ...], int]:
     if _required_list(read, "sort-orders", version):
-        return tuple(map(sort_order_from_json, read.sequence("sort-orders"))), read.integer("default-sort-order-id")
+        orders = tuple(map(sort_order_from_json, read.sequence("sort-orders")))
+        default = read.integer("default-sort-order-id")
+        # Id 0 always stands for the unsorted order, whether or not it is listed.
+        listed = default != UNSORTED.order_id or any(order.order_id == default for order in orders)
+        return orders if listed else (*orders, UNSORTED), default
     return (UNSORTED,), UNSORTED.order_id
 
 

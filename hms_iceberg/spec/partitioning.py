@@ -375,4 +375,4 @@ def sources_from_json(data: Mapping[str, Any]) -> tuple[int | None, tuple[int, .
 
 
 def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, int) and not isinstance(value, bool) and -(2**31) <= value < 2**31

@@ -37,7 +37,7 @@ class Schema:
         identifier_field_ids: ids of the fields that together identify a row.
 
     Raises:
-        InvalidSchemaError: ids or dotted names collide, an `unknown` column is required, or an identifier field is
+        InvalidSchemaError: ids or names in one struct collide, an `unknown` column is required, or an identifier field is
             not a required primitive outside of lists, maps and optional structs.
     """
 
@@ -46,6 +46,7 @@ class Schema:
     identifier_field_ids: tuple[int, ...]
     _by_id: dict[int, NestedField] = dataclass_field(init=False, repr=False, compare=False)
     _by_name: dict[str, int] = dataclass_field(init=False, repr=False, compare=False)
+    _ambiguous: dict[str, list[int]] = dataclass_field(init=False, repr=False, compare=False)
     _names: dict[int, str] = dataclass_field(init=False, repr=False, compare=False)
     _parents: dict[int, int] = dataclass_field(init=False, repr=False, compare=False)
 
@@ -65,17 +66,20 @@ class Schema:
         names: dict[int, str] = {}
         parents: dict[int, int] = {}
         short_names: dict[str, int] = {}
+        ambiguous: dict[str, list[int]] = {}
         for field, parent, name, short in _walk(self.fields, None, "", ""):
             if field.field_id in by_id:
                 raise InvalidSchemaError(
                     f"Invalid schema: field id {field.field_id} is used by both {names[field.field_id]!r} and "
                     f"{name!r}; every field needs an id of its own"
                 )
-            if name in by_name:
+            if name in by_name and parents.get(by_name[name]) == parent:
                 raise InvalidSchemaError(
                     f"Invalid schema: the name {name!r} stands for both field {by_name[name]} and field "
                     f"{field.field_id}; rename one of them"
                 )
+            if name in by_name:
+                ambiguous.setdefault(name, [by_name[name]]).append(field.field_id)
             if isinstance(field.field_type, UnknownType) and field.required:
                 raise InvalidSchemaError(
                     f"Invalid schema: column {name!r} has type unknown, which only holds nulls, and cannot be required"
@@ -85,7 +89,10 @@ class Schema:
             if parent is not None:
                 parents[field.field_id] = parent
         object.__setattr__(self, "_by_id", by_id)
-        object.__setattr__(self, "_by_name", {**short_names, **by_name})
+        # A column "a.b" beside a struct a with a field b: legal, but the dotted name stands for neither.
+        unique = {name: each for name, each in {**short_names, **by_name}.items() if name not in ambiguous}
+        object.__setattr__(self, "_by_name", unique)
+        object.__setattr__(self, "_ambiguous", ambiguous)
         object.__setattr__(self, "_names", names)
         object.__setattr__(self, "_parents", parents)
 
@@ -151,11 +158,16 @@ class Schema:
         """The id of the field with this dotted name.
 
         Raises:
-            UnknownColumnError: there is none, or several differ only by case.
+            UnknownColumnError: there is none, or the name stands for several.
         """
         field_id = self.index_by_name.get(name)
         if field_id is not None:
             return field_id
+        if name in self._ambiguous:
+            raise UnknownColumnError(
+                f"Column {name!r} is ambiguous: it stands for the fields with the ids {self._ambiguous[name]}, a nested "
+                "one and one with a dot in its name; rename one of them"
+            )
         if not case_sensitive:
             ids = self._lower_names.get(name.lower(), set())
             if len(ids) == 1:

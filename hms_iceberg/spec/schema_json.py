@@ -149,13 +149,13 @@ def _member(data: Mapping[str, Any], key: str) -> Any:
 
 
 def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, int) and not isinstance(value, bool) and -(2**31) <= value < 2**31
 
 
 def _integer(data: Mapping[str, Any], key: str) -> int:
     value = _member(data, key)
     if not _is_integer(value):
-        raise InvalidSchemaError(f"Cannot read a schema: {key!r} is {_shown(value)}, expected a number")
+        raise InvalidSchemaError(f"Cannot read a schema: {key!r} is {_shown(value)}, expected a 32-bit integer")
     number: int = value
     return number
 

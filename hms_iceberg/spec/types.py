@@ -168,8 +168,10 @@ class FixedType(PrimitiveType):
     length: int
 
     def __post_init__(self) -> None:
-        if not _is_int(self.length) or self.length < 0:
-            raise InvalidSchemaError(f"Invalid type fixed[{self.length}]: the length must be 0 or more bytes")
+        if not _is_int(self.length) or not 0 <= self.length < 2**31:
+            raise InvalidSchemaError(
+                f"Invalid type fixed[{self.length}]: the length must be from 0 to {2**31 - 1} bytes"
+            )
 
     def __str__(self) -> str:
         return f"fixed[{self.length}]"
