@@ -63,15 +63,15 @@ def write_snapshot(base: TableMetadata, draft: SnapshotDraft, workspace: Workspa
     attempt = workspace.next_number("manifest list") + 1
     location = metadata_file(base, f"snap-{draft.snapshot_id}-{attempt}-{workspace.commit_id}.avro")
     first_row_id = (base.next_row_id or 0) if base.format_version >= 3 else None
-    encoded = encode_manifest_list(
+    data, next_row_id = encode_manifest_list(
         draft.manifests,
         format_version=base.format_version,
         snapshot_id=draft.snapshot_id,
         parent_snapshot_id=parent.snapshot_id if parent else None,
         sequence_number=sequence_number,
-        first_row_id=first_row_id,
+        next_row_id=first_row_id,
     )
-    workspace.create(location, encoded.data)
+    workspace.create(location, data)
     summary = {
         "operation": str(draft.operation),
         **with_totals(draft.summary, None if parent is None else parent.summary),
@@ -88,6 +88,6 @@ def write_snapshot(base: TableMetadata, draft: SnapshotDraft, workspace: Workspa
         summary=summary,
         schema_id=base.current_schema_id,
         first_row_id=first_row_id,
-        added_rows=None if first_row_id is None else (encoded.next_row_id or 0) - first_row_id,
+        added_rows=None if first_row_id is None else (next_row_id or 0) - first_row_id,
     )
     return add_snapshot(base, snapshot, branch=draft.branch)

@@ -1,0 +1,122 @@
+"""Tables in memory in a line: metadata, data files, committed histories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+from hms_iceberg.metastore import Identifier, MetadataVersion
+from hms_iceberg.spec.manifests import DataFile, ManifestEntry
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata_changes import new_table_metadata
+from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms import IdentityTransform
+from hms_iceberg.spec.types import IntegerType, LongType, NestedField, StringType
+from hms_iceberg.spec.values import to_bytes
+from hms_iceberg.transaction.metadata_files import read_version
+from hms_iceberg.transaction.origin import Created, Existing
+from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.updates.append import FastAppend
+from hms_iceberg.updates.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.update import Update
+from tests.support.memory_metastore import InMemoryMetastore
+from tests.support.memory_storage import InMemoryStorage
+
+SCHEMA = Schema(
+    NestedField(1, "id", LongType(), required=True),
+    NestedField(2, "city", StringType()),
+    NestedField(3, "amount", IntegerType()),
+)
+BY_CITY = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "city"))
+LOCATION = "mem://warehouse/db.db/events"
+QUICK = {
+    "commit.retry.min-wait-ms": "0",
+    "commit.status-check.min-wait-ms": "0",
+    "commit.status-check.num-retries": "1",
+}
+NAME: Identifier = ("db", "events")
+_numbers = count()
+
+
+def metadata(
+    schema: Schema = SCHEMA,
+    spec: PartitionSpec = UNPARTITIONED,
+    properties: Mapping[str, str] | None = None,
+    format_version: int = 2,
+) -> TableMetadata:
+    """Metadata of an empty table."""
+    return new_table_metadata(
+        schema, spec, location=LOCATION, properties={**QUICK, **(properties or {})}, format_version=format_version
+    )
+
+
+def data_file(
+    low: int = 0, high: int = 9, city: str | None = None, records: int | None = None, **more: Any
+) -> DataFile:
+    """A data file whose ids go from `low` to `high`, in partition `city` of spec 0 where that is given."""
+    rows = high - low + 1 if records is None else records
+    bounds = {
+        "value_counts": {1: rows},
+        "null_value_counts": {1: 0},
+        "lower_bounds": {1: to_bytes(LongType(), low)},
+        "upper_bounds": {1: to_bytes(LongType(), high)},
+    }
+    return DataFile(
+        **{
+            "file_path": f"{LOCATION}/data/{next(_numbers):05d}.parquet",
+            "file_format": "PARQUET",
+            "record_count": rows,
+            "file_size_in_bytes": 100 * rows,
+            "partition": () if city is None else (city,),
+            **bounds,
+            **more,
+        }
+    )
+
+
+@dataclass
+class World:
+    """A metastore and a storage with one table `db.events`."""
+
+    metastore: InMemoryMetastore = field(default_factory=InMemoryMetastore)
+    storage: InMemoryStorage = field(default_factory=InMemoryStorage)
+
+    @classmethod
+    def with_table(cls, initial: TableMetadata | None = None) -> World:
+        """A world whose table is empty."""
+        world = cls()
+        world.metastore.create_namespace("db", {})
+        Transaction(NAME, Created(initial or metadata()), world.metastore, world.storage).commit()
+        return world
+
+    def version(self) -> MetadataVersion:
+        """The table's current version."""
+        return read_version(self.metastore.load(NAME).metadata_location, self.storage)
+
+    def begin(self, *updates: Update) -> Transaction:
+        """A transaction on the current version, with updates."""
+        transaction = Transaction(NAME, Existing(self.version()), self.metastore, self.storage)
+        for update in updates:
+            transaction.add(update)
+        return transaction
+
+    def commit(self, *updates: Update) -> TableMetadata:
+        """Commits updates, and returns the metadata after that."""
+        return self.begin(*updates).commit().metadata
+
+    def append(self, *files: DataFile, **more: Any) -> TableMetadata:
+        """Commits an append."""
+        return self.commit(FastAppend(tuple(files), **more))
+
+    def live(self, branch: str = "main") -> list[ManifestEntry]:
+        """Live entries of a branch's head."""
+        snapshot = self.version().metadata.snapshot_by_name(branch)
+        manifests = manifest_list_of(snapshot, self.storage)
+        return [entry for manifest in manifests for entry in entries_of(manifest, self.storage) if entry.is_live]
+
+    def live_paths(self, branch: str = "main") -> list[str]:
+        """Locations of the live files of a branch's head, sorted."""
+        return sorted(entry.data_file.file_path for entry in self.live(branch))

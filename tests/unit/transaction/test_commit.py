@@ -1,0 +1,361 @@
+"""Attempts, retries and outcomes of a commit, over a metastore in memory whose swaps end as scripted."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from hms_iceberg.errors import (
+    CommitConflictError,
+    CommitFailedError,
+    CommitStateUnknownError,
+    InvalidInputError,
+    MetastoreUnavailableError,
+    NoSuchTableError,
+    StorageError,
+    TableAlreadyExistsError,
+)
+from hms_iceberg.transaction.origin import Created, Existing
+from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.updates.append import FastAppend
+from hms_iceberg.updates.properties import SetProperties
+from tests.support import memory_metastore as outcomes
+from tests.support.memory_metastore import InMemoryMetastore
+from tests.support.memory_storage import InMemoryStorage
+from tests.support.tables import NAME, World, data_file, metadata
+
+
+@pytest.fixture
+def world() -> World:
+    return World.with_table()
+
+
+def kinds(locations: list[str]) -> list[str]:
+    """What files are, by their names: data files do not go through a workspace here."""
+    names = [location.rsplit("/", 1)[-1] for location in locations]
+    return sorted(
+        "metadata" if name.endswith(".metadata.json") else "list" if name.startswith("snap-") else "manifest"
+        for name in names
+    )
+
+
+def test_an_append_writes_one_manifest_one_manifest_list_and_one_metadata_file(world: World) -> None:
+    world.storage.created.clear()
+    world.append(data_file())
+    assert kinds(world.storage.created) == ["list", "manifest", "metadata"]
+    assert world.storage.deleted == []
+
+
+def test_a_replayed_append_keeps_both_appends(world: World) -> None:
+    mine, theirs = data_file(), data_file()
+    transaction = world.begin(FastAppend((mine,)))
+    world.append(theirs)
+    transaction.commit()
+    assert world.live_paths() == sorted([mine.file_path, theirs.file_path])
+
+
+def test_a_retry_writes_one_manifest_list_and_one_metadata_file_and_nothing_else(world: World) -> None:
+    mine = data_file()
+    transaction = world.begin(FastAppend((mine,)))
+    transaction.metadata  # noqa: B018  the preview writes what the first attempt needs
+    world.metastore.script.append(outcomes.after(lambda: world.append(data_file())))
+    world.storage.created.clear()
+    other_files = 3
+    transaction.commit()
+    created = kinds(world.storage.created)
+    assert transaction.attempts == 2
+    assert created.count("list") == 2, "the other writer's, and the one of the retry"
+    assert created.count("manifest") == 1, "the other writer's"
+    assert created.count("metadata") == 3, "the other writer's, and one for each attempt"
+    assert len(created) == other_files + 3
+    left = [location for location in world.storage.created if location not in world.storage.files]
+    assert kinds(left) == ["metadata"], "of the attempt that lost"
+    assert len(world.live_paths()) == 2
+
+
+def test_the_second_attempt_takes_the_lock_before_it_loads(world: World) -> None:
+    world.metastore.script.append(outcomes.conflict)
+    world.append(data_file())
+    assert world.metastore.exclusive_entries == 1
+
+
+def test_the_snapshot_id_stays_the_same_over_attempts(world: World) -> None:
+    update = FastAppend((data_file(),))
+    world.metastore.script.append(outcomes.after(lambda: world.append(data_file())))
+    after = world.commit(update)
+    assert after.current_snapshot_id == update.snapshot_id
+
+
+def test_a_replay_gets_the_next_sequence_number_and_the_newest_parent(world: World) -> None:
+    transaction = world.begin(FastAppend((data_file(),)))
+    theirs = world.append(data_file())
+    snapshot = transaction.commit().metadata.current_snapshot()
+    assert snapshot is not None
+    assert (snapshot.sequence_number, snapshot.parent_snapshot_id) == (2, theirs.current_snapshot_id)
+
+
+def test_a_commit_gives_up_after_the_retries_that_the_table_allows(world: World) -> None:
+    world.commit(SetProperties({"commit.retry.num-retries": "2"}))
+    world.metastore.script.extend([outcomes.conflict] * 9)
+    before = set(world.storage.files)
+    transaction = world.begin(FastAppend((data_file(),)))
+    with pytest.raises(CommitFailedError):
+        transaction.commit()
+    assert transaction.attempts == 3
+    assert set(world.storage.files) == before, "a certain failure leaves no file behind"
+
+
+def test_a_certain_failure_deletes_the_data_files_written_for_it(world: World) -> None:
+    world.storage.create("mem://warehouse/data/x.parquet", b"")
+    world.metastore.script.append(outcomes.server_gone)
+    transaction = world.begin(FastAppend((data_file(),)))
+    transaction.adopt("mem://warehouse/data/x.parquet")
+    with pytest.raises(MetastoreUnavailableError):
+        transaction.commit()
+    assert "mem://warehouse/data/x.parquet" not in world.storage.files
+
+
+def test_a_success_keeps_the_data_files_written_for_it(world: World) -> None:
+    world.storage.create("mem://warehouse/data/x.parquet", b"")
+    transaction = world.begin(FastAppend((data_file(),)))
+    transaction.adopt("mem://warehouse/data/x.parquet")
+    transaction.commit()
+    assert "mem://warehouse/data/x.parquet" in world.storage.files
+
+
+def test_a_lost_answer_to_a_swap_that_was_made_is_a_success(world: World) -> None:
+    world.metastore.script.append(outcomes.lost_answer_after_success)
+    file = data_file()
+    world.append(file)
+    assert world.live_paths() == [file.file_path]
+
+
+def test_a_lost_answer_is_a_success_where_another_commit_came_after_it(world: World) -> None:
+    mine, theirs = data_file(), data_file()
+
+    def made_then_overtaken(metastore: InMemoryMetastore, identifier: object, swap: outcomes.Swap) -> None:
+        swap()
+        world.append(theirs)
+        raise CommitStateUnknownError("lost")
+
+    world.metastore.script.append(made_then_overtaken)
+    world.append(mine)
+    assert world.live_paths() == sorted([mine.file_path, theirs.file_path])
+
+
+def test_an_unknown_outcome_deletes_nothing_and_says_how_to_find_out(world: World) -> None:
+    world.metastore.script.append(outcomes.lost_answer_after_failure)
+    update = FastAppend((data_file(),))
+    transaction = world.begin(update)
+    with pytest.raises(CommitStateUnknownError) as caught:
+        transaction.commit()
+    assert world.storage.deleted == []
+    message = str(caught.value)
+    assert str(update.snapshot_id) in message
+    assert "db.events" in message
+    assert "00001-" in message
+
+
+def test_an_unknown_outcome_stays_unknown_where_the_metastore_is_gone(world: World) -> None:
+    def made_then_gone(metastore: InMemoryMetastore, identifier: object, swap: outcomes.Swap) -> None:
+        swap()
+        metastore.down = True
+        raise CommitStateUnknownError("lost")
+
+    world.metastore.script.append(made_then_gone)
+    file = data_file()
+    with pytest.raises(CommitStateUnknownError):
+        world.append(file)
+    world.metastore.down = False
+    assert world.live_paths() == [file.file_path], "it had been made, and every file of it is still there"
+
+
+def test_ones_own_success_reported_as_a_conflict_is_a_success_and_not_made_twice(world: World) -> None:
+    world.metastore.script.append(outcomes.success_reported_as_conflict)
+    file = data_file()
+    after = world.append(file)
+    assert len(after.snapshots) == 1
+    assert world.live_paths() == [file.file_path]
+
+
+def test_ones_own_success_reported_as_a_conflict_in_the_last_attempt_is_a_success(world: World) -> None:
+    world.commit(SetProperties({"commit.retry.num-retries": "0"}))
+    world.metastore.script.append(outcomes.success_reported_as_conflict)
+    file = data_file()
+    world.append(file)
+    assert world.live_paths() == [file.file_path]
+
+
+def test_files_stay_where_the_last_look_at_the_table_is_not_possible(world: World) -> None:
+    world.commit(SetProperties({"commit.retry.num-retries": "0"}))
+
+    def made_then_conflict_then_gone(metastore: InMemoryMetastore, identifier: object, swap: outcomes.Swap) -> None:
+        swap()
+        metastore.down = True
+        raise CommitFailedError("modified")
+
+    world.metastore.script.append(made_then_conflict_then_gone)
+    file = data_file()
+    with pytest.raises(CommitFailedError):
+        world.append(file)
+    world.metastore.down = False
+    assert world.live_paths() == [file.file_path]
+
+
+def test_an_interrupt_during_the_swap_deletes_nothing(world: World) -> None:
+    world.metastore.script.append(outcomes.interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        world.append(data_file())
+    assert world.storage.deleted == []
+
+
+def test_a_file_that_cannot_be_written_fails_the_commit_and_the_others_are_deleted(world: World) -> None:
+    def refuse(location: str) -> None:
+        if location.endswith(".metadata.json"):
+            raise StorageError(f"Disk full at {location}.")
+
+    before = set(world.storage.files)
+    transaction = world.begin(FastAppend((data_file(),)))
+    world.storage.before_create = refuse
+    with pytest.raises(StorageError, match="Disk full"):
+        transaction.commit()
+    world.storage.before_create = None
+    assert set(world.storage.files) == before
+    world.append(data_file())
+    assert len(world.live_paths()) == 1
+
+
+def test_a_table_dropped_meanwhile_fails_the_commit(world: World) -> None:
+    transaction = world.begin(FastAppend((data_file(),)))
+    world.metastore.drop_table(NAME)
+    with pytest.raises(NoSuchTableError, match=r"db\.events"):
+        transaction.commit()
+
+
+def test_a_table_dropped_and_created_anew_is_a_conflict(world: World) -> None:
+    transaction = world.begin(FastAppend((data_file(),)))
+    world.metastore.drop_table(NAME)
+    Transaction(NAME, Created(metadata()), world.metastore, world.storage).commit()
+    with pytest.raises(CommitConflictError, match="UUID"):
+        transaction.commit()
+
+
+def test_a_change_that_cannot_be_replayed_is_a_conflict_and_not_retried(world: World) -> None:
+    world.commit(SetProperties({"owner": "ann"}))
+    transaction = world.begin(SetProperties({"owner": "bob"}))
+    world.commit(SetProperties({"owner": "cleo"}))
+    with pytest.raises(CommitConflictError, match="bob.*cleo"):
+        transaction.commit()
+    assert transaction.attempts == 1
+
+
+def test_changes_that_commute_are_both_made(world: World) -> None:
+    transaction = world.begin(SetProperties({"a": "1"}))
+    world.commit(SetProperties({"b": "2"}))
+    properties = transaction.commit().metadata.properties
+    assert (properties["a"], properties["b"]) == ("1", "2")
+
+
+def test_a_change_that_changes_nothing_writes_nothing(world: World) -> None:
+    world.commit(SetProperties({"a": "1"}))
+    world.storage.created.clear()
+    swaps = world.metastore.swaps
+    world.commit(SetProperties({"a": "1"}))
+    assert (world.storage.created, world.metastore.swaps) == ([], swaps)
+
+
+def test_several_updates_move_the_table_by_one_version(world: World) -> None:
+    before = world.version()
+    world.commit(FastAppend((data_file(),)), SetProperties({"a": "1"}), FastAppend((data_file(),)))
+    after = world.version()
+    assert before.location.rsplit("/", 1)[-1].startswith("00000-")
+    assert after.location.rsplit("/", 1)[-1].startswith("00001-")
+    assert len(after.metadata.snapshots) == 2
+    assert [entry.metadata_file for entry in after.metadata.metadata_log] == [before.location]
+    assert len(after.metadata.snapshot_log) == 1, "the snapshot in between was never current"
+    assert len(world.live_paths()) == 2
+
+
+def test_a_committed_transaction_cannot_be_used_again(world: World) -> None:
+    transaction = world.begin(FastAppend((data_file(),)))
+    transaction.commit()
+    with pytest.raises(InvalidInputError, match="Begin a new one"):
+        transaction.commit()
+    with pytest.raises(InvalidInputError):
+        transaction.add(FastAppend((data_file(),)))
+
+
+def test_an_abandoned_transaction_leaves_no_file(world: World) -> None:
+    before = set(world.storage.files)
+    transaction = world.begin(FastAppend((data_file(),)))
+    transaction.abandon()
+    assert set(world.storage.files) == before
+
+
+def test_a_create_that_the_server_repeats_and_then_refuses_is_a_success() -> None:
+    metastore, storage = InMemoryMetastore(), InMemoryStorage()
+    metastore.create_namespace("db", {})
+    metastore.script.append(outcomes.success_reported_as_existing)
+    version = Transaction(NAME, Created(metadata()), metastore, storage).commit()
+    assert metastore.load(NAME).metadata_location == version.location
+    assert version.location in storage.files
+
+
+def test_a_create_of_a_name_that_is_taken_deletes_only_its_own_file(world: World) -> None:
+    before = set(world.storage.files)
+    with pytest.raises(TableAlreadyExistsError):
+        Transaction(NAME, Created(metadata()), world.metastore, world.storage).commit()
+    assert set(world.storage.files) == before
+
+
+def test_old_metadata_files_are_deleted_where_the_table_asks_for_it(world: World) -> None:
+    world.commit(
+        SetProperties(
+            {"write.metadata.previous-versions-max": "2", "write.metadata.delete-after-commit.enabled": "true"}
+        )
+    )
+    for number in range(5):
+        world.commit(SetProperties({"n": str(number)}))
+    version = world.version()
+    assert len(version.metadata.metadata_log) == 2
+    left = sorted(location for location in world.storage.files if location.endswith(".metadata.json"))
+    assert left == sorted([*(entry.metadata_file for entry in version.metadata.metadata_log), version.location])
+
+
+def test_metadata_is_compressed_where_the_table_asks_for_it(world: World) -> None:
+    world.commit(SetProperties({"write.metadata.compression-codec": "gzip"}))
+    world.append(data_file())
+    location = world.version().location
+    assert location.endswith(".gz.metadata.json")
+    assert world.storage.files[location].startswith(b"\x1f\x8b")
+
+
+def test_writers_in_threads_lose_nothing(world: World) -> None:
+    world.commit(SetProperties({"commit.retry.num-retries": "20"}))
+    files = [data_file() for _ in range(24)]
+    failures: list[BaseException] = []
+
+    def work(mine: list) -> None:  # type: ignore[type-arg]
+        try:
+            for file in mine:
+                world.append(file)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(files[start::4],)) for start in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert world.live_paths() == sorted(file.file_path for file in files)
+    total = world.version().metadata.current_snapshot()
+    assert total is not None
+    assert total.summary["total-data-files"] == "24"
+
+
+def test_the_origin_of_a_transaction_is_the_version_it_was_begun_on(world: World) -> None:
+    version = world.version()
+    transaction = Transaction(NAME, Existing(version), world.metastore, world.storage)
+    assert transaction.metadata is version.metadata
