@@ -37,8 +37,8 @@ class Schema:
         identifier_field_ids: ids of the fields that together identify a row.
 
     Raises:
-        InvalidSchemaError: ids or names in one struct collide, an `unknown` column is required, or an identifier field is
-            not a required primitive outside of lists, maps and optional structs.
+        InvalidSchemaError: ids or names in one struct collide, an `unknown` column is required, or an identifier field
+            is not a required primitive outside of lists, maps and optional structs.
     """
 
     fields: tuple[NestedField, ...]
@@ -165,7 +165,7 @@ class Schema:
             return field_id
         if name in self._ambiguous:
             raise UnknownColumnError(
-                f"Column {name!r} is ambiguous: it stands for the fields with the ids {self._ambiguous[name]}, a nested "
+                f"Column {name!r} is ambiguous: it stands for the fields with ids {self._ambiguous[name]}, a nested "
                 "one and one with a dot in its name; rename one of them"
             )
         if not case_sensitive:
