@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -81,17 +81,6 @@ def read_manifest_frame(data: bytes, manifest: ManifestFile, partitions: Partiti
     except CorruptFileError as error:
         raise CorruptManifestError(str(error)) from error
     return _live_files(frame, columnar.layout, manifest, partitions)
-
-
-def empty_frame(partition_columns: Mapping[str, Any]) -> pl.DataFrame:
-    """A frame without rows.
-
-    Args:
-        partition_columns: name to polars type.
-    """
-    import polars as pl
-
-    return pl.DataFrame(schema={**file_dtypes(), **partition_columns})
 
 
 @lru_cache(maxsize=1)
@@ -319,10 +308,3 @@ def _polars_type(avro_type: Any) -> Any:
         "double": pl.Float64,
         "string": pl.String,
     }.get(avro_type, pl.Binary)
-
-
-def concat(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Frames of one spec below one another, without copying."""
-    import polars as pl
-
-    return frames[0] if len(frames) == 1 else pl.concat(frames, rechunk=False)

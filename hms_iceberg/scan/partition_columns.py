@@ -69,7 +69,7 @@ def partition_columns(metadata: TableMetadata) -> PartitionColumns:
     The type of a field comes from the newest schema that has its source column, so that the partitions of a column
     that was dropped keep their values.
     """
-    sources = _source_types(metadata)
+    sources = field_types(metadata)
     owners: dict[int, PartitionField] = {}
     names: dict[int, tuple[str, ...]] = {}
     structs: dict[int, StructType] = {}
@@ -118,7 +118,8 @@ def polars_dtype(field_type: IcebergType) -> Any:
 _LONG_TYPES = (LongType, TimeType, TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
 
 
-def _source_types(metadata: TableMetadata) -> dict[int, IcebergType]:
+def field_types(metadata: TableMetadata) -> dict[int, IcebergType]:
+    """The type of every field that any schema of the table has, from the newest schema that has it."""
     types: dict[int, IcebergType] = {}
     for schema in _oldest_first(metadata):
         for field_id, field in schema.index_by_id.items():

@@ -1,0 +1,135 @@
+"""Lower and upper bounds as typed columns.
+
+Bounds are stored as bytes (Iceberg specification, Appendix D "Binary single-value serialization"). Here a whole column
+of them becomes a column that compares as the values do: numbers for numbers, bytes for text, binary and UUIDs, and an
+order-preserving text for decimals of any precision. Bounds that were written before the column was promoted are
+widened. What is no bound of the type becomes null: nothing is known then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hms_iceberg.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+from hms_iceberg.spec.values import unscaled_value
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_MICROS = (TimestampType, TimestamptzType)
+_NANOS = (TimestampNanoType, TimestamptzNanoType)
+_MICROS_PER_DAY = 86_400_000_000
+_BYTES = (StringType, BinaryType, FixedType, UUIDType)
+# Enough hexadecimal digits for 16 bytes, the widest decimal.
+_DECIMAL_DIGITS = 32
+
+
+def has_bounds(field_type: IcebergType) -> bool:
+    """True for types whose bounds can be compared with a value."""
+    return isinstance(
+        field_type,
+        BooleanType
+        | IntegerType
+        | LongType
+        | FloatType
+        | DoubleType
+        | DateType
+        | TimeType
+        | TimestampType
+        | TimestamptzType
+        | TimestampNanoType
+        | TimestamptzNanoType
+        | DecimalType
+        | StringType
+        | BinaryType
+        | FixedType
+        | UUIDType,
+    )
+
+
+def decode_bounds(stored: pl.Series, field_type: IcebergType) -> pl.Series:
+    """A column of stored bounds as a column that compares as values of the type do.
+
+    Args:
+        stored: single-value bytes, null where there is no bound.
+        field_type: the type that the column has now.
+
+    Returns:
+        A column to compare with what :func:`comparable` makes of a value; null where no bound is known.
+    """
+    import polars as pl
+
+    if isinstance(field_type, _BYTES):
+        return stored
+    if isinstance(field_type, DecimalType):
+        return _decimals(stored)
+    if isinstance(field_type, FloatType | DoubleType):
+        single, double = _numbers(stored, pl.Float32), _numbers(stored, pl.Float64)
+        return single.cast(pl.Float64).zip_with(single.is_not_null(), double).fill_nan(None)
+    if isinstance(field_type, BooleanType):
+        return _numbers(stored, pl.UInt8)
+    short = _numbers(stored, pl.Int32).cast(pl.Int64)
+    if isinstance(field_type, IntegerType | DateType):
+        return short
+    if isinstance(field_type, _MICROS + _NANOS):
+        # Four bytes are days: the column was promoted from a date.
+        short = short * (_MICROS_PER_DAY * (1000 if isinstance(field_type, _NANOS) else 1))
+    long = _numbers(stored, pl.Int64)
+    return long.zip_with(long.is_not_null(), short)
+
+
+def comparable(field_type: IcebergType, value: Any) -> Any:
+    """A stored value in the form that decoded bounds are compared with."""
+    if isinstance(field_type, StringType):
+        return value.encode("utf-8")
+    if isinstance(field_type, UUIDType):
+        return value.bytes
+    if isinstance(field_type, DecimalType):
+        return decimal_text(unscaled_value(value, field_type.scale))
+    if isinstance(field_type, BooleanType):
+        return int(value)
+    return value
+
+
+def decimal_text(unscaled: int) -> str:
+    """An unscaled decimal as text that sorts as the numbers do: its sign, then its two's complement."""
+    sign = "0" if unscaled < 0 else "1"
+    return f"{sign}{unscaled % (1 << 4 * _DECIMAL_DIGITS):0{_DECIMAL_DIGITS}x}"
+
+
+def _numbers(stored: pl.Series, dtype: Any) -> pl.Series:
+    """Little-endian numbers; null where the bytes have another length."""
+    return stored.bin.reinterpret(dtype=dtype, endianness="little")
+
+
+def _decimals(stored: pl.Series) -> pl.Series:
+    import polars as pl
+
+    digits = pl.col("b").bin.encode("hex")
+    negative = digits.str.slice(0, 1) >= "8"
+    text = (
+        pl.when(negative)
+        .then(pl.lit("0") + digits.str.pad_start(_DECIMAL_DIGITS, "f"))
+        .otherwise(pl.lit("1") + digits.str.pad_start(_DECIMAL_DIGITS, "0"))
+    )
+    size = pl.col("b").bin.size()
+    known = (size > 0) & (size <= _DECIMAL_DIGITS // 2)
+    return stored.alias("b").to_frame().select(pl.when(known).then(text))["b"]

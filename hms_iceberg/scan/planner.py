@@ -1,0 +1,279 @@
+"""Planning a scan: manifest list, manifests, files, deletes.
+
+Source: Iceberg specification, "Scan Planning".
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hms_iceberg.errors import NoSuchSnapshotError
+from hms_iceberg.expressions.binding import bind
+from hms_iceberg.expressions.projections import inclusive_projection
+from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.scan.cache import ManifestCache, ManifestFrame, shared_cache
+from hms_iceberg.scan.column_filters import may_match, partition_predicate
+from hms_iceberg.scan.delete_index import DELETE_FILE_PATH_ID, DeleteIndex, key_metric_columns
+from hms_iceberg.scan.manifest_frames import FILE_COLUMNS, file_dtypes
+from hms_iceberg.scan.manifest_source import ManifestSource, keep_manifests, manifests_of
+from hms_iceberg.scan.partition_columns import PartitionColumns, field_types, partition_columns
+from hms_iceberg.scan.plan import PlanMetrics, ScanPlan, ScanRequest
+from hms_iceberg.spec.manifests import DataFileContent, ManifestContent, ManifestFile
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.spec.types import IcebergType
+from hms_iceberg.storage import Storage
+
+if TYPE_CHECKING:
+    import polars as pl
+
+logger = logging.getLogger(__name__)
+
+_DELETE_ONLY = ("content", "equality_ids", "referenced_data_file", "content_offset", "content_size_in_bytes")
+_DATA_COLUMNS = tuple(name for name in FILE_COLUMNS if name not in _DELETE_ONLY)
+_DELETE_COLUMNS = FILE_COLUMNS
+
+
+def plan_scan(request: ScanRequest, storage: Storage, manifest_cache: ManifestCache | None = None) -> ScanPlan:
+    """Find the files that a scan must read and the deletes that apply to them.
+
+    Args:
+        request: the table, the snapshot and the filter.
+        storage: where manifest lists and manifests are read from.
+        manifest_cache: decoded manifests; None uses the cache that all scans of the process share.
+
+    Returns:
+        The plan. It may hold files without matching rows, but lacks none that has one.
+
+    Raises:
+        NoSuchSnapshotError: the table has no such snapshot.
+        UnknownColumnError, TypeMismatchError: the filter does not fit the schema.
+        MissingFileError: a manifest list or manifest is gone; names it.
+        CorruptManifestError: one cannot be read, or deletes contradict each other.
+    """
+    started = time.perf_counter()
+    snapshot = _snapshot(request)
+    schema = _schema(request, snapshot)
+    row_filter = bind(schema, request.row_filter, request.case_sensitive)
+    partitions = partition_columns(request.metadata)
+    cache = shared_cache() if manifest_cache is None else manifest_cache
+    source = ManifestSource(storage, partitions, cache)
+    planner = _Planner(request.metadata, schema, row_filter, partitions, source)
+    manifests = [] if snapshot is None else manifests_of(snapshot, storage)
+    deletes = planner.delete_files([each for each in manifests if each.content is ManifestContent.DELETES])
+    files = planner.data_files([each for each in manifests if each.content is ManifestContent.DATA], deletes.key_types)
+    plan = planner.plan(snapshot, files, deletes, started)
+    logger.debug("planned snapshot %s: %s", None if snapshot is None else snapshot.snapshot_id, plan.metrics)
+    return plan
+
+
+def _snapshot(request: ScanRequest) -> Snapshot | None:
+    if request.snapshot_id is None:
+        return request.metadata.current_snapshot()
+    snapshot = request.metadata.snapshot_by_id(request.snapshot_id)
+    if snapshot is None:
+        raise NoSuchSnapshotError(
+            f"Cannot scan the table at {request.metadata.location}: it has no snapshot {request.snapshot_id}; it may "
+            "have expired. List the snapshots that there are with table.snapshots()"
+        )
+    return snapshot
+
+
+def _schema(request: ScanRequest, snapshot: Snapshot | None) -> Schema:
+    if request.schema is not None:
+        return request.schema
+    if request.snapshot_id is not None and snapshot is not None:
+        return request.metadata.schema_for_snapshot(snapshot)
+    return request.metadata.schema()
+
+
+@dataclass
+class _DeleteFiles:
+    """The delete files of the manifests that were read, with the metrics of their keys."""
+
+    frame: pl.DataFrame
+    key_types: Mapping[int, IcebergType] = field(default_factory=dict)
+    manifests_total: int = 0
+    manifests_kept: int = 0
+    total: int = 0
+
+
+@dataclass
+class _DataFiles:
+    """The data files that may hold matching rows, with the metrics of the deletes' keys."""
+
+    frame: pl.DataFrame
+    manifests_total: int = 0
+    manifests_kept: int = 0
+    total: int = 0
+
+
+class _Planner:
+    """The steps of one plan."""
+
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        schema: Schema,
+        row_filter: BooleanExpression,
+        partitions: PartitionColumns,
+        source: ManifestSource,
+    ) -> None:
+        self._metadata = metadata
+        self._schema = schema
+        self._filter = row_filter
+        self._partitions = partitions
+        self._source = source
+        self._projections: dict[int, BooleanExpression] = {}
+
+    def delete_files(self, manifests: Sequence[ManifestFile]) -> _DeleteFiles:
+        """The delete files that may apply to a row that is wanted."""
+        kept = keep_manifests(manifests, self._projection, self._partitions)
+        if not kept:
+            return _DeleteFiles(self._frame([], _DELETE_COLUMNS), manifests_total=len(manifests))
+        loaded = self._source.map(kept, lambda manifest, decoded: (manifest, decoded))
+        key_types = _key_types((decoded.frame for _, decoded in loaded), self._metadata)
+        frames = [self._keep_deletes(manifest, decoded, key_types) for manifest, decoded in loaded]
+        return _DeleteFiles(
+            self._frame(frames, _DELETE_COLUMNS),
+            key_types,
+            len(manifests),
+            len(kept),
+            sum(decoded.frame.height for _, decoded in loaded),
+        )
+
+    def data_files(self, manifests: Sequence[ManifestFile], key_types: Mapping[int, IcebergType]) -> _DataFiles:
+        """The data files that may hold a row that matches."""
+        kept = keep_manifests(manifests, self._projection, self._partitions)
+        found = self._source.map(kept, lambda manifest, decoded: self._keep_files(manifest, decoded, key_types))
+        frame = self._frame([each for each, _ in found], _DATA_COLUMNS)
+        return _DataFiles(frame, len(manifests), len(kept), sum(total for _, total in found))
+
+    def plan(self, snapshot: Snapshot | None, data: _DataFiles, deletes: _DeleteFiles, started: float) -> ScanPlan:
+        """The plan of the files that were kept."""
+        unpartitioned = [spec.spec_id for spec in self._metadata.partition_specs if spec.is_unpartitioned]
+        index = DeleteIndex(self._partitions, unpartitioned, deletes.key_types)
+        delete_files, assignments = index.assign(data.frame, deletes.frame)
+        metrics = [name for field_id in deletes.key_types for name in key_metric_columns(field_id)]
+        return ScanPlan(
+            metadata=self._metadata,
+            snapshot=snapshot,
+            schema=self._schema,
+            row_filter=self._filter,
+            partitions=self._partitions,
+            files=data.frame.drop(metrics, strict=False),
+            delete_files=delete_files.drop(metrics, strict=False),
+            assignments=assignments,
+            metrics=PlanMetrics(
+                manifests_total=data.manifests_total,
+                manifests_kept=data.manifests_kept,
+                delete_manifests_total=deletes.manifests_total,
+                delete_manifests_kept=deletes.manifests_kept,
+                manifests_cached=self._source.cached,
+                files_total=data.total,
+                files_kept=data.frame.height,
+                delete_files_total=deletes.total,
+                delete_files_kept=delete_files.height,
+                seconds=time.perf_counter() - started,
+            ),
+        )
+
+    def _projection(self, spec_id: int) -> BooleanExpression:
+        """The filter over the partition tuples of a spec, bound to its partition type."""
+        if spec_id not in self._projections:
+            projected = inclusive_projection(self._schema, self._metadata.spec_by_id(spec_id))(self._filter)
+            self._projections[spec_id] = bind(self._partitions.structs[spec_id], projected)
+        return self._projections[spec_id]
+
+    def _partition_mask(self, manifest: ManifestFile, frame: pl.DataFrame) -> pl.Series | None:
+        """Which files have a partition that matches; None where all have."""
+        projected = self._projection(manifest.partition_spec_id)
+        if isinstance(projected, AlwaysTrue):
+            return None
+        struct = self._partitions.structs[manifest.partition_spec_id]
+        names = self._partitions.columns(manifest.partition_spec_id)
+        columns = {each.field_id: name for each, name in zip(struct.fields, names, strict=True)}
+        return frame.select(partition_predicate(projected, columns).alias("keep"))["keep"]
+
+    def _keep_files(
+        self, manifest: ManifestFile, decoded: ManifestFrame, key_types: Mapping[int, IcebergType]
+    ) -> tuple[pl.DataFrame, int]:
+        mask = self._partition_mask(manifest, decoded.frame)
+        if not isinstance(self._filter, AlwaysTrue) and (mask is None or mask.any()):
+            matching = may_match(self._filter, decoded.metrics)
+            mask = matching if mask is None else mask & matching
+        names = self._partitions.columns(manifest.partition_spec_id)
+        frame = decoded.frame.select(*_DATA_COLUMNS, *names, *_key_metrics(decoded, key_types))
+        return frame if mask is None else frame.filter(mask), decoded.frame.height
+
+    def _keep_deletes(
+        self, manifest: ManifestFile, decoded: ManifestFrame, key_types: Mapping[int, IcebergType]
+    ) -> pl.DataFrame:
+        names = self._partitions.columns(manifest.partition_spec_id)
+        frame = decoded.frame.select(*_DELETE_COLUMNS, *names, *_key_metrics(decoded, key_types))
+        frame = frame.with_columns(_referenced_data_file(decoded))
+        mask = self._partition_mask(manifest, frame)
+        if not isinstance(self._filter, AlwaysTrue):
+            matching = self._deletes_may_match(decoded)
+            mask = matching if mask is None else mask & matching
+        return frame if mask is None else frame.filter(mask)
+
+    def _deletes_may_match(self, decoded: ManifestFrame) -> pl.Series:
+        """Which delete files may delete a row that is wanted.
+
+        Only the key columns of an equality delete file count: what its rows hold in other columns need not be what the
+        deleted rows held. Position deletes say nothing of the rows.
+        """
+        keys = decoded.frame["equality_ids"]
+        result = keys.is_null()
+        for key in keys.drop_nulls().unique().to_list():
+            result |= (keys == key).fill_null(False) & may_match(self._filter, decoded.metrics, only=set(key))
+        return result
+
+    def _frame(self, frames: Iterable[pl.DataFrame], columns: Sequence[str]) -> pl.DataFrame:
+        """Frames of any specs below one another, with the partition columns of all specs."""
+        import polars as pl
+
+        dtypes = file_dtypes()
+        model = pl.DataFrame(schema={**{name: dtypes[name] for name in columns}, **self._partitions.dtypes})
+        return pl.concat([model, *(frame for frame in frames if frame.height)], how="diagonal_relaxed")
+
+
+def _key_types(frames: Iterable[pl.DataFrame], metadata: TableMetadata) -> dict[int, IcebergType]:
+    """The types of all keys of equality deletes; a key that no schema has is left out."""
+    ids = {key for frame in frames for key in frame["equality_ids"].explode().drop_nulls().unique()}
+    types = field_types(metadata) if ids else {}
+    return {field_id: types[field_id] for field_id in sorted(ids) if field_id in types}
+
+
+def _key_metrics(decoded: ManifestFrame, key_types: Mapping[int, IcebergType]) -> list[pl.Series]:
+    columns = []
+    for field_id in key_types:
+        values, nulls, lower, upper = key_metric_columns(field_id)
+        stored_lower, stored_upper = decoded.metrics.stored_bounds(field_id)
+        columns += [
+            decoded.metrics.value_counts(field_id).alias(values),
+            decoded.metrics.null_counts(field_id).alias(nulls),
+            stored_lower.alias(lower),
+            stored_upper.alias(upper),
+        ]
+    return columns
+
+
+def _referenced_data_file(decoded: ManifestFrame) -> pl.Series:
+    """The one data file that a position delete file is about: named, or both bounds of the paths in it."""
+    import polars as pl
+
+    named = decoded.frame["referenced_data_file"]
+    lower, upper = decoded.metrics.stored_bounds(DELETE_FILE_PATH_ID)
+    is_position = decoded.frame["content"] == int(DataFileContent.POSITION_DELETES)
+    single = (lower == upper).fill_null(False) & is_position & named.is_null()
+    if not single.any():
+        return named
+    path = lower.zip_with(single, pl.Series([None], dtype=pl.Binary).new_from_index(0, len(lower)))
+    return named.zip_with(named.is_not_null(), path.cast(pl.String, strict=False)).alias("referenced_data_file")
