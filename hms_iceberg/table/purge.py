@@ -32,7 +32,8 @@ def purge_files(metadata: TableMetadata, metadata_location: str, storage: Storag
             logger.warning("Could not list the files of snapshot %d: %s", snapshot.snapshot_id, error)
         if snapshot.manifest_list:
             lists[snapshot.manifest_list] = None
-    statistics = [item.statistics_path for item in (*metadata.statistics, *metadata.partition_statistics)]
+    statistics = [item.statistics_path for item in metadata.statistics]
+    statistics += [item.statistics_path for item in metadata.partition_statistics]
     versions = [entry.metadata_file for entry in metadata.metadata_log]
     deleted = 0
     for location in (*data, *statistics, *manifests, *lists, *versions, metadata_location):

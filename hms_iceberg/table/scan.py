@@ -12,7 +12,8 @@ from hms_iceberg.arrow.schema import to_arrow
 from hms_iceberg.errors import InvalidInputError, MissingDependencyError, NoSuchRefError, NoSuchSnapshotError
 from hms_iceberg.expressions.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue, And, BooleanExpression
-from hms_iceberg.scan.plan import FileScanTask, ScanPlan, ScanRequest, plan_scan
+from hms_iceberg.scan.plan import FileScanTask, ScanPlan, ScanRequest
+from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot

@@ -72,6 +72,10 @@ class FileWorkspace:
         self._used |= files
         return cast(T, result)
 
+    def release(self, location: str) -> None:
+        """Says that the current attempt does not use a created file after all."""
+        self._used.discard(location)
+
     def adopt(self, location: str) -> None:
         """Takes over a file that was written for this transaction, so that a certain failure deletes it."""
         self._adopted[location] = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hms_iceberg.errors import InvalidInputError
@@ -45,13 +45,7 @@ class FastAppend:
         Raises:
             InvalidInputError: a file is a delete file, or of a partition spec that the table lacks.
         """
-        for file in self.files:
-            if not file.is_data:
-                raise InvalidInputError(
-                    f"Cannot append {file.file_path} to the table at {base.location}: it holds "
-                    f"{file.content.name.lower().replace('_', ' ')}, not data. Commit it with a row delta."
-                )
-        check_specs(self.files, base, base.location)
+        check_data(self.files, base)
         parent = parent_on(base, self.branch)
         added = workspace.once(
             (self.snapshot_id, "added manifests", base.format_version),
@@ -66,3 +60,19 @@ class FastAppend:
             branch=None if self.stage_only else self.branch,
         )
         return write_snapshot(base, draft, workspace)
+
+
+def check_data(files: Iterable[DataFile], base: TableMetadata) -> None:
+    """Refuses delete files, and files of a partition spec that the table does not have.
+
+    Raises:
+        InvalidInputError: names the file.
+    """
+    files = tuple(files)
+    for file in files:
+        if not file.is_data:
+            raise InvalidInputError(
+                f"Cannot append {file.file_path} to the table at {base.location}: it holds "
+                f"{file.content.name.lower().replace('_', ' ')}, not data. Commit it with a row delta."
+            )
+    check_specs(files, base, base.location)

@@ -90,6 +90,16 @@ class Concurrent:
                     snapshot, "added data to a partition that is replaced:", entry.data_file, "Repeat the change."
                 )
 
+    def check_no_new_deletes_in(self, partitions: frozenset[tuple[int, tuple[object, ...]]]) -> None:
+        """Refuses delete files added since to one of these partitions, by spec id and partition tuple."""
+        for snapshot, entry in entries_since(
+            self.snapshots, ManifestContent.DELETES, ManifestEntryStatus.ADDED, self.reader, _ADDS_DELETES
+        ):
+            if (entry.data_file.spec_id, entry.data_file.partition) in partitions:
+                raise self._conflict(
+                    snapshot, "deleted rows of a partition that is replaced:", entry.data_file, "Repeat the change."
+                )
+
     def check_no_new_deletes(self, row_filter: BooleanExpression) -> None:
         """Refuses delete files added since that may delete rows of `row_filter`."""
         matcher = FileMatcher(self.base, row_filter, self.case_sensitive)

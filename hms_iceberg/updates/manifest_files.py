@@ -52,13 +52,23 @@ def entries_of(manifest: ManifestFile, reader: FileReader) -> list[ManifestEntry
 
 
 def write_added(
-    files: Sequence[DataFile], base: TableMetadata, snapshot_id: int, workspace: Workspace
+    files: Sequence[DataFile],
+    base: TableMetadata,
+    snapshot_id: int,
+    workspace: Workspace,
+    data_sequence_number: int | None = None,
 ) -> tuple[ManifestFile, ...]:
     """Manifests of newly added files, one or more for each spec and content.
 
-    Sequence numbers are left to be inherited, so that a retry reuses the manifests as they are.
+    Sequence numbers are left to be inherited, so that a retry reuses the manifests as they are. Only data files that
+    take the place of older ones get a data sequence number, which is not above that of the files they replace.
     """
-    entries = [ManifestEntry(ManifestEntryStatus.ADDED, snapshot_id, None, None, file) for file in files]
+    entries = [
+        ManifestEntry(
+            ManifestEntryStatus.ADDED, snapshot_id, data_sequence_number if file.is_data else None, None, file
+        )
+        for file in files
+    ]
     return write_entries(entries, base, snapshot_id, workspace)
 
 

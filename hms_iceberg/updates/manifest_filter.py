@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from hms_iceberg.errors import CommitConflictError
 from hms_iceberg.spec.manifests import (
@@ -84,9 +85,10 @@ def remove_files(
     for manifest in manifests:
         rewritten = None
         if _may_hold(manifest, homes, removal):
+            key = (snapshot_id, "without removed files", removal.key, manifest.manifest_path)
             rewritten = workspace.once(
-                (snapshot_id, "without removed files", removal.key, base.format_version, manifest.manifest_path),
-                lambda manifest=manifest: _rewrite(manifest, wanted, removal, base, snapshot_id, workspace),
+                (*key, base.format_version, base.current_schema_id),
+                partial(_rewrite, manifest, wanted, removal, base, snapshot_id, workspace),
             )
         if rewritten is None:
             result.manifests.append(manifest)

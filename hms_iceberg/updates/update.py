@@ -38,6 +38,10 @@ class Workspace(FileReader, Protocol):
         """The result of `make`, which runs in the first attempt only; the files it creates survive attempts."""
         ...
 
+    def release(self, location: str) -> None:
+        """Says that the current attempt does not use a created file after all."""
+        ...
+
     def next_number(self, kind: str) -> int:
         """0, 1, 2 … for each `kind` of file name."""
         ...

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, pairwise
 from typing import Any
 
 from hms_iceberg.metastore import Identifier, MetadataVersion
-from hms_iceberg.spec.manifests import DataFile, ManifestEntry
+from hms_iceberg.spec.manifests import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.metadata_changes import new_table_metadata
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.spec.transforms import IdentityTransform
 from hms_iceberg.spec.types import IntegerType, LongType, NestedField, StringType
 from hms_iceberg.spec.values import to_bytes
@@ -77,6 +78,48 @@ def data_file(
     )
 
 
+def position_deletes(target: DataFile, rows: int = 1, **more: Any) -> DataFile:
+    """A position delete file for one data file."""
+    return _delete_file(target, DataFileContent.POSITION_DELETES, rows, referenced_data_file=target.file_path, **more)
+
+
+def equality_deletes(target: DataFile, rows: int = 1, **more: Any) -> DataFile:
+    """An equality delete file, on `id`, in the partition of a data file."""
+    return _delete_file(target, DataFileContent.EQUALITY_DELETES, rows, equality_ids=(1,), **more)
+
+
+def deletion_vector(target: DataFile, rows: int = 1, offset: int = 4, **more: Any) -> DataFile:
+    """A deletion vector for one data file, in a Puffin file of its own."""
+    return _delete_file(
+        target,
+        DataFileContent.POSITION_DELETES,
+        rows,
+        **{
+            "file_path": f"{LOCATION}/data/{next(_numbers):05d}.puffin",
+            "file_format": "PUFFIN",
+            "referenced_data_file": target.file_path,
+            "content_offset": offset,
+            "content_size_in_bytes": 40,
+            **more,
+        },
+    )
+
+
+def _delete_file(target: DataFile, content: DataFileContent, rows: int, **more: Any) -> DataFile:
+    return DataFile(
+        **{
+            "file_path": f"{LOCATION}/data/{next(_numbers):05d}-deletes.parquet",
+            "file_format": "PARQUET",
+            "content": content,
+            "record_count": rows,
+            "file_size_in_bytes": 50 * rows,
+            "spec_id": target.spec_id,
+            "partition": target.partition,
+            **more,
+        }
+    )
+
+
 @dataclass
 class World:
     """A metastore and a storage with one table `db.events`."""
@@ -120,3 +163,62 @@ class World:
     def live_paths(self, branch: str = "main") -> list[str]:
         """Locations of the live files of a branch's head, sorted."""
         return sorted(entry.data_file.file_path for entry in self.live(branch))
+
+    def check(self) -> None:
+        """Checks that every snapshot's summary and manifest list say what the manifests hold."""
+        metadata = self.version().metadata
+        for snapshot in metadata.snapshots:
+            check_snapshot(metadata, snapshot, self.storage)
+
+
+def check_snapshot(metadata: TableMetadata, snapshot: Snapshot, storage: InMemoryStorage) -> None:
+    """Compares a snapshot's summary and manifest list with the entries of its manifests."""
+    live: list[DataFile] = []
+    for manifest in manifest_list_of(snapshot, storage):
+        entries = entries_of(manifest, storage)
+        check_manifest(metadata, manifest, entries, snapshot)
+        live += [entry.data_file for entry in entries if entry.is_live]
+    keys = [(file.file_path, file.content_offset) for file in live]
+    assert len(keys) == len(set(keys)), "a file is live once"
+    data = [file for file in live if file.is_data]
+    deletes = [file for file in live if not file.is_data]
+    positions = [file for file in deletes if file.content is DataFileContent.POSITION_DELETES]
+    equality = [file for file in deletes if file.content is DataFileContent.EQUALITY_DELETES]
+    expected = {
+        "total-data-files": len(data),
+        "total-records": sum(file.record_count for file in data),
+        "total-delete-files": len(deletes),
+        "total-position-deletes": sum(file.record_count for file in positions),
+        "total-equality-deletes": sum(file.record_count for file in equality),
+        "total-files-size": sum(_size(file) for file in live),
+    }
+    assert {key: int(snapshot.summary[key]) for key in expected} == expected
+    if metadata.format_version >= 3 and snapshot.first_row_id is not None:
+        row_ids = [(file.first_row_id, file.record_count) for file in data]
+        assert all(first is not None for first, _ in row_ids)
+        ranges = sorted((first, first + rows) for first, rows in row_ids if first is not None)
+        assert all(left[1] <= right[0] for left, right in pairwise(ranges)), "row ids are unique"
+
+
+def _size(file: DataFile) -> int:
+    return (file.content_size_in_bytes or 0) if file.is_deletion_vector else file.file_size_in_bytes
+
+
+def check_manifest(
+    metadata: TableMetadata, manifest: ManifestFile, entries: list[ManifestEntry], snapshot: Snapshot
+) -> None:
+    """Compares a manifest list's row with the entries."""
+    counts = {
+        ManifestEntryStatus.ADDED: (manifest.added_files_count, manifest.added_rows_count),
+        ManifestEntryStatus.EXISTING: (manifest.existing_files_count, manifest.existing_rows_count),
+        ManifestEntryStatus.DELETED: (manifest.deleted_files_count, manifest.deleted_rows_count),
+    }
+    for status, expected in counts.items():
+        files = [entry.data_file for entry in entries if entry.status is status]
+        assert (len(files), sum(file.record_count for file in files)) == expected
+    live = [entry.sequence_number for entry in entries if entry.is_live and entry.sequence_number is not None]
+    if metadata.format_version > 1 and live:
+        assert manifest.min_sequence_number is not None
+        assert manifest.min_sequence_number <= min(live)
+    assert all((number or 0) <= snapshot.sequence_number for number in live)
+    assert all(entry.data_file.spec_id == manifest.partition_spec_id for entry in entries)

@@ -245,7 +245,7 @@ def test_a_change_that_cannot_be_replayed_is_a_conflict_and_not_retried(world: W
     world.commit(SetProperties({"owner": "ann"}))
     transaction = world.begin(SetProperties({"owner": "bob"}))
     world.commit(SetProperties({"owner": "cleo"}))
-    with pytest.raises(CommitConflictError, match="bob.*cleo"):
+    with pytest.raises(CommitConflictError, match=r"bob.*cleo"):
         transaction.commit()
     assert transaction.attempts == 1
 

@@ -1,0 +1,44 @@
+"""Appending files, with small manifests merged into larger ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hms_iceberg.spec.manifests import DataFile
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation, new_snapshot_id
+from hms_iceberg.updates.append import check_data
+from hms_iceberg.updates.content import ContentChange, commit_content
+from hms_iceberg.updates.operations import always
+from hms_iceberg.updates.update import FileReader, Workspace
+
+
+@dataclass(frozen=True)
+class MergeAppend:
+    """Adds data files, and merges manifests by the table's `commit.manifest.*` properties. Always replays.
+
+    Attributes as of `FastAppend`.
+    """
+
+    files: tuple[DataFile, ...]
+    branch: str = MAIN_BRANCH
+    properties: Mapping[str, str] = field(default_factory=dict)
+    stage_only: bool = False
+    snapshot_id: int = field(default_factory=new_snapshot_id)
+
+    def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
+        """An append has no requirements."""
+
+    def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
+        """The metadata with a snapshot that appends the files."""
+        check_data(self.files, base)
+        change = ContentChange(
+            snapshot_id=self.snapshot_id,
+            what="append to",
+            operation=always(Operation.APPEND),
+            added=self.files,
+            branch=None if self.stage_only else self.branch,
+            properties=self.properties,
+        )
+        return commit_content(base, change, workspace)

@@ -1,0 +1,131 @@
+"""Replacing data: by a filter that whole files match, and by files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.spec.manifests import DataFile, ManifestEntry
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.snapshots import MAIN_BRANCH, new_snapshot_id
+from hms_iceberg.updates.append import check_data
+from hms_iceberg.updates.conflicts import Concurrent
+from hms_iceberg.updates.content import ContentChange, commit_content
+from hms_iceberg.updates.file_matching import FileMatcher
+from hms_iceberg.updates.isolation import Isolation
+from hms_iceberg.updates.operations import overwrite_operation
+from hms_iceberg.updates.snapshot_writer import parent_on
+from hms_iceberg.updates.update import FileReader, Workspace
+
+
+@dataclass(frozen=True)
+class Overwrite:
+    """Removes files, or all files that a filter covers, and adds data files, in one snapshot.
+
+    Attributes:
+        added: data files to add.
+        removed: data files to remove, whose rows that stay are in `added`.
+        row_filter: removes every file all of whose rows match; a file with some rows that match is refused.
+        conflict_filter: which rows the change has read, where that is not `row_filter`.
+        isolation: what must hold of concurrent commits.
+        added_must_match: refuses added files with rows that do not match `row_filter`.
+        branch: the branch to change.
+        case_sensitive: whether filters name columns in their case.
+        properties: the caller's keys for the snapshot's summary.
+        snapshot_id: drawn once.
+    """
+
+    added: tuple[DataFile, ...] = ()
+    removed: tuple[DataFile, ...] = ()
+    row_filter: BooleanExpression | None = None
+    conflict_filter: BooleanExpression | None = None
+    isolation: Isolation = Isolation.NONE
+    added_must_match: bool = False
+    branch: str = MAIN_BRANCH
+    case_sensitive: bool = True
+    properties: Mapping[str, str] = field(default_factory=dict)
+    stage_only: bool = False
+    snapshot_id: int = field(default_factory=new_snapshot_id)
+
+    def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
+        """Refuses concurrent commits that the isolation level does not allow."""
+        if self.isolation is Isolation.NONE:
+            return
+        head = parent_on(start, self.branch)
+        concurrent = Concurrent.between(
+            head.snapshot_id if head else None, base, self.branch, reader, "overwrite", self.case_sensitive
+        )
+        read = self.conflict_filter or self.row_filter or AlwaysTrue()
+        if self.isolation is Isolation.SERIALIZABLE:
+            concurrent.check_no_new_data(read)
+        if self.row_filter is not None:
+            concurrent.check_no_new_deletes(read)
+            concurrent.check_no_removed_data(read)
+        concurrent.check_no_new_deletes_for(self.removed)
+
+    def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
+        """The metadata with a snapshot that makes the change.
+
+        Raises:
+            CommitConflictError: a file to remove is not there.
+            InvalidInputError: some, but not all, rows of a file match the filter.
+        """
+        check_data(self.added, base)
+        matcher = None
+        if self.row_filter is not None:
+            matcher = FileMatcher(base, self.row_filter, self.case_sensitive)
+            if self.added_must_match:
+                self._check_added(matcher, base)
+        change = ContentChange(
+            snapshot_id=self.snapshot_id,
+            what="overwrite",
+            operation=overwrite_operation,
+            added=self.added,
+            removed=self.removed,
+            matches=None if matcher is None else WholeFileTest(matcher, self.row_filter, self.removed, base),
+            may_match=None if matcher is None else matcher.may_match_manifest,
+            branch=None if self.stage_only else self.branch,
+            properties=self.properties,
+        )
+        return commit_content(base, change, workspace)
+
+    def _check_added(self, matcher: FileMatcher, base: TableMetadata) -> None:
+        for file in self.added:
+            if not matcher.must_match(file):
+                raise InvalidInputError(
+                    f"Cannot overwrite {self.row_filter} of the table at {base.location} with {file.file_path}: not "
+                    "all of its rows match the filter. Overwrite with rows that match, or append them."
+                )
+
+
+class WholeFileTest:
+    """Says of an entry whether all rows of its file match a filter.
+
+    Raises:
+        InvalidInputError: when asked of a file some of whose rows may match and others not.
+    """
+
+    def __init__(
+        self,
+        matcher: FileMatcher,
+        row_filter: BooleanExpression | None,
+        removed: tuple[DataFile, ...],
+        base: TableMetadata,
+    ) -> None:
+        self._matcher = matcher
+        self._filter = row_filter
+        self._removed = {file.file_path for file in removed}
+        self._base = base
+
+    def __call__(self, entry: ManifestEntry) -> bool:
+        file = entry.data_file
+        if file.file_path in self._removed or not self._matcher.may_match(file):
+            return False
+        if self._matcher.must_match(file):
+            return True
+        raise InvalidInputError(
+            f"Cannot delete {self._filter} of the table at {self._base.location} by whole files: some, but not all, "
+            f"rows of {file.file_path} may match. Use Table.delete, which rewrites such files or writes row deletes."
+        )

@@ -1,0 +1,81 @@
+"""Replacing files by others with the same rows: compaction, and the rewriting of deletes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.spec.manifests import DataFile
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation, new_snapshot_id
+from hms_iceberg.updates.conflicts import Concurrent
+from hms_iceberg.updates.content import ContentChange, commit_content
+from hms_iceberg.updates.operations import always
+from hms_iceberg.updates.snapshot_writer import parent_on
+from hms_iceberg.updates.update import FileReader, Workspace
+
+
+@dataclass(frozen=True)
+class RewriteFiles:
+    """Removes data and delete files, and adds files that hold the same rows.
+
+    Deletes that were added to a removed data file meanwhile are a conflict, for the new file would lack them. With a
+    data sequence number, equality deletes that came meanwhile apply to the new files too, and are none.
+
+    Attributes:
+        removed: data files, delete files and vectors to remove.
+        added: the files that take their place.
+        data_sequence_number: for the added data files; not above that of the rows they hold.
+    """
+
+    removed: tuple[DataFile, ...]
+    added: tuple[DataFile, ...] = ()
+    data_sequence_number: int | None = None
+    branch: str = MAIN_BRANCH
+    properties: Mapping[str, str] = field(default_factory=dict)
+    snapshot_id: int = field(default_factory=new_snapshot_id)
+
+    def __post_init__(self) -> None:
+        if not self.removed:
+            raise InvalidInputError("Cannot rewrite files: there is no file to replace. Name at least one.")
+        removes_data = any(file.is_data for file in self.removed)
+        adds_data = any(file.is_data for file in self.added)
+        if adds_data and not removes_data:
+            raise InvalidInputError(
+                "Cannot rewrite files: data would be added and none removed, which changes the table's rows. Append it."
+            )
+        if any(not file.is_data for file in self.added) and all(file.is_data for file in self.removed):
+            raise InvalidInputError(
+                "Cannot rewrite files: deletes would be added and none removed, which changes the table's rows. Commit "
+                "them with a row delta."
+            )
+
+    def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
+        """Refuses deletes that came meanwhile for data files that are replaced."""
+        replaced = [file for file in self.removed if file.is_data]
+        if not replaced:
+            return
+        head = parent_on(start, self.branch)
+        concurrent = Concurrent.between(
+            head.snapshot_id if head else None, base, self.branch, reader, "rewrite files of"
+        )
+        concurrent.check_no_new_deletes_for(replaced, ignore_equality_deletes=self.data_sequence_number is not None)
+
+    def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
+        """The metadata with a snapshot in which the added files take the place of the removed.
+
+        Raises:
+            CommitConflictError: a file to remove is not there.
+        """
+        change = ContentChange(
+            snapshot_id=self.snapshot_id,
+            what="rewrite files of",
+            operation=always(Operation.REPLACE),
+            added=self.added,
+            removed=self.removed,
+            branch=self.branch,
+            properties=self.properties,
+            data_sequence_number=self.data_sequence_number,
+        )
+        return commit_content(base, change, workspace)

@@ -1,0 +1,87 @@
+"""Changing single rows: new data, and deletes of rows in files that stay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.spec.manifests import DataFile, DataFileContent
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.snapshots import MAIN_BRANCH, new_snapshot_id
+from hms_iceberg.updates.conflicts import Concurrent
+from hms_iceberg.updates.content import ContentChange, commit_content
+from hms_iceberg.updates.isolation import Isolation
+from hms_iceberg.updates.operations import row_delta_operation
+from hms_iceberg.updates.snapshot_writer import parent_on
+from hms_iceberg.updates.update import FileReader, Workspace
+
+
+@dataclass(frozen=True)
+class RowDelta:
+    """Adds data files, delete files and deletion vectors in one snapshot.
+
+    Attributes:
+        added: data files, position and equality delete files, deletion vectors.
+        removed: delete files or vectors that others in `added` take the place of, and data files that go.
+        referenced: data files that position deletes in `added` point at; those of files and vectors that name their
+            data file are known without it.
+        conflict_filter: which rows the change has read; None stands for all.
+        isolation: `SERIALIZABLE` refuses data added meanwhile that may match the filter; both levels refuse deletes
+            that may match it.
+    """
+
+    added: tuple[DataFile, ...] = ()
+    removed: tuple[DataFile, ...] = ()
+    referenced: frozenset[str] = frozenset()
+    conflict_filter: BooleanExpression | None = None
+    isolation: Isolation = Isolation.NONE
+    branch: str = MAIN_BRANCH
+    case_sensitive: bool = True
+    properties: Mapping[str, str] = field(default_factory=dict)
+    stage_only: bool = False
+    snapshot_id: int = field(default_factory=new_snapshot_id)
+
+    @property
+    def _referenced(self) -> frozenset[str]:
+        named = {
+            file.referenced_data_file
+            for file in self.added
+            if file.content is DataFileContent.POSITION_DELETES and file.referenced_data_file is not None
+        }
+        return self.referenced | named
+
+    def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
+        """Refuses where a data file that deletes point at was removed, and what the isolation level does not allow."""
+        head = parent_on(start, self.branch)
+        concurrent = Concurrent.between(
+            head.snapshot_id if head else None, base, self.branch, reader, "change rows of", self.case_sensitive
+        )
+        concurrent.check_still_there(self._referenced)
+        vectors = {file.referenced_data_file for file in self.added if file.is_deletion_vector}
+        concurrent.check_no_new_vectors_for(frozenset(path for path in vectors if path is not None))
+        concurrent.check_no_new_deletes_for(file for file in self.removed if file.is_data)
+        if self.isolation is Isolation.NONE:
+            return
+        read = self.conflict_filter or AlwaysTrue()
+        if self.isolation is Isolation.SERIALIZABLE:
+            concurrent.check_no_new_data(read)
+        concurrent.check_no_new_deletes(read)
+
+    def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
+        """The metadata with a snapshot that makes the change.
+
+        Raises:
+            InvalidInputError: the table's format version cannot have such deletes.
+            CommitConflictError: a file to remove is not there.
+        """
+        change = ContentChange(
+            snapshot_id=self.snapshot_id,
+            what="change rows of",
+            operation=row_delta_operation,
+            added=self.added,
+            removed=self.removed,
+            branch=None if self.stage_only else self.branch,
+            properties=self.properties,
+        )
+        return commit_content(base, change, workspace)

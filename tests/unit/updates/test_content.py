@@ -1,0 +1,377 @@
+"""Operations that add and remove files: what the table holds after them, and what their snapshots say."""
+
+from __future__ import annotations
+
+import pytest
+
+from hms_iceberg.errors import CommitConflictError, InvalidInputError
+from hms_iceberg.expressions.tree import EqualTo, GreaterThanOrEqual, LessThan
+from hms_iceberg.updates.append import FastAppend
+from hms_iceberg.updates.delete import DeleteFiles
+from hms_iceberg.updates.merge_append import MergeAppend
+from hms_iceberg.updates.overwrite import Overwrite
+from hms_iceberg.updates.properties import SetProperties
+from hms_iceberg.updates.replace_partitions import ReplacePartitions
+from hms_iceberg.updates.rewrite_files import RewriteFiles
+from hms_iceberg.updates.row_delta import RowDelta
+from tests.support.tables import (
+    BY_CITY,
+    World,
+    data_file,
+    deletion_vector,
+    equality_deletes,
+    metadata,
+    position_deletes,
+)
+
+
+@pytest.fixture(params=[1, 2, 3])
+def any_version(request: pytest.FixtureRequest) -> World:
+    return World.with_table(metadata(format_version=request.param))
+
+
+@pytest.fixture
+def world() -> World:
+    return World.with_table()
+
+
+@pytest.fixture
+def by_city() -> World:
+    return World.with_table(metadata(spec=BY_CITY))
+
+
+def summary(world: World) -> dict[str, str]:
+    snapshot = world.version().metadata.current_snapshot()
+    assert snapshot is not None
+    return snapshot.summary
+
+
+def test_the_summary_of_an_append_counts_as_java_does(any_version: World) -> None:
+    any_version.append(data_file(0, 9), data_file(10, 14))
+    any_version.append(data_file(20, 20))
+    found = summary(any_version)
+    expected = {
+        "operation": "append",
+        "added-data-files": "1",
+        "added-records": "1",
+        "added-files-size": "100",
+        "changed-partition-count": "1",
+        "total-data-files": "3",
+        "total-records": "16",
+        "total-files-size": "1600",
+        "total-delete-files": "0",
+        "total-position-deletes": "0",
+        "total-equality-deletes": "0",
+    }
+    assert {key: found[key] for key in expected} == expected
+    assert "deleted-data-files" not in found
+    any_version.check()
+
+
+def test_partitions_are_summed_up_where_the_table_asks_for_it(by_city: World) -> None:
+    by_city.commit(SetProperties({"write.summary.partition-limit": "2"}))
+    by_city.append(data_file(0, 4, "Bonn"), data_file(5, 9, "Köln"))
+    found = summary(by_city)
+    assert found["changed-partition-count"] == "2"
+    assert found["partition-summaries-included"] == "true"
+    assert "added-records=5" in found["partitions.city=Bonn"]
+    by_city.append(*(data_file(0, 0, city) for city in "abc"))
+    assert "partition-summaries-included" not in summary(by_city)
+
+
+def test_files_are_deleted_by_a_filter_that_all_of_their_rows_match(any_version: World) -> None:
+    old, new = data_file(0, 9), data_file(10, 19)
+    any_version.append(old)
+    any_version.append(new)
+    any_version.commit(DeleteFiles(row_filter=LessThan("id", 10)))
+    assert any_version.live_paths() == [new.file_path]
+    found = summary(any_version)
+    assert (found["operation"], found["deleted-records"], found["total-records"]) == ("delete", "10", "10")
+    any_version.check()
+
+
+def test_a_delete_by_filter_refuses_a_file_with_some_rows_that_match(world: World) -> None:
+    world.append(data_file(0, 9))
+    before = dict(world.storage.files)
+    with pytest.raises(InvalidInputError, match="some, but not all"):
+        world.commit(DeleteFiles(row_filter=LessThan("id", 5)))
+    assert len(world.live_paths()) == 1
+    assert before.keys() <= world.storage.files.keys()
+
+
+def test_a_delete_by_filter_keeps_manifests_without_matching_partitions(by_city: World) -> None:
+    by_city.append(data_file(0, 9, "Bonn"))
+    by_city.append(data_file(0, 9, "Köln"))
+    by_city.storage.reads.clear()
+    by_city.commit(DeleteFiles(row_filter=EqualTo("city", "Bonn")))
+    assert len([name for name in by_city.storage.reads if name.endswith("-m0.avro")]) == 1
+    assert [entry.data_file.partition for entry in by_city.live()] == [("Köln",)]
+    by_city.check()
+
+
+def test_a_delete_by_filter_is_replayed_on_the_files_that_are_there_then(world: World) -> None:
+    first, second, third = data_file(0, 4), data_file(5, 9), data_file(10, 14)
+    world.append(first)
+    transaction = world.begin(DeleteFiles(row_filter=LessThan("id", 10)))
+    world.append(second)
+    world.append(third)
+    transaction.commit()
+    assert world.live_paths() == [third.file_path]
+    world.check()
+
+
+def test_a_file_that_is_not_there_any_more_cannot_be_deleted(world: World) -> None:
+    file = data_file()
+    world.append(file)
+    transaction = world.begin(DeleteFiles((file,)))
+    world.commit(DeleteFiles((file,)))
+    with pytest.raises(CommitConflictError, match=file.file_path):
+        transaction.commit()
+    world.check()
+
+
+def test_an_overwrite_by_files_replaces_them(any_version: World) -> None:
+    old, other, new = data_file(0, 9), data_file(20, 29), data_file(0, 9)
+    any_version.append(old, other)
+    any_version.commit(Overwrite(added=(new,), removed=(old,)))
+    assert any_version.live_paths() == sorted([other.file_path, new.file_path])
+    assert summary(any_version)["operation"] == "overwrite"
+    any_version.check()
+
+
+@pytest.mark.parametrize(
+    ("change", "operation"),
+    [
+        (Overwrite(added=(data_file(),)), "append"),
+        (Overwrite(row_filter=GreaterThanOrEqual("id", 0)), "delete"),
+        (Overwrite(added=(data_file(),), row_filter=GreaterThanOrEqual("id", 0)), "overwrite"),
+    ],
+)
+def test_an_overwrite_is_named_by_what_it_did(world: World, change: Overwrite, operation: str) -> None:
+    world.append(data_file())
+    world.commit(change)
+    assert summary(world)["operation"] == operation
+
+
+def test_an_overwrite_refuses_rows_outside_of_its_filter_where_it_is_told_to(by_city: World) -> None:
+    with pytest.raises(InvalidInputError, match="rows match the filter"):
+        by_city.commit(
+            Overwrite(added=(data_file(0, 9, "Köln"),), row_filter=EqualTo("city", "Bonn"), added_must_match=True)
+        )
+
+
+def test_replacing_partitions_leaves_the_others_alone(by_city: World) -> None:
+    bonn, koeln = data_file(0, 9, "Bonn"), data_file(0, 9, "Köln")
+    by_city.append(bonn, koeln)
+    by_city.commit(RowDelta(added=(position_deletes(bonn), position_deletes(koeln))))
+    new = data_file(0, 3, "Bonn")
+    by_city.commit(ReplacePartitions((new,)))
+    live = by_city.live()
+    assert {entry.data_file.partition for entry in live if not entry.data_file.is_data} == {("Köln",)}
+    assert {entry.data_file.file_path for entry in live if entry.data_file.is_data} == {new.file_path, koeln.file_path}
+    assert summary(by_city)["replace-partitions"] == "true"
+    by_city.check()
+
+
+def test_replacing_an_unpartitioned_table_replaces_all_of_it(any_version: World) -> None:
+    any_version.append(data_file(), data_file())
+    new = data_file()
+    any_version.commit(ReplacePartitions((new,)))
+    assert any_version.live_paths() == [new.file_path]
+    any_version.check()
+
+
+def test_an_append_only_replacement_refuses_a_partition_with_data(by_city: World) -> None:
+    by_city.append(data_file(0, 9, "Bonn"))
+    with pytest.raises(InvalidInputError, match="has data already"):
+        by_city.commit(ReplacePartitions((data_file(0, 9, "Bonn"),), append_only=True))
+
+
+def test_a_row_delta_adds_deletes_beside_the_data(world: World) -> None:
+    file = data_file()
+    world.append(file)
+    world.commit(RowDelta(added=(position_deletes(file, 2), equality_deletes(file, 3))))
+    found = summary(world)
+    expected = {
+        "operation": "delete",
+        "added-delete-files": "2",
+        "added-position-delete-files": "1",
+        "added-equality-delete-files": "1",
+        "added-position-deletes": "2",
+        "added-equality-deletes": "3",
+        "total-delete-files": "2",
+    }
+    assert {key: found[key] for key in expected} == expected
+    world.check()
+
+
+def test_a_row_delta_replaces_a_deletion_vector_by_one_that_holds_more() -> None:
+    world = World.with_table(metadata(format_version=3))
+    file = data_file()
+    world.append(file)
+    first, second = deletion_vector(file, 1), deletion_vector(file, 2)
+    world.commit(RowDelta(added=(first,)))
+    world.commit(RowDelta(added=(second,), removed=(first,)))
+    found = summary(world)
+    assert (found["added-dvs"], found["removed-dvs"], found["total-position-deletes"]) == ("1", "1", "2")
+    world.check()
+
+
+def test_a_data_file_that_goes_takes_its_deletion_vector_with_it() -> None:
+    world = World.with_table(metadata(format_version=3))
+    file, other = data_file(), data_file()
+    world.append(file, other)
+    puffin = "mem://warehouse/shared.puffin"
+    world.commit(
+        RowDelta(added=(deletion_vector(file, file_path=puffin), deletion_vector(other, file_path=puffin, offset=44)))
+    )
+    world.commit(Overwrite(added=(data_file(),), removed=(file,)))
+    vectors = [entry.data_file for entry in world.live() if entry.data_file.is_deletion_vector]
+    assert [vector.referenced_data_file for vector in vectors] == [other.file_path]
+    world.check()
+
+
+@pytest.mark.parametrize(
+    ("version", "make", "message"),
+    [
+        (1, position_deletes, "knows no deletes"),
+        (2, deletion_vector, "knows no deletion vectors"),
+        (3, position_deletes, "takes deletion vectors"),
+    ],
+)
+def test_deletes_that_the_format_version_does_not_have_are_refused(version: int, make: object, message: str) -> None:
+    world = World.with_table(metadata(format_version=version))
+    file = data_file()
+    world.append(file)
+    with pytest.raises(InvalidInputError, match=message):
+        world.commit(RowDelta(added=(make(file),)))  # type: ignore[operator]
+
+
+def test_one_commit_cannot_add_two_deletion_vectors_for_one_file() -> None:
+    world = World.with_table(metadata(format_version=3))
+    file = data_file()
+    world.append(file)
+    with pytest.raises(InvalidInputError, match="two deletion vectors"):
+        world.commit(RowDelta(added=(deletion_vector(file), deletion_vector(file))))
+
+
+def test_a_rewrite_keeps_the_data_sequence_number_that_it_is_given(world: World) -> None:
+    file = data_file(0, 9)
+    world.append(file)
+    world.commit(RowDelta(added=(equality_deletes(file),)))
+    new = data_file(0, 9)
+    world.commit(RewriteFiles((file,), (new,), data_sequence_number=1))
+    entry = next(entry for entry in world.live() if entry.data_file.is_data)
+    assert (entry.sequence_number, entry.file_sequence_number) == (1, 3)
+    assert summary(world)["operation"] == "replace"
+    world.check()
+
+
+@pytest.mark.parametrize(
+    ("removed", "added"),
+    [
+        ((), (data_file(),)),
+        ((position_deletes(data_file()),), (data_file(),)),
+        ((data_file(),), (position_deletes(data_file()),)),
+    ],
+)
+def test_a_rewrite_that_would_change_rows_is_refused(removed: tuple, added: tuple) -> None:  # type: ignore[type-arg]
+    with pytest.raises(InvalidInputError, match="Cannot rewrite files"):
+        RewriteFiles(removed, added)
+
+
+def test_small_manifests_are_merged_when_there_are_enough(any_version: World) -> None:
+    any_version.commit(SetProperties({"commit.manifest.min-count-to-merge": "3"}))
+    files = [data_file() for _ in range(3)]
+    for file in files:
+        any_version.commit(MergeAppend((file,)))
+    found = summary(any_version)
+    assert (found["manifests-created"], found["manifests-kept"], found["manifests-replaced"]) == ("1", "0", "2")
+    live = any_version.live()
+    assert sorted(entry.data_file.file_path for entry in live) == sorted(file.file_path for file in files)
+    if any_version.version().metadata.format_version > 1:
+        assert sorted(entry.sequence_number or 0 for entry in live) == [1, 2, 3]
+    any_version.check()
+
+
+def test_a_merged_manifest_leaves_none_behind_that_nobody_uses(world: World) -> None:
+    world.commit(SetProperties({"commit.manifest.min-count-to-merge": "2"}))
+    world.commit(MergeAppend((data_file(),)))
+    before = {name for name in world.storage.files if "-m" in name}
+    world.commit(MergeAppend((data_file(),)))
+    after = {name for name in world.storage.files if "-m" in name}
+    assert len(after - before) == 1
+
+
+def test_manifests_are_not_merged_where_that_is_switched_off(world: World) -> None:
+    world.commit(SetProperties({"commit.manifest.min-count-to-merge": "2", "commit.manifest-merge.enabled": "false"}))
+    for _ in range(3):
+        world.commit(MergeAppend((data_file(),)))
+    assert summary(world)["manifests-kept"] == "2"
+
+
+def test_many_files_are_split_over_manifests_of_the_target_size(world: World) -> None:
+    world.commit(SetProperties({"commit.manifest.target-size-bytes": "1000"}))
+    world.append(*(data_file() for _ in range(400)))
+    assert int(summary(world)["manifests-created"]) > 2
+    assert len(world.live()) == 400
+    world.check()
+
+
+def test_a_file_of_an_unknown_spec_is_refused(world: World) -> None:
+    with pytest.raises(InvalidInputError, match="partition spec 7"):
+        world.append(data_file(spec_id=7))
+
+
+def test_a_file_with_a_partition_of_the_wrong_length_is_refused(world: World) -> None:
+    with pytest.raises(InvalidInputError, match="has 0 fields"):
+        world.append(data_file(city="Bonn"))
+
+
+def test_a_delete_file_cannot_be_appended(world: World) -> None:
+    with pytest.raises(InvalidInputError, match="row delta"):
+        world.append(position_deletes(data_file()))
+
+
+def test_a_new_branch_starts_at_the_current_snapshot_of_main(world: World) -> None:
+    first, second = data_file(), data_file()
+    world.append(first)
+    world.append(second, branch="audit")
+    assert world.live_paths() == [first.file_path]
+    assert world.live_paths("audit") == sorted([first.file_path, second.file_path])
+    world.check()
+
+
+def test_a_staged_snapshot_moves_no_branch(world: World) -> None:
+    world.append(data_file())
+    update = FastAppend((data_file(),), stage_only=True, properties={"wap.id": "7"})
+    after = world.commit(update)
+    assert after.current_snapshot_id != update.snapshot_id
+    staged = after.snapshot_by_id(update.snapshot_id)
+    assert staged is not None
+    assert staged.summary["wap.id"] == "7"
+
+
+def test_row_ids_of_a_v3_table_are_given_once_and_stay_with_their_file() -> None:
+    world = World.with_table(metadata(format_version=3))
+    first, second = data_file(0, 9), data_file(0, 4)
+    world.append(first)
+    world.append(second)
+    world.commit(DeleteFiles((first,)))
+    world.append(data_file(0, 2))
+    by_path = {entry.data_file.file_path: entry.data_file.first_row_id for entry in world.live()}
+    assert by_path[second.file_path] == 10
+    assert world.version().metadata.next_row_id == 18
+    world.check()
+
+
+def test_files_from_before_the_upgrade_to_v3_get_row_ids_with_the_next_commit() -> None:
+    world = World.with_table(metadata(format_version=2))
+    old = data_file(0, 9)
+    world.append(old)
+    world.commit(SetProperties({"format-version": "3"}))
+    world.append(data_file(0, 4))
+    assert sorted(entry.data_file.first_row_id or 0 for entry in world.live()) == [0, 5]
+    snapshot = world.version().metadata.current_snapshot()
+    assert snapshot is not None
+    assert (snapshot.first_row_id, snapshot.added_rows) == (0, 15)
