@@ -1,0 +1,127 @@
+"""Streams of several files read side by side, handed on in order and with bounded memory."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import pyarrow as pa
+
+T = TypeVar("T")
+
+
+class _Cancelled(Exception):
+    """Nobody reads on."""
+
+
+class _Lane:
+    """The batches of one item that wait for the reader."""
+
+    def __init__(self, limit: int, stop: threading.Event) -> None:
+        self._limit = limit
+        self._stop = stop
+        self._changed = threading.Condition()
+        self._batches: deque[tuple[pa.RecordBatch, int]] = deque()
+        self._bytes = 0
+        self._done = False
+        self._error: BaseException | None = None
+
+    def put(self, batch: pa.RecordBatch) -> None:
+        """Hands a batch over; waits while enough of them wait already."""
+        size = batch.nbytes
+        with self._changed:
+            while self._batches and self._bytes + size > self._limit and not self._stop.is_set():
+                self._changed.wait()
+            if self._stop.is_set():
+                raise _Cancelled
+            self._batches.append((batch, size))
+            self._bytes += size
+            self._changed.notify_all()
+
+    def finish(self, error: BaseException | None) -> None:
+        """Says that no further batch comes, and why."""
+        with self._changed:
+            self._done = True
+            self._error = error
+            self._changed.notify_all()
+
+    def wake(self) -> None:
+        """Lets a waiting worker look at the stop signal."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def drain(self) -> Iterator[pa.RecordBatch]:
+        """The batches in order, until the last; raises what stopped the worker."""
+        while True:
+            with self._changed:
+                while not self._batches and not self._done:
+                    self._changed.wait()
+                if not self._batches:
+                    if self._error is not None:
+                        raise self._error
+                    return
+                batch, size = self._batches.popleft()
+                self._bytes -= size
+                self._changed.notify_all()
+            yield batch
+
+
+def read_in_order(
+    items: Iterable[T], read: Callable[[T], Iterator[pa.RecordBatch]], workers: int, buffer_bytes: int
+) -> Iterator[pa.RecordBatch]:
+    """Reads several items at once and yields their batches in the order of the items.
+
+    Args:
+        items: taken one by one, a few ahead of the reader.
+        read: makes the batches of an item, in a worker thread.
+        workers: items read at once; 1 reads without threads.
+        buffer_bytes: batches that may wait, over all items.
+
+    Yields:
+        The batches. Workers stop soon after the generator is closed.
+    """
+    if workers <= 1:
+        for item in items:
+            yield from read(item)
+        return
+    stop = threading.Event()
+    window = workers + 2
+    lanes: deque[_Lane] = deque()
+
+    def work(item: T, lane: _Lane) -> None:
+        error: BaseException | None = None
+        try:
+            for batch in read(item):
+                lane.put(batch)
+        except _Cancelled:
+            pass
+        except BaseException as caught:
+            error = caught
+        lane.finish(error)
+
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="iceberg-scan")
+    iterator = iter(items)
+    try:
+        exhausted = False
+        while True:
+            while not exhausted and len(lanes) < window:
+                try:
+                    item = next(iterator)
+                except StopIteration:
+                    exhausted = True
+                    break
+                lane = _Lane(max(buffer_bytes // window, 1), stop)
+                lanes.append(lane)
+                pool.submit(work, item, lane)
+            if not lanes:
+                return
+            yield from lanes[0].drain()
+            lanes.popleft()
+    finally:
+        stop.set()
+        for lane in lanes:
+            lane.wake()
+        pool.shutdown(wait=True, cancel_futures=True)

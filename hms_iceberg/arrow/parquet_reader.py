@@ -1,0 +1,206 @@
+"""Reading one Parquet file: row groups that may match, the leaves that are needed, in batches with their positions."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hms_iceberg.arrow.file_schema import file_leaves, identified
+from hms_iceberg.arrow.metrics_modes import FULL
+from hms_iceberg.arrow.statistics import ColumnMetrics, metrics_from_footer
+from hms_iceberg.arrow.storage import open_for_arrow
+from hms_iceberg.errors import CorruptDataFileError
+from hms_iceberg.spec.name_mapping import NameMapping
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class RowRange:
+    """Rows of a file that are read together: a row group of Parquet, a stripe of ORC, a whole Avro file.
+
+    Args:
+        index: its number in the file.
+        start: position of its first row in the file.
+        rows: how many rows it has.
+        bytes: about how many bytes its columns take on disk.
+    """
+
+    index: int
+    start: int
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class RangeMetrics:
+    """Column metrics of a range of rows, in the form that ``expressions.metrics`` evaluates."""
+
+    record_count: int
+    metrics: ColumnMetrics
+
+    @property
+    def value_counts(self) -> dict[int, int]:
+        """Field id to number of values."""
+        return self.metrics.value_counts
+
+    @property
+    def null_value_counts(self) -> dict[int, int]:
+        """Field id to number of nulls."""
+        return self.metrics.null_value_counts
+
+    @property
+    def nan_value_counts(self) -> dict[int, int]:
+        """Field id to number of NaN; unknown here."""
+        return self.metrics.nan_value_counts
+
+    @property
+    def lower_bounds(self) -> dict[int, bytes]:
+        """Field id to lower bound."""
+        return self.metrics.lower_bounds
+
+    @property
+    def upper_bounds(self) -> dict[int, bytes]:
+        """Field id to upper bound."""
+        return self.metrics.upper_bounds
+
+
+class ParquetReader:
+    """An open Parquet file.
+
+    Args:
+        storage: where the file is.
+        location: the file.
+        mapping: the table's name mapping, for files without field ids.
+
+    Attributes:
+        schema: the file's Arrow schema with field ids.
+
+    Raises:
+        MissingFileError: there is no such file.
+        CorruptDataFileError: it is not Parquet, or damaged.
+    """
+
+    def __init__(self, storage: Storage, location: str, mapping: NameMapping | None) -> None:
+        self._location = location
+        self._file = open_for_arrow(storage, location)
+        try:
+            with _damaged(location):
+                self._parquet = pq.ParquetFile(
+                    self._file,
+                    pre_buffer=not isinstance(self._file, pa.OSFile),  # gathers small reads of remote stores
+                    coerce_int96_timestamp_unit="us",
+                    arrow_extensions_enabled=False,
+                )
+            self.schema = identified(self._parquet.schema_arrow, mapping)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def footer(self) -> pq.FileMetaData:
+        """The file's footer."""
+        return self._parquet.metadata
+
+    def ranges(self) -> list[RowRange]:
+        """All row groups."""
+        found = []
+        start = 0
+        for index in range(self.footer.num_row_groups):
+            group = self.footer.row_group(index)
+            found.append(RowRange(index, start, group.num_rows, group.total_byte_size))
+            start += group.num_rows
+        return found
+
+    def matching(
+        self, ranges: Sequence[RowRange], schema: Schema, field_ids: set[int], may_match: Callable[[RangeMetrics], bool]
+    ) -> list[RowRange]:
+        """The row groups whose statistics do not rule a filter out.
+
+        Args:
+            ranges: what ``ranges`` returned, or some of it.
+            schema: the schema that the filter is bound to.
+            field_ids: the fields that the filter tests.
+            may_match: the filter over metrics.
+        """
+        leaves = [leaf for leaf in file_leaves(self.schema) if leaf.field_id in field_ids]
+        modes = dict.fromkeys(field_ids, FULL)
+        kept = []
+        for each in ranges:
+            metrics = metrics_from_footer(self.footer, leaves, schema, modes, {}, [each.index])
+            if may_match(RangeMetrics(each.rows, metrics)):
+                kept.append(each)
+        return kept
+
+    def read(
+        self, rows: RowRange, leaves: Sequence[int], batch_rows: int, use_threads: bool
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The rows of a row group.
+
+        Args:
+            rows: the row group.
+            leaves: positions of the leaves to read, ascending; none gives batches without columns.
+            batch_rows: at most so many rows a batch.
+            use_threads: whether columns are decoded in parallel.
+
+        Yields:
+            The position of a batch's first row in the file, and the batch.
+
+        Raises:
+            CorruptDataFileError: a page is damaged, or rows are missing.
+        """
+        position = rows.start
+        end = rows.start + rows.rows
+        if not leaves:
+            yield from empty_batches(position, end, batch_rows)
+            return
+        with _damaged(self._location):
+            batches = self._parquet.reader.iter_batches(
+                batch_rows, row_groups=[rows.index], column_indices=list(leaves), use_threads=use_threads
+            )
+        while True:
+            with _damaged(self._location):
+                batch = next(batches, None)
+            if batch is None:
+                break
+            yield position, batch
+            position += batch.num_rows
+        if position != end:
+            raise CorruptDataFileError(
+                f"Cannot read {self._location}: row group {rows.index} should hold {rows.rows:,} rows, found "
+                f"{position - rows.start:,}."
+            )
+
+    def close(self) -> None:
+        """Closes the file."""
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self._file.close()
+
+
+def empty_batches(start: int, end: int, batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Batches without columns, which still have a number of rows."""
+    while start < end:
+        count = min(batch_rows, end - start)
+        yield start, pa.RecordBatch.from_struct_array(rows_only(count))
+        start += count
+
+
+def rows_only(count: int) -> pa.StructArray:
+    """A struct array without fields: nothing but a number of rows."""
+    return pa.StructArray.from_buffers(pa.struct([]), count, [None])
+
+
+@contextlib.contextmanager
+def _damaged(location: str) -> Iterator[None]:
+    """Errors of the decoder name the file."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise CorruptDataFileError(
+            f"Cannot read {location}: {error}. The file is damaged or is no Parquet file; restore it, or remove it "
+            f"from the table."
+        ) from error

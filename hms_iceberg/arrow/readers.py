@@ -1,0 +1,57 @@
+"""One way to read a content file, whatever its format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+import pyarrow as pa
+
+from hms_iceberg.arrow.parquet_reader import ParquetReader, RangeMetrics, RowRange
+from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.spec.name_mapping import NameMapping
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.storage import Storage
+
+
+class FileReader(Protocol):
+    """An open content file; see ``ParquetReader`` for what its methods promise."""
+
+    schema: pa.Schema
+
+    def ranges(self) -> list[RowRange]:
+        """All ranges of rows that can be read on their own."""
+
+    def matching(
+        self, ranges: Sequence[RowRange], schema: Schema, field_ids: set[int], may_match: Callable[[RangeMetrics], bool]
+    ) -> list[RowRange]:
+        """The ranges whose statistics do not rule a filter out."""
+
+    def read(
+        self, rows: RowRange, leaves: Sequence[int], batch_rows: int, use_threads: bool
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Batches of a range with the position of their first row."""
+
+    def close(self) -> None:
+        """Closes the file."""
+
+
+def open_reader(storage: Storage, location: str, file_format: str, mapping: NameMapping | None = None) -> FileReader:
+    """Opens a content file.
+
+    Args:
+        storage: where it is.
+        location: the file.
+        file_format: as manifests name it, in any case.
+        mapping: the table's name mapping, for files without field ids.
+
+    Raises:
+        MissingFileError, CorruptDataFileError: it cannot be opened.
+        UnsupportedError: the format is unknown.
+    """
+    name = file_format.upper()
+    if name == "PARQUET":
+        return ParquetReader(storage, location, mapping)
+    raise UnsupportedError(
+        f"Cannot read {location}: files of format {file_format} are not supported; known formats are PARQUET."
+    )

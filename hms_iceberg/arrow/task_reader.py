@@ -1,0 +1,268 @@
+"""Reading one task of a scan: a data file, the deletes that apply to it, and what is left of the filter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hms_iceberg.arrow.equality_deletes import EqualityDeletes, KeySet
+from hms_iceberg.arrow.filters import matching_rows
+from hms_iceberg.arrow.nested import conform
+from hms_iceberg.arrow.parquet_reader import RowRange, rows_only
+from hms_iceberg.arrow.position_deletes import PositionDeletes
+from hms_iceberg.arrow.projection import FileProjection
+from hms_iceberg.arrow.readers import FileReader, open_reader
+from hms_iceberg.arrow.schema import to_arrow
+from hms_iceberg.arrow.values import constant
+from hms_iceberg.errors import IcebergError
+from hms_iceberg.expressions.bound import BoundReference
+from hms_iceberg.expressions.metrics import InclusiveMetrics
+from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue
+from hms_iceberg.expressions.visitors import bound_predicates, referenced_field_ids
+from hms_iceberg.scan.plan import FileScanTask
+from hms_iceberg.spec import metadata_columns as columns
+from hms_iceberg.spec.manifests import DataFile, DataFileContent
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import LongType, NestedField, StringType, StructType
+from hms_iceberg.storage import Storage
+
+# Keys of equality deletes are looked up in larger batches, since each look-up has a cost of its own.
+_KEYED_BATCH_ROWS = 1 << 20
+
+
+class ScanContext:
+    """What all tasks of a scan share.
+
+    Args:
+        metadata: the table.
+        storage: where its files are.
+        filter_schema: the schema that residual filters are bound to.
+        projected: the columns of the result.
+        batch_rows: at most so many rows a batch.
+    """
+
+    def __init__(
+        self, metadata: TableMetadata, storage: Storage, filter_schema: Schema, projected: Schema, batch_rows: int
+    ) -> None:
+        self.metadata = metadata
+        self.storage = storage
+        self.filter_schema = filter_schema
+        self.projected = projected
+        self.arrow_schema = to_arrow(projected)
+        self.batch_rows = batch_rows
+        self.mapping = metadata.name_mapping()
+        self.positions = PositionDeletes(storage)
+        self.equality = EqualityDeletes(storage, metadata)
+
+    def constants(self, file: DataFile) -> dict[int, Any]:
+        """Identity partition values of a file by source column, for columns that the file lacks."""
+        spec = self.metadata.spec_by_id(file.spec_id)
+        return {
+            field.source_id: value
+            for field, value in zip(spec.fields, file.partition, strict=True)
+            if field.transform.is_identity
+        }
+
+
+def read_task(context: ScanContext, task: FileScanTask) -> Iterator[pa.RecordBatch]:
+    """The live, matching rows of a task's data file.
+
+    Args:
+        context: what the scan's tasks share.
+        task: the data file with its deletes and residual filter.
+
+    Yields:
+        Batches of the scan's schema; none is empty.
+    """
+    if isinstance(task.residual, AlwaysFalse):
+        return
+    try:
+        reader = open_reader(context.storage, task.file.file_path, task.file.file_format, context.mapping)
+    except IcebergError as error:
+        raise type(error)(f"{error} It is a data file of the table at {context.metadata.location}.") from error
+    try:
+        yield from _TaskReader(context, task, reader).batches()
+    finally:
+        reader.close()
+
+
+class _Wanted:
+    """The columns to make of a file, each once."""
+
+    def __init__(self) -> None:
+        self.fields: list[NestedField] = []
+
+    def index(self, field: NestedField) -> int:
+        """The place of a column among those to make."""
+        if field not in self.fields:
+            self.fields.append(field)
+        return self.fields.index(field)
+
+
+class _TaskReader:
+    def __init__(self, context: ScanContext, task: FileScanTask, reader: FileReader) -> None:
+        self._context = context
+        self._task = task
+        self._reader = reader
+        wanted = _Wanted()
+        self._outputs = [self._output(wanted, field) for field in context.projected.fields]
+        self._filter_columns = {
+            predicate.ref: wanted.index(_pruned(context.filter_schema, predicate.ref.field_id))
+            for predicate in bound_predicates(task.residual)
+        }
+        by_content: dict[DataFileContent, list[DataFile]] = {}
+        for file in task.delete_files:
+            by_content.setdefault(file.content, []).append(file)
+        self._keys: list[tuple[KeySet, list[int]]] = [
+            (keys, [wanted.index(column) for column in keys.columns])
+            for keys in context.equality.keys(by_content.get(DataFileContent.EQUALITY_DELETES, []))
+        ]
+        self._deleted = context.positions.positions(
+            task.file.file_path, by_content.get(DataFileContent.POSITION_DELETES, [])
+        )
+        constants = context.constants(task.file)
+        self._projection = FileProjection(reader.schema, wanted.fields, constants, task.file.file_path)
+
+    def _output(self, wanted: _Wanted, field: NestedField) -> int | None:
+        """The place of an output column among those made of the file; None for one that is not in files."""
+        if field.field_id in (columns.ROW_ID.field_id, columns.LAST_UPDATED_SEQUENCE_NUMBER.field_id):
+            return wanted.index(NestedField(field.field_id, field.name, LongType()))
+        return None if columns.is_metadata_column(field.field_id) else wanted.index(field)
+
+    # -------------------------------------------------------------------------------------------- reading
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The result."""
+        batch_rows = max(_KEYED_BATCH_ROWS, self._context.batch_rows) if self._keys else self._context.batch_rows
+        for rows in self._ranges():
+            for position, batch in self._reader.read(rows, self._projection.leaves, batch_rows, True):
+                result = self._result(position, batch)
+                if result is not None:
+                    yield result
+
+    def _ranges(self) -> Iterable[RowRange]:
+        ranges = self._reader.ranges()
+        residual = self._task.residual
+        if not isinstance(residual, AlwaysTrue) and ranges:
+            schema = self._context.filter_schema
+            metrics = InclusiveMetrics(schema, residual)
+            ranges = self._reader.matching(ranges, schema, referenced_field_ids(residual), metrics.eval)
+        return [each for each in ranges if each.rows and not self._wholly_deleted(each)]
+
+    def _wholly_deleted(self, rows: RowRange) -> bool:
+        if self._deleted is None:
+            return False
+        first, last = np.searchsorted(self._deleted, (rows.start, rows.start + rows.rows))
+        return bool(last - first == rows.rows)
+
+    def _result(self, position: int, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+        made = self._projection.project(batch)
+        count = batch.num_rows
+        keep = self._live(position, count, made)
+        positions = None
+        if keep is not None:
+            kept = int(np.count_nonzero(keep))
+            if kept == 0:
+                return None
+            if kept == count:
+                keep = None
+        if self._needs_positions():
+            positions = np.arange(position, position + count)
+            positions = positions if keep is None else positions[keep]
+        mask = None if keep is None else pa.array(keep)
+        rows = count if keep is None else kept
+        arrays = [
+            self._metadata_array(field, rows, positions)
+            if index is None
+            else self._lineage(field, _filtered(made[index], mask), positions)
+            for index, field in zip(self._outputs, self._context.projected.fields, strict=True)
+        ]
+        return _batch(arrays, rows, self._context.arrow_schema)
+
+    def _live(self, position: int, count: int, made: Sequence[pa.Array]) -> Any | None:
+        """Which rows are neither deleted nor filtered out, as a numpy array; None for all."""
+        keep = None
+        if self._deleted is not None:
+            first, last = np.searchsorted(self._deleted, (position, position + count))
+            if last > first:
+                keep = np.ones(count, np.bool_)
+                keep[self._deleted[first:last] - position] = False
+        for keys, indices in self._keys:
+            deleted = keys.deleted([made[index] for index in indices])
+            if len(deleted):
+                keep = np.ones(count, np.bool_) if keep is None else keep
+                keep[deleted] = False
+        if not isinstance(self._task.residual, AlwaysTrue):
+            mask = matching_rows(self._task.residual, lambda ref: self._filter_values(ref, made), count)
+            matching = mask.to_numpy(zero_copy_only=False)
+            keep = matching if keep is None else keep & matching
+        return keep
+
+    def _filter_values(self, ref: BoundReference, made: Sequence[pa.Array]) -> pa.Array:
+        array = made[self._filter_columns[ref]]
+        for _ in ref.path[1:]:
+            array = pc.struct_field(array, [0])
+        return array
+
+    # ------------------------------------------------------------------------------------ metadata columns
+
+    def _needs_positions(self) -> bool:
+        return any(
+            field.field_id in (columns.POSITION.field_id, columns.ROW_ID.field_id)
+            for field in self._context.projected.fields
+        )
+
+    def _metadata_array(self, field: NestedField, rows: int, positions: Any) -> pa.Array:
+        file = self._task.file
+        if field.field_id == columns.POSITION.field_id:
+            return pa.array(positions, pa.int64())
+        if field.field_id == columns.FILE.field_id:
+            return constant(file.file_path, StringType(), rows)
+        if field.field_id == columns.PARTITION_ID:
+            return self._partition_array(field, rows)
+        value: Any = file.spec_id if field.field_id == columns.SPEC_ID.field_id else False
+        return constant(value, field.field_type, rows)
+
+    def _partition_array(self, field: NestedField, rows: int) -> pa.Array:
+        assert isinstance(field.field_type, StructType)
+        spec = self._context.metadata.spec_by_id(self._task.file.spec_id)
+        values = {each.field_id: value for each, value in zip(spec.fields, self._task.file.partition, strict=True)}
+        children = [constant(values.get(child.field_id), child.field_type, rows) for child in field.field_type.fields]
+        if not children:
+            return rows_only(rows)
+        return pa.StructArray.from_arrays(children, names=[child.name for child in field.field_type.fields])
+
+    def _lineage(self, field: NestedField, array: pa.Array, positions: Any) -> pa.Array:
+        """Fills nulls of the lineage columns by inheritance; other columns stay."""
+        if field.field_id == columns.ROW_ID.field_id:
+            first = self._task.file.first_row_id
+            if first is None:
+                return pa.nulls(len(array), pa.int64())
+            return pc.coalesce(array, pa.array(positions + first, pa.int64())) if array.null_count else array
+        if field.field_id == columns.LAST_UPDATED_SEQUENCE_NUMBER.field_id:
+            if self._task.file.first_row_id is None:
+                return pa.nulls(len(array), pa.int64())
+            return array.fill_null(self._task.data_sequence_number) if array.null_count else array
+        return array
+
+
+def _pruned(schema: Schema, field_id: int) -> NestedField:
+    """The top-level column that holds a field, with nothing but it."""
+    (field,) = schema.select_ids([field_id]).fields
+    return field
+
+
+def _filtered(array: pa.Array, mask: pa.Array | None) -> pa.Array:
+    return array if mask is None else array.filter(mask)
+
+
+def _batch(arrays: list[pa.Array], rows: int, schema: pa.Schema) -> pa.RecordBatch:
+    if not arrays:
+        return pa.RecordBatch.from_struct_array(rows_only(rows))
+    conformed = [conform(array, field.type) for array, field in zip(arrays, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(conformed, schema=schema)

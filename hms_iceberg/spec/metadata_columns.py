@@ -1,0 +1,83 @@
+"""Columns that every table has beside its own: where a row is stored, and its lineage.
+
+Source: Iceberg specification, "Reserved Field IDs", "Row Lineage".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from hms_iceberg.spec.partitioning import PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import (
+    BooleanType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    UnknownType,
+)
+
+FILE = NestedField(2147483646, "_file", StringType(), True, "Path of the file in which a row is stored")
+POSITION = NestedField(2147483645, "_pos", LongType(), True, "Position of a row in its file, from 0")
+DELETED = NestedField(2147483644, "_deleted", BooleanType(), True, "Whether the row has been deleted")
+SPEC_ID = NestedField(2147483643, "_spec_id", IntegerType(), False, "Partition spec of the file")
+PARTITION_ID = 2147483642
+PARTITION_NAME = "_partition"
+ROW_ID = NestedField(2147483540, "_row_id", LongType(), False, "Number that identifies the row in the table")
+LAST_UPDATED_SEQUENCE_NUMBER = NestedField(
+    2147483539,
+    "_last_updated_sequence_number",
+    LongType(),
+    False,
+    "Sequence number of the commit that last updated the row",
+)
+DELETE_FILE_PATH = NestedField(2147483546, "file_path", StringType(), True, "Path of a data file")
+DELETE_FILE_POSITION = NestedField(2147483545, "pos", LongType(), True, "Position of a deleted row")
+
+_PLAIN = {field.name: field for field in (FILE, POSITION, DELETED, SPEC_ID, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)}
+
+
+def metadata_column(name: str, specs: Iterable[PartitionSpec], schema: Schema) -> NestedField | None:
+    """The metadata column of a name.
+
+    Args:
+        name: such as ``_file``.
+        specs: the table's partition specs, for ``_partition``.
+        schema: the table's schema, for the types of partition values.
+
+    Returns:
+        The column, or None where the name is that of no metadata column.
+    """
+    if name == PARTITION_NAME:
+        return partition_column(specs, schema)
+    return _PLAIN.get(name)
+
+
+def is_metadata_column(field_id: int) -> bool:
+    """Whether an id is one of the columns above."""
+    return field_id == PARTITION_ID or any(field.field_id == field_id for field in _PLAIN.values())
+
+
+def partition_column(specs: Iterable[PartitionSpec], schema: Schema) -> NestedField:
+    """The column ``_partition``: a struct of the partition fields of all specs, newest names first found.
+
+    Args:
+        specs: the table's partition specs.
+        schema: the table's schema.
+
+    Returns:
+        The column; a field that a row's spec lacks is null. Fields whose source column is gone are of type unknown.
+    """
+    fields: dict[int, NestedField] = {}
+    for spec in sorted(specs, key=lambda each: each.spec_id, reverse=True):
+        for field in spec.partition_type(schema).fields:
+            known = fields.get(field.field_id)
+            if known is None:
+                fields[field.field_id] = field
+            elif isinstance(known.field_type, UnknownType) and not isinstance(field.field_type, UnknownType):
+                fields[field.field_id] = replace(known, field_type=field.field_type)
+    ordered = (fields[field_id] for field_id in sorted(fields))
+    return NestedField(PARTITION_ID, PARTITION_NAME, StructType(*ordered), False, "Partition to which a row belongs")
