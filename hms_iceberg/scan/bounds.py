@@ -132,4 +132,4 @@ def _decimals(stored: pl.Series) -> pl.Series:
     )
     size = pl.col("b").bin.size()
     known = (size > 0) & (size <= _DECIMAL_DIGITS // 2)
-    return stored.alias("b").to_frame().select(pl.when(known).then(text))["b"]
+    return stored.alias("b").to_frame().select(pl.when(known).then(text).alias("b"))["b"]

@@ -190,7 +190,7 @@ class _MetricsPredicate(BoundExpressionVisitor["pl.Series"]):
     def visit_equal(self, term: BoundTerm, value: Any) -> pl.Series:
         if not self._is_comparable(term):
             return self._constant(True)
-        literal = comparable(term.type, value)
+        literal = self._literal(term, value)
         return (
             (self._lower(term) <= literal).fill_null(True)
             & (self._upper(term) >= literal).fill_null(True)
@@ -200,30 +200,30 @@ class _MetricsPredicate(BoundExpressionVisitor["pl.Series"]):
     def visit_not_equal(self, term: BoundTerm, value: Any) -> pl.Series:
         if not self._is_comparable(term):
             return self._constant(True)
-        literal = comparable(term.type, value)
+        literal = self._literal(term, value)
         only_value = (self._lower(term) == literal).fill_null(False) & (self._upper(term) == literal).fill_null(False)
         return (~only_value | self._may_hold_nan(term)) & self._has_values(term)
 
     def visit_less_than(self, term: BoundTerm, value: Any) -> pl.Series:
         if not self._is_comparable(term):
             return self._constant(True)
-        return (self._lower(term) < comparable(term.type, value)).fill_null(True) & self._has_numbers(term)
+        return (self._lower(term) < self._literal(term, value)).fill_null(True) & self._has_numbers(term)
 
     def visit_less_than_or_equal(self, term: BoundTerm, value: Any) -> pl.Series:
         if not self._is_comparable(term):
             return self._constant(True)
-        return (self._lower(term) <= comparable(term.type, value)).fill_null(True) & self._has_numbers(term)
+        return (self._lower(term) <= self._literal(term, value)).fill_null(True) & self._has_numbers(term)
 
     def visit_greater_than(self, term: BoundTerm, value: Any) -> pl.Series:
         if not self._is_comparable(term):
             return self._constant(True)
-        above = (self._upper(term) > comparable(term.type, value)).fill_null(True)
+        above = (self._upper(term) > self._literal(term, value)).fill_null(True)
         return (above | self._may_hold_nan(term)) & self._has_values(term)
 
     def visit_greater_than_or_equal(self, term: BoundTerm, value: Any) -> pl.Series:
         if not self._is_comparable(term):
             return self._constant(True)
-        above = (self._upper(term) >= comparable(term.type, value)).fill_null(True)
+        above = (self._upper(term) >= self._literal(term, value)).fill_null(True)
         return (above | self._may_hold_nan(term)) & self._has_values(term)
 
     def visit_in(self, term: BoundTerm, values: tuple[Any, ...]) -> pl.Series:
@@ -238,7 +238,7 @@ class _MetricsPredicate(BoundExpressionVisitor["pl.Series"]):
         position = literals.search_sorted(lower.zip_with(known, literals.head(1).new_from_index(0, len(lower))))
         candidate = literals.gather(position.clip(0, len(literals) - 1))
         within = (position < len(literals)) & (candidate <= upper).fill_null(True)
-        first_below_upper = (upper >= literals[0]).fill_null(True)
+        first_below_upper = (upper >= literals.head(1)).fill_null(True)
         return within.zip_with(known, first_below_upper) & self._has_numbers(term)
 
     def visit_not_in(self, term: BoundTerm, values: tuple[Any, ...]) -> pl.Series:
@@ -248,9 +248,9 @@ class _MetricsPredicate(BoundExpressionVisitor["pl.Series"]):
         if not self._is_comparable(term):
             return self._constant(True)
         first = prefix.encode("utf-8")
-        result = (self._upper(term) >= first).fill_null(True) & self._has_values(term)
+        result = (self._upper(term) >= _one(first)).fill_null(True) & self._has_values(term)
         after = _after_prefix(first)
-        return result if after is None else result & (self._lower(term) < after).fill_null(True)
+        return result if after is None else result & (self._lower(term) < _one(after)).fill_null(True)
 
     def visit_not_starts_with(self, term: BoundTerm, prefix: str) -> pl.Series:
         if not self._is_comparable(term):
@@ -271,6 +271,11 @@ class _MetricsPredicate(BoundExpressionVisitor["pl.Series"]):
 
     def _is_comparable(self, term: BoundTerm) -> bool:
         return self._is_usable(term) and has_bounds(term.type)
+
+    def _literal(self, term: BoundTerm, value: Any) -> pl.Series:
+        import polars as pl
+
+        return pl.Series([comparable(term.type, value)], dtype=self._lower(term).dtype)
 
     def _lower(self, term: BoundTerm) -> pl.Series:
         return self._metrics.lower_bounds(term.ref.field_id, term.type)
@@ -300,6 +305,12 @@ class _MetricsPredicate(BoundExpressionVisitor["pl.Series"]):
         if not isinstance(term.type, _FLOATING):
             return self._constant(False)
         return (self._metrics.nan_counts(term.ref.field_id) != 0).fill_null(True)
+
+
+def _one(value: bytes) -> pl.Series:
+    import polars as pl
+
+    return pl.Series([value], dtype=pl.Binary)
 
 
 def _after_prefix(prefix: bytes) -> bytes | None:

@@ -74,7 +74,7 @@ def read_manifest_frame(data: bytes, manifest: ManifestFile, partitions: Partiti
     what = f"manifest {manifest.manifest_path}"
     try:
         container = read_container(data, what)
-        columnar = _columnar_schema(container.schema_json)
+        columnar = _columnar_schema(container.schema_json, what)
         frame = _decode(container, columnar, what)
     except CorruptManifestError:
         raise
@@ -238,11 +238,13 @@ def _check_sequence_numbers(frame: pl.DataFrame, manifest: ManifestFile) -> None
 # -------------------------------------------------------------------------------------------- schemas
 
 
+def _columnar_schema(schema_json: bytes, what: str) -> _ColumnarSchema:
+    return _ColumnarSchema(_schema_for_polars(schema_json), entry_layout(schema_json, what))
+
+
 @lru_cache(maxsize=512)
-def _columnar_schema(schema_json: bytes) -> _ColumnarSchema:
-    layout = entry_layout(schema_json)
-    text = json.dumps(_for_polars(json.loads(schema_json))).encode("utf-8")
-    return _ColumnarSchema(text, layout)
+def _schema_for_polars(schema_json: bytes) -> bytes:
+    return json.dumps(_for_polars(json.loads(schema_json))).encode("utf-8")
 
 
 def _for_polars(avro_type: Any) -> Any:

@@ -82,7 +82,7 @@ def map_values(maps: pl.Series, key: int) -> pl.Series:
     import polars as pl
 
     value_type = maps.dtype.inner.to_schema()["value"]  # type: ignore[attr-defined]
-    first = maps.first()
+    first = maps[0] if len(maps) else None
     # Files of one writer list their columns in the same order: look where the first file has the key.
     keys = [] if first is None else first.struct.field("key").to_list()
     if key in keys:

@@ -102,7 +102,7 @@ def decode_manifest(data: bytes, manifest: ManifestFile) -> list[ManifestEntry]:
     entries: list[ManifestEntry] = []
     try:
         container = read_container(data, what)
-        layout = entry_layout(container.schema_json)
+        layout = entry_layout(container.schema_json, what)
         inherit = _Inheritance(manifest)
         for record in read_records(container, layout.parsed, what):
             entries.append(inherit.apply(_decode_entry(record, layout, manifest)))

@@ -14,7 +14,7 @@ from decimal import Context, Decimal
 from functools import lru_cache
 from typing import Any
 
-from hms_iceberg.errors import CorruptManifestError
+from hms_iceberg.errors import CorruptFileError, CorruptManifestError
 from hms_iceberg.spec.avro_container import parsed_schema
 
 ENTRY_FIELDS = {0: "status", 1: "snapshot_id", 3: "sequence_number", 4: "file_sequence_number", 2: "data_file"}
@@ -123,18 +123,46 @@ class ManifestListLayout:
         return {name: record[key] for name, key in self.summaries.items()}
 
 
-@lru_cache(maxsize=512)
-def entry_layout(schema_json: bytes) -> EntryLayout:
+def entry_layout(schema_json: bytes, what: str = "a manifest") -> EntryLayout:
     """The layout of a manifest with this writer's schema.
+
+    Args:
+        schema_json: the writer's schema.
+        what: what the file is, for the message of an error.
 
     Raises:
         CorruptManifestError: the schema is not that of a manifest.
     """
+    try:
+        return _entry_layout(schema_json)
+    except CorruptFileError as error:
+        raise CorruptManifestError(f"Cannot read {what}: {error}") from error
+
+
+def manifest_list_layout(schema_json: bytes, what: str = "a manifest list") -> ManifestListLayout:
+    """The layout of a manifest list with this writer's schema.
+
+    Args:
+        schema_json: the writer's schema.
+        what: what the file is, for the message of an error.
+
+    Raises:
+        CorruptManifestError: the schema is not that of a manifest list.
+    """
+    try:
+        return _manifest_list_layout(schema_json)
+    except CorruptFileError as error:
+        raise CorruptManifestError(f"Cannot read {what}: {error}") from error
+
+
+@lru_cache(maxsize=512)
+def _entry_layout(schema_json: bytes) -> EntryLayout:
     schema = _record(_load(schema_json), "a manifest entry")
     entry = _names(schema, ENTRY_FIELDS)
+    _require({"status", "data_file"}, entry)
     data_file_record = _record(_type_of(schema, entry.get("data_file")), "field data_file")
     data_file = _names(data_file_record, DATA_FILE_FIELDS)
-    _require(_REQUIRED, {*entry, *data_file}, "manifest")
+    _require(_REQUIRED, {*entry, *data_file})
     partition_record = _record(_type_of(data_file_record, data_file["partition"]), "field partition")
     named: dict[str, Any] = {}
     partition = tuple(
@@ -147,15 +175,10 @@ def entry_layout(schema_json: bytes) -> EntryLayout:
 
 
 @lru_cache(maxsize=64)
-def manifest_list_layout(schema_json: bytes) -> ManifestListLayout:
-    """The layout of a manifest list with this writer's schema.
-
-    Raises:
-        CorruptManifestError: the schema is not that of a manifest list.
-    """
+def _manifest_list_layout(schema_json: bytes) -> ManifestListLayout:
     schema = _record(_load(schema_json), "a manifest list")
     fields = _names(schema, MANIFEST_FILE_FIELDS)
-    _require(_REQUIRED_IN_LIST, fields, "manifest list")
+    _require(_REQUIRED_IN_LIST, fields)
     summaries: dict[str, str] = {}
     if "partitions" in fields:
         array = _type_of(schema, fields["partitions"])
@@ -168,12 +191,12 @@ def _load(schema_json: bytes) -> Any:
     try:
         return json.loads(schema_json)
     except ValueError as error:
-        raise CorruptManifestError(f"Cannot read a manifest's Avro schema: it is not JSON ({error})") from error
+        raise CorruptFileError(f"its Avro schema is not JSON ({error})") from error
 
 
 def _record(avro_type: Any, what: str) -> dict[str, Any]:
     if not isinstance(avro_type, dict) or avro_type.get("type") != "record":
-        raise CorruptManifestError(f"Cannot read a manifest: expected an Avro record for {what}, found {avro_type!r}")
+        raise CorruptFileError(f"its Avro schema has no record for {what}, but {avro_type!r}")
     return avro_type
 
 
@@ -190,10 +213,10 @@ def _names(record: Mapping[str, Any], fields: Mapping[int, str]) -> dict[str, st
     return found
 
 
-def _require(required: set[str], found: Any, what: str) -> None:
+def _require(required: set[str], found: Any) -> None:
     missing = sorted(required.difference(found))
     if missing:
-        raise CorruptManifestError(f"Cannot read a {what}: its Avro schema lacks {', '.join(missing)}")
+        raise CorruptFileError(f"its Avro schema lacks {', '.join(missing)}")
 
 
 def _type_of(record: Mapping[str, Any], name: str | None) -> Any:

@@ -88,7 +88,7 @@ def decode_manifest_list(data: bytes, location: str = "") -> list[ManifestFile]:
     what = f"manifest list {location}"
     try:
         container = read_container(data, what)
-        layout = manifest_list_layout(container.schema_json)
+        layout = manifest_list_layout(container.schema_json, what)
         return [_decode_manifest_file(record, layout) for record in read_records(container, layout.parsed, what)]
     except CorruptManifestError:
         raise

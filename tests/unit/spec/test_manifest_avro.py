@@ -47,6 +47,11 @@ from hms_iceberg.spec.types import (
     UUIDType,
 )
 
+
+def big_decimal(unscaled: int) -> Decimal:
+    return Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -10))
+
+
 ADDED, EXISTING, DELETED = ManifestEntryStatus.ADDED, ManifestEntryStatus.EXISTING, ManifestEntryStatus.DELETED
 TYPES = {
     "b": (BooleanType(), st.booleans()),
@@ -66,10 +71,7 @@ TYPES = {
     "y": (BinaryType(), st.binary()),
     "dec": (DecimalType(9, 2), st.decimals(-9999999, 9999999, places=2)),
     "dec2": (DecimalType(9, 2), st.decimals(-9999999, 9999999, places=2)),
-    "big": (
-        DecimalType(38, 10),
-        st.integers(-(10**38) + 1, 10**38 - 1).map(lambda n: Decimal((n < 0, tuple(map(int, str(abs(n)))), -10))),
-    ),
+    "big": (DecimalType(38, 10), st.integers(-(10**38) + 1, 10**38 - 1).map(lambda unscaled: big_decimal(unscaled))),
 }
 SCHEMA = Schema(*(NestedField(n, name, kind) for n, (name, (kind, _)) in enumerate(TYPES.items(), 1)), schema_id=7)
 ALL_TYPES = PartitionSpec(
@@ -285,7 +287,7 @@ def test_many_entries_are_cut_into_blocks_and_all_come_back() -> None:
 
 
 def test_files_of_another_kind_spec_or_width_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="EQUALITY_DELETES file .* to a manifest of data"):
+    with pytest.raises(InvalidInputError, match=r"EQUALITY_DELETES file .* to a manifest of data"):
         encode(added(data_file(content=DataFileContent.EQUALITY_DELETES)))
     with pytest.raises(InvalidInputError, match="partition spec 1 to a manifest of spec 0"):
         encode(added(data_file(spec_id=1)))
@@ -458,7 +460,7 @@ def test_a_manifest_of_another_snapshot_without_sequence_number_is_refused() -> 
 
 
 def test_what_a_format_version_cannot_list_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="delete manifest .* v1"):
+    with pytest.raises(InvalidInputError, match=r"delete manifest .* v1"):
         encode_manifest_list([manifest_file(content=ManifestContent.DELETES)], 1, 5, 4, 9)
     with pytest.raises(InvalidInputError, match="next row id"):
         encode_manifest_list([], 3, 5, 4, 9)
