@@ -45,6 +45,7 @@ why (what was expected, what was found) and what to do next.
     │   └── FileAlreadyExistsError
     ├── MetastoreError                    the Hive Metastore answered with an error, or not at all
     │   ├── MetastoreUnavailableError
+    │   │   └── MetastoreAnswerLostError      the request was sent; nobody knows what became of it
     │   └── LockError
     │       └── LockTimeoutError
     └── MigrationError                    Hive to Iceberg, and back
@@ -246,6 +247,10 @@ class MetastoreError(IcebergError):
 
 class MetastoreUnavailableError(MetastoreError):
     """No Hive Metastore answered at any of the addresses."""
+
+
+class MetastoreAnswerLostError(MetastoreUnavailableError):
+    """The connection broke after a request that may not be repeated was sent: it may have been carried out."""
 
 
 class LockError(MetastoreError):

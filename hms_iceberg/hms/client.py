@@ -1,0 +1,289 @@
+"""The metastore's calls, with typed errors that name the table or namespace and what to do."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hms_iceberg.errors import (
+    IcebergError,
+    MetastoreError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from hms_iceberg.hms.pool import ConnectionPool
+from hms_iceberg.hms.settings import ClientSettings
+from hms_iceberg.hms.thrift_types import TApplicationException, TException, ttypes
+
+logger = logging.getLogger(__name__)
+
+# An alter without this makes the metastore list every file below the table's location.
+KEEP_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
+
+_BATCH = 500
+
+
+class HmsClient:
+    """Calls of a Hive Metastore 2.3, 3 or 4. Thread safe.
+
+    Every method raises `MetastoreUnavailableError` where no metastore answers, and `MetastoreError` where it
+    refuses for a reason that has no class of its own; the Thrift exception is its cause. Methods that change something
+    are sent at most once and may raise `MetastoreAnswerLostError`.
+    """
+
+    def __init__(self, settings: ClientSettings) -> None:
+        self.pool = ConnectionPool(settings)
+        self._knows_get_table_req = True
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self.pool.close()
+
+    # ---------------------------------------------------------------------------------------- namespaces
+
+    def create_database(self, database: ttypes.Database) -> None:
+        """Creates a namespace.
+
+        Raises:
+            NamespaceAlreadyExistsError: it is there already.
+        """
+        self._call("create_database", database, subject=f"namespace {database.name}", repeatable=False)
+
+    def get_database(self, name: str) -> ttypes.Database:
+        """A namespace.
+
+        Raises:
+            NoSuchNamespaceError: no namespace of that name.
+        """
+        return self._call("get_database", name, subject=f"namespace {name}")
+
+    def alter_database(self, name: str, database: ttypes.Database) -> None:
+        """Replaces what is known of a namespace.
+
+        Raises:
+            NoSuchNamespaceError: no namespace of that name.
+        """
+        self._call("alter_database", name, database, subject=f"namespace {name}", repeatable=False)
+
+    def drop_database(self, name: str) -> None:
+        """Drops an empty namespace; no file is deleted.
+
+        The metastore must have been asked for it before: Hive 2.3 does not say that a name is unknown.
+
+        Raises:
+            NoSuchNamespaceError: no namespace of that name.
+            NamespaceNotEmptyError: something is still in it.
+        """
+        self._call("drop_database", name, False, False, subject=f"namespace {name}", repeatable=False)
+
+    def list_databases(self) -> list[str]:
+        """Names of all namespaces."""
+        return list(self._call("get_all_databases", subject="the list of namespaces"))
+
+    # -------------------------------------------------------------------------------------------- tables
+
+    def get_table(self, database: str, name: str) -> ttypes.Table:
+        """A table of any kind, as the metastore has it.
+
+        Raises:
+            NoSuchTableError: no table of that name.
+        """
+        subject = f"table {database}.{name}"
+        if self._knows_get_table_req:
+            try:
+                request = ttypes.GetTableRequest(dbName=database, tblName=name)
+                return self._call("get_table_req", request, subject=subject).table
+            except MetastoreError as error:
+                if not _unknown_method(error):
+                    raise
+                self._knows_get_table_req = False  # a server before Hive 2.3
+        return self._call("get_table", database, name, subject=subject)
+
+    def get_tables(self, database: str, names: Sequence[str]) -> Iterator[ttypes.Table]:
+        """Several tables of a namespace, in batches; names without a table are left out."""
+        for start in range(0, len(names), _BATCH):
+            batch = list(names[start : start + _BATCH])
+            subject = f"namespace {database}"
+            try:
+                request = ttypes.GetTablesRequest(dbName=database, tblNames=batch)
+                yield from self._call("get_table_objects_by_name_req", request, subject=subject).tables
+            except MetastoreError as error:
+                if not _unknown_method(error):
+                    raise
+                yield from self._call("get_table_objects_by_name", database, batch, subject=subject)
+
+    def list_tables(self, database: str) -> list[str]:
+        """Names of all tables and views of a namespace; empty where the namespace does not exist."""
+        return list(self._call("get_all_tables", database, subject=f"namespace {database}"))
+
+    def list_tables_by_parameter(self, database: str, key: str, value: str) -> list[str]:
+        """Names of the tables one of whose parameters has that value (without `%` and `_`).
+
+        Raises:
+            NoSuchNamespaceError: no namespace of that name.
+        """
+        # `like`, because some databases cannot compare their long text columns with `=` (HIVE-21614).
+        condition = f'hive_filter_field_params__{key} like "{value}"'
+        subject = f"namespace {database}"
+        return list(self._call("get_table_names_by_filter", database, condition, -1, subject=subject))
+
+    def create_table(self, table: ttypes.Table) -> None:
+        """Creates a table.
+
+        Raises:
+            TableAlreadyExistsError: a table or view of that name exists.
+            NoSuchNamespaceError: no such namespace.
+        """
+        subject = f"table {table.dbName}.{table.tableName}"
+        try:
+            self._call("create_table", table, subject=subject, repeatable=False)
+        except (NoSuchTableError, MetastoreError) as error:
+            # Servers name a missing namespace in one of two classes, without saying that it is one.
+            if isinstance(error.__cause__, ttypes.NoSuchObjectException | ttypes.InvalidObjectException):
+                self.get_database(table.dbName)
+            raise
+
+    def alter_table(
+        self, database: str, name: str, table: ttypes.Table, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Replaces a table's row by `table`, which may have another name: that renames it. Statistics are kept.
+
+        Args:
+            database: the table's namespace.
+            name: its name.
+            table: the whole row.
+            environment: further properties of the call's environment context.
+
+        Raises:
+            NoSuchTableError: no table of that name.
+        """
+        context = ttypes.EnvironmentContext({**KEEP_STATISTICS, **(environment or {})})
+        method = "alter_table_with_environment_context"
+        self._call(method, database, name, table, context, subject=f"table {database}.{name}", repeatable=False)
+
+    def alter_tables_pipelined(
+        self, requests: Sequence[tuple[str, str, ttypes.Table]]
+    ) -> list[tuple[IcebergError | None, float]]:
+        """Alters several rows, all requests sent before the first answer is read; the server does them in order.
+
+        Args:
+            requests: namespace, name and new row of each.
+
+        Returns:
+            For each the error, None for a success, and when its answer came (`time.monotonic`, seconds).
+        """
+        method = "alter_table_with_environment_context"
+        context = ttypes.EnvironmentContext(dict(KEEP_STATISTICS))
+        answers = self.pool.pipeline(method, [(*request, context) for request in requests])
+        typed: list[tuple[IcebergError | None, float]] = []
+        for (database, name, _), (error, moment) in zip(requests, answers, strict=True):
+            if isinstance(error, TException):
+                cause = error
+                error = _typed(cause, method, f"table {database}.{name}", str(self.pool))
+                error.__cause__ = cause
+            assert error is None or isinstance(error, IcebergError)
+            typed.append((error, moment))
+        return typed
+
+    def drop_table(
+        self, database: str, name: str, delete_data: bool = False, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """Drops a table's row, by default without touching a file.
+
+        Raises:
+            NoSuchTableError: no table of that name.
+        """
+        context = ttypes.EnvironmentContext(dict(environment or {}))
+        method = "drop_table_with_environment_context"
+        self._call(method, database, name, delete_data, context, subject=f"table {database}.{name}", repeatable=False)
+
+    # ---------------------------------------------------------------------------------------- partitions
+
+    def list_partition_names(self, database: str, name: str) -> list[str]:
+        """Names of a table's partitions (`month=1/day=2`), sorted by the server."""
+        return list(self._call("get_partition_names", database, name, -1, subject=f"table {database}.{name}"))
+
+    def get_partitions(self, database: str, name: str, names: Sequence[str]) -> Iterator[ttypes.Partition]:
+        """Partitions by name, in batches."""
+        subject = f"table {database}.{name}"
+        for start in range(0, len(names), _BATCH):
+            batch = list(names[start : start + _BATCH])
+            yield from self._call("get_partitions_by_names", database, name, batch, subject=subject)
+
+    # --------------------------------------------------------------------------------------------- locks
+
+    def lock(self, request: ttypes.LockRequest, subject: str, timeout: float | None = None) -> ttypes.LockResponse:
+        """Asks for a lock; the answer says whether it was granted or waits."""
+        return self._call("lock", request, subject=subject, repeatable=False, timeout=timeout)
+
+    def check_lock(self, lock_id: int, subject: str, timeout: float | None = None) -> ttypes.LockResponse:
+        """Whether a lock that waits is granted by now; also a sign of life."""
+        request = ttypes.CheckLockRequest(lockid=lock_id)
+        return self._call("check_lock", request, subject=subject, timeout=timeout)
+
+    def heartbeat(self, lock_id: int, subject: str, timeout: float | None = None) -> None:
+        """A sign of life of a lock's holder."""
+        self._call("heartbeat", ttypes.HeartbeatRequest(lockid=lock_id), subject=subject, timeout=timeout)
+
+    def unlock(self, lock_id: int, subject: str, timeout: float | None = None) -> None:
+        """Gives a lock, granted or waiting, back."""
+        self._call("unlock", ttypes.UnlockRequest(lockid=lock_id), subject=subject, timeout=timeout)
+
+    def show_locks(
+        self, database: str | None = None, name: str | None = None, timeout: float | None = None
+    ) -> list[ttypes.ShowLocksResponseElement]:
+        """Locks granted and waiting, of one table, one namespace or all, by id."""
+        request = ttypes.ShowLocksRequest(dbname=database, tablename=name)
+        found = self._call("show_locks", request, subject="the list of locks", timeout=timeout).locks or []
+        wanted = [
+            lock
+            for lock in found
+            if (database is None or (lock.dbname or "").lower() == database.lower())
+            and (name is None or (lock.tablename or "").lower() == name.lower())
+        ]
+        return sorted(wanted, key=lambda lock: lock.lockid)
+
+    # ------------------------------------------------------------------------------------------- details
+
+    def config_value(self, name: str, default: str) -> str:
+        """A setting of the server; some servers tell only those that begin with `hive`."""
+        return str(self._call("get_config_value", name, default, subject=f"setting {name}"))
+
+    def _call(
+        self, method: str, *arguments: Any, subject: str, repeatable: bool = True, timeout: float | None = None
+    ) -> Any:
+        try:
+            return self.pool.call(method, *arguments, repeatable=repeatable, timeout=timeout)
+        except TException as error:
+            raise _typed(error, method, subject, str(self.pool)) from error
+
+
+def _unknown_method(error: BaseException) -> bool:
+    cause = error.__cause__
+    return isinstance(cause, TApplicationException) and cause.type == TApplicationException.UNKNOWN_METHOD
+
+
+def _typed(error: TException, method: str, subject: str, server: str) -> IcebergError:
+    """The metastore's answer as an error of this package."""
+    said = getattr(error, "message", None) or str(error) or type(error).__name__
+    of_namespace = subject.startswith("namespace ")
+    if isinstance(error, ttypes.NoSuchObjectException | ttypes.UnknownDBException | ttypes.UnknownTableException):
+        if of_namespace or isinstance(error, ttypes.UnknownDBException):
+            return NoSuchNamespaceError(f"The {subject} does not exist in the metastore at {server}. {said}")
+        return NoSuchTableError(f"The {subject} does not exist in the metastore at {server}. {said}")
+    if isinstance(error, ttypes.AlreadyExistsException):
+        if of_namespace:
+            return NamespaceAlreadyExistsError(f"The {subject} exists already in the metastore at {server}.")
+        return TableAlreadyExistsError(f"The {subject} exists already in the metastore at {server}.")
+    if isinstance(error, ttypes.InvalidOperationException):
+        if method == "drop_database" and "not empty" in said.lower():
+            return NamespaceNotEmptyError(f"The {subject} still holds tables, and is kept. {said}")
+        if method.startswith("alter_table") and ("doesn't exist" in said or said.endswith("table not found")):
+            return NoSuchTableError(f"The {subject} does not exist in the metastore at {server}. {said}")
+        if method.startswith("alter_table") and "already exists" in said:
+            return TableAlreadyExistsError(f"Cannot rename {subject}, the new name is taken: {said}")
+    return MetastoreError(f"The metastore at {server} refused `{method}` for {subject}: {said}")

@@ -1,0 +1,135 @@
+"""One connection to a metastore: a socket, the Thrift protocol over it, and whether a request has left."""
+
+from __future__ import annotations
+
+import select
+import socket
+from io import BytesIO
+from typing import Any
+
+from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
+from thrift.transport.TTransport import CReadableTransport, TTransportBase, TTransportException
+
+from hms_iceberg.hms.settings import Address
+from hms_iceberg.hms.thrift_types import ThriftClient
+
+_READ_SIZE = 65536
+
+
+class SocketTransport(TTransportBase, CReadableTransport):
+    """Thrift's transport over a socket, one packet a request.
+
+    `request_left` tells whether a byte of the current request may have reached the server: after that a failure
+    says nothing about what the server did.
+    """
+
+    def __init__(self, address: Address, connect_timeout: float, socket_timeout: float) -> None:
+        self._socket = socket.create_connection((address.host, address.port), timeout=connect_timeout)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._socket.settimeout(socket_timeout)
+        self._received = BytesIO()
+        self._request = BytesIO()
+        self.request_left = False
+
+    def isOpen(self) -> bool:  # noqa: N802
+        """Whether the socket was not closed by this side."""
+        return self._socket.fileno() >= 0
+
+    def close(self) -> None:
+        """Closes the socket."""
+        self._socket.close()
+
+    def is_stale(self) -> bool:
+        """Whether the server closed the connection, or sent what nobody asked for, while it was idle."""
+        try:
+            readable, _, broken = select.select([self._socket], [], [self._socket], 0)
+        except (OSError, ValueError):
+            return True
+        return bool(readable or broken)
+
+    def set_timeout(self, seconds: float) -> None:
+        """Sets how long an answer is waited for."""
+        self._socket.settimeout(seconds)
+
+    def write(self, buf: bytes) -> None:
+        """Adds to the request, which `flush` sends."""
+        self._request.write(buf)
+
+    def flush(self) -> None:
+        """Sends the request."""
+        request, self._request = self._request.getvalue(), BytesIO()
+        self.request_left = True
+        self._socket.sendall(request)
+
+    def discard_request(self) -> None:
+        """Forgets what was written since the last request."""
+        self._request = BytesIO()
+
+    def read(self, sz: int) -> bytes:
+        """At most `sz` bytes of the answer."""
+        data = self._received.read(sz)
+        if data:
+            return data
+        self._received = BytesIO(self._receive())
+        return self._received.read(sz)
+
+    def _receive(self) -> bytes:
+        data = self._socket.recv(_READ_SIZE)
+        if not data:
+            raise TTransportException(TTransportException.END_OF_FILE, "the server closed the connection")
+        return data
+
+    @property
+    def cstringio_buf(self) -> BytesIO:
+        """What was received and not read yet; part of Thrift's interface to its C codec."""
+        return self._received
+
+    def cstringio_refill(self, partialread: bytes, reqlen: int) -> BytesIO:
+        """Receives until `reqlen` bytes are there; part of Thrift's interface to its C codec."""
+        parts, length = [partialread], len(partialread)
+        while length < reqlen:
+            parts.append(self._receive())
+            length += len(parts[-1])
+        self._received = BytesIO(b"".join(parts))
+        return self._received
+
+
+class Connection:
+    """A connection that one thread uses at a time."""
+
+    def __init__(self, address: Address, connect_timeout: float, socket_timeout: float) -> None:
+        """Opens it.
+
+        Raises:
+            OSError: nobody answers there.
+        """
+        self.address = address
+        self.transport = SocketTransport(address, connect_timeout, socket_timeout)
+        self._client = ThriftClient(TBinaryProtocolAccelerated(self.transport))
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        """Sends one request and returns its answer; `transport.request_left` tells how far a failure got.
+
+        Raises:
+            TException: the server's own refusal, or a broken connection (`TTransportException`).
+            OSError: a broken connection, or a time-out.
+        """
+        self.transport.request_left = False
+        self.send(name, *arguments)
+        return self.receive(name)
+
+    def send(self, name: str, *arguments: Any) -> None:
+        """Sends one request; its answer is to be fetched by `receive`, in the order of the requests."""
+        try:
+            getattr(self._client, f"send_{name}")(*arguments)
+        finally:
+            self.transport.discard_request()  # what is left where it could not be encoded
+
+    def receive(self, name: str) -> Any:
+        """The answer to the oldest request that has none yet."""
+        return getattr(self._client, f"recv_{name}")()
+
+    def close(self) -> None:
+        """Closes it."""
+        self.transport.close()

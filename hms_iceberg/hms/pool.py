@@ -1,0 +1,218 @@
+"""A pool of connections to one metastore (or several addresses of it), and the rule of what may be sent twice.
+
+A request that changes something is sent at most once: when its connection breaks after the first byte left, nobody
+knows whether it was carried out, and `MetastoreAnswerLostError` says so. Requests that only read are repeated, on
+another address where there is one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+import weakref
+from collections.abc import Sequence
+from struct import error as struct_error
+from typing import Any
+
+from thrift.protocol.TProtocol import TProtocolException
+from thrift.transport.TTransport import TTransportException
+
+from hms_iceberg.errors import MetastoreAnswerLostError, MetastoreUnavailableError
+from hms_iceberg.hms.connection import Connection
+from hms_iceberg.hms.settings import Address, ClientSettings
+from hms_iceberg.hms.thrift_types import TException
+
+logger = logging.getLogger(__name__)
+
+# What a connection raises when it breaks, or when what comes over it makes no sense.
+_BROKEN = (OSError, EOFError, TTransportException, TProtocolException, UnicodeDecodeError, struct_error)
+
+
+class ConnectionPool:
+    """Connections that are opened as needed and kept while idle. Safe for threads, and for processes that fork."""
+
+    def __init__(self, settings: ClientSettings) -> None:
+        self.settings = settings
+        self._mutex = threading.Lock()
+        self._idle: list[Connection] = []
+        self._preferred = 0
+        self._pid = os.getpid()
+        weakref.finalize(self, _close_all, self._idle)
+
+    def __str__(self) -> str:
+        return "thrift://" + ",".join(map(str, self.settings.addresses))
+
+    def call(self, name: str, *arguments: Any, repeatable: bool, timeout: float | None = None) -> Any:
+        """Calls the metastore.
+
+        Args:
+            name: the Thrift method.
+            arguments: its arguments.
+            repeatable: whether sending it twice does no more than sending it once.
+            timeout: seconds to wait for the answer; the setting's by default.
+
+        Raises:
+            TException: what the metastore answered; the request was carried out or refused, and is not pending.
+            MetastoreUnavailableError: it could not be reached; nothing was sent, or only what may be repeated.
+            MetastoreAnswerLostError: the request was sent, may not be repeated, and its answer did not come.
+        """
+        for attempt in range(self.settings.attempts):
+            connection = self._acquire()
+            try:
+                connection.transport.set_timeout(timeout or self.settings.socket_timeout)
+                result = connection.call(name, *arguments)
+            except _BROKEN as error:
+                self._discard(connection)
+                if connection.transport.request_left and not repeatable:
+                    raise self._answer_lost(connection, name, error) from error
+                last = attempt + 1 == self.settings.attempts
+                if last or (timeout is not None and isinstance(error, TimeoutError)):
+                    raise self._unavailable(f"did not answer `{name}`: {_reason(error)}") from error
+                logger.info("Repeating %s, as the connection to %s broke: %s", name, connection.address, error)
+            except TException:
+                self._release(connection)
+                raise
+            except BaseException:  # an interrupt in the middle leaves an answer on the line
+                self._discard(connection)
+                raise
+            else:
+                self._release(connection)
+                return result
+        raise AssertionError("unreachable")
+
+    def pipeline(self, name: str, requests: Sequence[Sequence[Any]]) -> list[tuple[BaseException | None, float]]:
+        """Sends several requests of one method over one connection before it reads the first answer.
+
+        The server carries them out one after the other, and each of them whether or not one before it failed.
+
+        Returns:
+            For each request the error of its answer, None for a success, and when it came (`time.monotonic`). Where the
+            connection broke, the error of those without an answer is `MetastoreAnswerLostError`.
+
+        Raises:
+            MetastoreUnavailableError: the metastore could not be reached; nothing was sent.
+        """
+        connection = self._acquire()
+        connection.transport.set_timeout(self.settings.socket_timeout)
+        connection.transport.request_left = False
+        answers: list[tuple[BaseException | None, float]] = []
+        try:
+            for arguments in requests:
+                connection.send(name, *arguments)
+            for _ in requests:
+                answer: BaseException | None = None
+                try:
+                    connection.receive(name)
+                except _BROKEN:
+                    raise
+                except TException as error:
+                    answer = error
+                answers.append((answer, time.monotonic()))
+        except _BROKEN as error:
+            self._discard(connection)
+            if not connection.transport.request_left:
+                raise self._unavailable(_reason(error)) from error
+            lost = self._answer_lost(connection, name, error)
+            return [*answers, *((lost, time.monotonic()) for _ in range(len(requests) - len(answers)))]
+        except BaseException:
+            self._discard(connection)
+            raise
+        self._release(connection)
+        return answers
+
+    def close(self) -> None:
+        """Closes the idle connections. The pool opens new ones if it is used again."""
+        with self._mutex:
+            _close_all(self._idle)
+
+    # ------------------------------------------------------------------------------------------- details
+
+    def _acquire(self) -> Connection:
+        while True:
+            with self._mutex:
+                self._forget_those_of_the_parent()
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                return self._open()
+            if not connection.transport.is_stale():
+                return connection
+            connection.close()
+
+    def _release(self, connection: Connection) -> None:
+        with self._mutex:
+            self._forget_those_of_the_parent()
+            if len(self._idle) < self.settings.idle_connections:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def _discard(self, connection: Connection) -> None:
+        connection.close()
+        with self._mutex:  # a server that hangs or dies: the next one first, from now on
+            if self._address(0) == connection.address:
+                self._preferred += 1
+
+    def _forget_those_of_the_parent(self) -> None:
+        if self._pid != os.getpid():  # a fork shares the parent's sockets, and two readers would mix answers
+            _close_all(self._idle)
+            self._pid = os.getpid()
+
+    def _address(self, offset: int) -> Address:
+        addresses = self.settings.addresses
+        return addresses[(self._preferred + offset) % len(addresses)]
+
+    def _open(self) -> Connection:
+        failures: dict[Address, str] = {}
+        for round_number in range(self.settings.attempts):
+            if round_number:
+                time.sleep(self.settings.retry_delay)
+            for offset in range(len(self.settings.addresses)):
+                address = self._address(offset)
+                try:
+                    connection = Connection(address, self.settings.connect_timeout, self.settings.socket_timeout)
+                    self._introduce(connection)
+                except _BROKEN as error:
+                    failures[address] = _reason(error)
+                    continue
+                self._prefer(address)
+                return connection
+        raise self._unavailable("; ".join(f"{address}: {why}" for address, why in failures.items()))
+
+    def _introduce(self, connection: Connection) -> None:
+        if not self.settings.user:
+            return
+        user, _, groups = self.settings.user.partition(":")
+        try:
+            connection.call("set_ugi", user, [group for group in groups.split(",") if group])
+        except BaseException:
+            connection.close()
+            raise
+
+    def _prefer(self, address: Address) -> None:
+        with self._mutex:
+            self._preferred = self.settings.addresses.index(address)
+
+    def _answer_lost(self, connection: Connection, name: str, error: BaseException) -> MetastoreAnswerLostError:
+        return MetastoreAnswerLostError(
+            f"The connection to the metastore at {connection.address} broke while it carried out `{name}` "
+            f"({_reason(error)}), so nobody knows whether it did."
+        )
+
+    def _unavailable(self, why: str) -> MetastoreUnavailableError:
+        return MetastoreUnavailableError(
+            f"No Hive Metastore answered at {self} ({why}). Check that it runs, that host and port are right and "
+            "that no firewall is between; `hms-iceberg metastore start` starts one for development."
+        )
+
+
+def _close_all(connections: list[Connection]) -> None:
+    while connections:
+        connections.pop().close()
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    return str(error) or type(error).__name__
