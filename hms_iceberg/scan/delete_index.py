@@ -19,7 +19,7 @@ from hms_iceberg.errors import CorruptManifestError
 from hms_iceberg.scan.bounds import decode_bounds, has_bounds
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.manifests import DataFileContent
-from hms_iceberg.spec.types import IcebergType, PrimitiveType
+from hms_iceberg.spec.types import DoubleType, FloatType, IcebergType, PrimitiveType
 
 if TYPE_CHECKING:
     import polars as pl
@@ -162,13 +162,13 @@ class DeleteIndex:
         return pairs.filter(possible).select("data_file", "delete_file")
 
 
-def key_metric_columns(field_id: int) -> tuple[str, str, str, str]:
-    """Names of the columns that hold a key's metrics: values, nulls, lower and upper bound as stored."""
-    return f"values_{field_id}", f"nulls_{field_id}", f"lower_{field_id}", f"upper_{field_id}"
+def key_metric_columns(field_id: int) -> tuple[str, str, str, str, str]:
+    """Names of the columns that hold a key's metrics: values, nulls, NaN, lower and upper bound as stored."""
+    return f"values_{field_id}", f"nulls_{field_id}", f"nans_{field_id}", f"lower_{field_id}", f"upper_{field_id}"
 
 
 def _overlaps(pairs: pl.DataFrame, field_id: int, key_type: IcebergType) -> pl.Series:
-    values, nulls, lower, upper = key_metric_columns(field_id)
+    values, nulls, nans, lower, upper = key_metric_columns(field_id)
     data_nulls, delete_nulls = pairs[nulls], pairs[f"{nulls}_delete"]
     both_null = (data_nulls != 0).fill_null(True) & (delete_nulls != 0).fill_null(True)
     data_all_null = (data_nulls == pairs[values]).fill_null(False)
@@ -182,6 +182,9 @@ def _overlaps(pairs: pl.DataFrame, field_id: int, key_type: IcebergType) -> pl.S
         delete_upper = decode_bounds(pairs[f"{upper}_delete"], key_type)
         known = data_lower.is_not_null() & data_upper.is_not_null()
         known &= delete_lower.is_not_null() & delete_upper.is_not_null()
+        if isinstance(key_type, FloatType | DoubleType):
+            # NaN equals NaN, and is within no bounds.
+            known &= (pairs[nans] == 0).fill_null(False) | (pairs[f"{nans}_delete"] == 0).fill_null(False)
         apart |= known & ((data_lower > delete_upper) | (delete_lower > data_upper)).fill_null(False)
     return both_null | ~apart
 

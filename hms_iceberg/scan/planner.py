@@ -254,11 +254,12 @@ def _key_types(frames: Iterable[pl.DataFrame], metadata: TableMetadata) -> dict[
 def _key_metrics(decoded: ManifestFrame, key_types: Mapping[int, IcebergType]) -> list[pl.Series]:
     columns = []
     for field_id in key_types:
-        values, nulls, lower, upper = key_metric_columns(field_id)
+        values, nulls, nans, lower, upper = key_metric_columns(field_id)
         stored_lower, stored_upper = decoded.metrics.stored_bounds(field_id)
         columns += [
             decoded.metrics.value_counts(field_id).alias(values),
             decoded.metrics.null_counts(field_id).alias(nulls),
+            decoded.metrics.nan_counts(field_id).alias(nans),
             stored_lower.alias(lower),
             stored_upper.alias(upper),
         ]
