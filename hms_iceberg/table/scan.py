@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from hms_iceberg.arrow.read import scan_to_batches
+from hms_iceberg.arrow.read import scan_to_batches, scan_to_table
 from hms_iceberg.arrow.schema import to_arrow
 from hms_iceberg.errors import InvalidInputError, MissingDependencyError, NoSuchRefError, NoSuchSnapshotError
 from hms_iceberg.expressions.parser import parse
@@ -15,6 +15,7 @@ from hms_iceberg.expressions.tree import AlwaysTrue, And, BooleanExpression
 from hms_iceberg.scan.plan import FileScanTask, ScanPlan, ScanRequest
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata_columns import metadata_column
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.storage import Storage
@@ -144,14 +145,20 @@ class TableScan:
         return self.metadata.schema_by_id(self.schema_id)
 
     def projection(self) -> Schema:
-        """The columns of the result.
+        """The columns of the result; `_file`, `_pos` and the other metadata columns come after the table's own.
 
         Raises:
             UnknownColumnError: a selected column does not exist.
         """
-        if "*" in self.selected_fields:
-            return self.table_schema
-        return self.table_schema.select(*self.selected_fields, case_sensitive=self.case_sensitive)
+        schema, names = self.table_schema, self.selected_fields
+        extra = []
+        for name in names:
+            column = metadata_column(name, self.metadata.partition_specs, schema)
+            if column is not None and name not in schema.index_by_name:
+                extra.append(column)
+        own = [name for name in names if all(name != column.name for column in extra)]
+        selected = schema.select(*own, case_sensitive=self.case_sensitive)
+        return Schema(*selected.fields, *extra, schema_id=schema.schema_id) if extra else selected
 
     @property
     def _filter(self) -> BooleanExpression:
@@ -187,7 +194,9 @@ class TableScan:
 
     def to_arrow(self) -> pa.Table:
         """The rows as an Arrow table."""
-        return self.to_arrow_batch_reader().read_all()
+        if self.limit is not None:
+            return self.to_arrow_batch_reader().read_all()
+        return scan_to_table(self.plan(), self.projection(), self.metadata, self.storage)
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
         """The rows as a pandas data frame; `options` go to `pyarrow.Table.to_pandas`."""
@@ -219,9 +228,8 @@ class TableScan:
     def count(self) -> int:
         """How many rows the scan has: from metadata alone where no filter is left to apply and nothing is deleted."""
         plan = self.plan()
-        if isinstance(self._filter, AlwaysTrue) and plan.assignments.is_empty():
-            total = int(plan.files["record_count"].sum())
-        else:
+        total = plan.row_count()
+        if total is None:
             columns = self.table_schema.select_ids(())
             total = sum(batch.num_rows for batch in scan_to_batches(plan, columns, self.metadata, self.storage))
         return total if self.limit is None else min(total, self.limit)

@@ -7,6 +7,7 @@ zero), so that literals and rows meet often.
 from __future__ import annotations
 
 import math
+import os
 import struct
 from collections.abc import Mapping
 from decimal import Decimal
@@ -68,6 +69,9 @@ from hms_iceberg.spec.types import (
 )
 from hms_iceberg.spec.values import decimal_value
 from tests.support.spec_strategies import values
+
+EXAMPLES = int(os.environ.get("HMS_ICEBERG_EXAMPLES", "100"))
+"""How many examples the larger property tests run; raise it for a long search."""
 
 KINDS: tuple[IcebergType, ...] = (
     BooleanType(),
@@ -391,6 +395,8 @@ def _literal_key(found: Literal, kind: IcebergType) -> Any:
         return value * NANOS_PER_DAY
     if isinstance(kind, TIMESTAMPS) and isinstance(found.type, LongType):
         return value * 1000
+    if isinstance(kind, TimeType):
+        return value
     if isinstance(kind, UUIDType) and isinstance(value, bytes):
         return int.from_bytes(value, "big")
     return _key(value, found.type)

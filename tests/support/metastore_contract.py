@@ -1,0 +1,230 @@
+"""What every metastore promises: one set of tests, inherited by the tests of each implementation."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from dataclasses import replace
+
+import pytest
+
+from hms_iceberg.errors import (
+    CommitFailedError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    NotAnIcebergTableError,
+    TableAlreadyExistsError,
+)
+from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata_changes import set_properties
+from tests.support.tables import metadata
+
+
+class MetastoreContract:
+    """Subclasses give the fixtures `store` (a metastore), `location` (a folder that exists for tables) and
+    `foreign_table` (creates a table that is not Iceberg's).
+    """
+
+    @pytest.fixture
+    def namespace(self, store: CatalogMetastore) -> str:
+        """A fresh namespace."""
+        name = f"contract_{uuid.uuid4().hex[:12]}"
+        store.create_namespace(name, {})
+        return name
+
+    @pytest.fixture
+    def first(self, location: str) -> MetadataVersion:
+        """The first version of a table."""
+        return version(location, replace(metadata(), location=location), 0)
+
+    @pytest.fixture
+    def table(self, store: CatalogMetastore, namespace: str, first: MetadataVersion) -> Identifier:
+        """A table at its first version."""
+        identifier = (namespace, "events")
+        store.swap(identifier, None, first)
+        return identifier
+
+    def test_a_created_table_is_loaded_at_its_location(
+        self, store: CatalogMetastore, table: Identifier, first: MetadataVersion
+    ) -> None:
+        pointer = store.load(table)
+        assert (pointer.identifier, pointer.metadata_location) == (table, first.location)
+
+    def test_a_swap_on_the_current_version_moves_the_pointer(
+        self, store: CatalogMetastore, table: Identifier, first: MetadataVersion
+    ) -> None:
+        second = after(first)
+        store.swap(table, first, second)
+        assert store.load(table).metadata_location == second.location
+
+    def test_a_swap_on_an_older_version_fails_and_changes_nothing(
+        self, store: CatalogMetastore, table: Identifier, first: MetadataVersion
+    ) -> None:
+        second = after(first)
+        store.swap(table, first, second)
+        with pytest.raises(CommitFailedError) as caught:
+            store.swap(table, first, after(first))
+        assert caught.value.retryable
+        assert store.load(table).metadata_location == second.location
+
+    def test_a_table_is_created_once(self, store: CatalogMetastore, table: Identifier, first: MetadataVersion) -> None:
+        with pytest.raises(TableAlreadyExistsError):
+            store.swap(table, None, after(first))
+        assert store.load(table).metadata_location == first.location
+
+    def test_a_table_needs_its_namespace(self, store: CatalogMetastore, first: MetadataVersion) -> None:
+        with pytest.raises(NoSuchNamespaceError):
+            store.swap((f"absent_{uuid.uuid4().hex}", "events"), None, first)
+
+    def test_what_is_not_there_cannot_be_loaded_dropped_or_swapped(
+        self, store: CatalogMetastore, namespace: str, first: MetadataVersion
+    ) -> None:
+        absent = (namespace, "absent")
+        with pytest.raises(NoSuchTableError, match="absent"):
+            store.load(absent)
+        with pytest.raises(NoSuchTableError):
+            store.drop_table(absent)
+        with pytest.raises(NoSuchTableError):
+            store.rename_table(absent, (namespace, "other"))
+        with pytest.raises((NoSuchTableError, CommitFailedError)):
+            store.swap(absent, first, after(first))
+        assert not store.table_exists(absent)
+
+    def test_a_table_of_another_kind_is_not_loaded_listed_or_dropped(
+        self, store: CatalogMetastore, namespace: str, foreign_table: object
+    ) -> None:
+        identifier = (namespace, "plain")
+        foreign_table(identifier)  # type: ignore[operator]
+        with pytest.raises(NotAnIcebergTableError, match=rf"hms-iceberg migrate {namespace}\.plain"):
+            store.load(identifier)
+        with pytest.raises(NotAnIcebergTableError):
+            store.drop_table(identifier)
+        assert store.list_iceberg_tables(namespace) == []
+        assert not store.table_exists(identifier)
+        with pytest.raises(NamespaceNotEmptyError):
+            store.drop_namespace(namespace)
+
+    def test_tables_are_listed_sorted(self, store: CatalogMetastore, namespace: str, first: MetadataVersion) -> None:
+        for name in ("b", "a", "c"):
+            store.swap((namespace, name), None, first)
+        assert store.list_iceberg_tables(namespace) == [(namespace, name) for name in "abc"]
+
+    def test_a_dropped_table_is_gone_and_its_name_free(
+        self, store: CatalogMetastore, table: Identifier, first: MetadataVersion
+    ) -> None:
+        store.drop_table(table)
+        assert not store.table_exists(table)
+        store.swap(table, None, first)
+        assert store.table_exists(table)
+
+    def test_a_renamed_table_keeps_its_version(
+        self, store: CatalogMetastore, table: Identifier, first: MetadataVersion
+    ) -> None:
+        target = (table[0], "renamed")
+        store.rename_table(table, target)
+        assert store.load(target).metadata_location == first.location
+        assert not store.table_exists(table)
+        second = after(first)
+        store.swap(target, first, second)
+        assert store.load(target).metadata_location == second.location
+
+    def test_a_rename_refuses_a_name_that_is_taken_and_a_namespace_that_is_not_there(
+        self, store: CatalogMetastore, table: Identifier, first: MetadataVersion
+    ) -> None:
+        taken = (table[0], "taken")
+        store.swap(taken, None, first)
+        with pytest.raises(TableAlreadyExistsError):
+            store.rename_table(table, taken)
+        with pytest.raises(NoSuchNamespaceError):
+            store.rename_table(table, (f"absent_{uuid.uuid4().hex}", "events"))
+        assert store.table_exists(table)
+
+    def test_namespaces_are_created_listed_changed_and_dropped(self, store: CatalogMetastore) -> None:
+        name = f"contract_{uuid.uuid4().hex[:12]}"
+        store.create_namespace(name, {"comment": "of a test", "owner-team": "billing"})
+        assert name in store.list_namespaces()
+        properties = store.namespace_properties(name)
+        assert (properties["comment"], properties["owner-team"]) == ("of a test", "billing")
+        assert properties["location"]
+        store.update_namespace(name, {"stage": "prod"}, {"owner-team", "never-there"})
+        changed = store.namespace_properties(name)
+        assert changed["stage"] == "prod"
+        assert "owner-team" not in changed
+        assert changed["location"] == properties["location"]
+        store.drop_namespace(name)
+        assert name not in store.list_namespaces()
+
+    def test_a_namespace_is_created_once_and_dropped_only_when_empty(
+        self, store: CatalogMetastore, table: Identifier
+    ) -> None:
+        with pytest.raises(NamespaceAlreadyExistsError):
+            store.create_namespace(table[0], {})
+        with pytest.raises(NamespaceNotEmptyError):
+            store.drop_namespace(table[0])
+        assert store.table_exists(table)
+
+    def test_a_namespace_that_is_not_there_is_named(self, store: CatalogMetastore) -> None:
+        name = f"absent_{uuid.uuid4().hex[:12]}"
+        for call in (
+            lambda: store.namespace_properties(name),
+            lambda: store.update_namespace(name, {"a": "1"}),
+            lambda: store.drop_namespace(name),
+            lambda: store.list_iceberg_tables(name),
+        ):
+            with pytest.raises(NoSuchNamespaceError, match=name):
+                call()
+
+    def test_a_swap_within_exclusive_uses_the_lock_that_is_held(
+        self, store: CatalogMetastore, table: Identifier, first: MetadataVersion
+    ) -> None:
+        second = after(first)
+        with store.exclusive(table, {}):
+            store.swap(table, first, second)
+        assert store.load(table).metadata_location == second.location
+
+    def test_exclusive_is_held_by_one_at_a_time(self, store: CatalogMetastore, table: Identifier) -> None:
+        inside, most = 0, 0
+        mutex = threading.Lock()
+        failures: list[BaseException] = []
+
+        def work() -> None:
+            nonlocal inside, most
+            try:
+                with store.exclusive(table, {}):
+                    with mutex:
+                        inside += 1
+                        most = max(most, inside)
+                    threading.Event().wait(0.02)
+                    with mutex:
+                        inside -= 1
+            except BaseException as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert (most, failures) == (1, [])
+
+    def test_an_error_within_exclusive_releases_the_lock(
+        self, store: CatalogMetastore, table: Identifier, first: MetadataVersion
+    ) -> None:
+        with pytest.raises(ZeroDivisionError), store.exclusive(table, {}):
+            raise ZeroDivisionError
+        with store.exclusive(table, {}):
+            store.swap(table, first, after(first))
+
+
+def version(location: str, content: TableMetadata, number: int) -> MetadataVersion:
+    """A version at a fresh location; metastores do not read the file."""
+    return MetadataVersion(f"{location}/metadata/{number:05d}-{uuid.uuid4()}.metadata.json", content)
+
+
+def after(base: MetadataVersion) -> MetadataVersion:
+    """A version that follows another."""
+    changed = set_properties(base.metadata, {"version": uuid.uuid4().hex})
+    return version(base.metadata.location, changed, 1)
