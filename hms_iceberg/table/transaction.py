@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.arrow.write import ArrowInput
 from hms_iceberg.metastore import MetadataVersion
+from hms_iceberg.spec.manifests import DataFile
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.table.writes import write_rows
@@ -69,6 +70,19 @@ class TableTransaction:
         files = write_rows(self._transaction, rows)
         self._transaction.add(
             FastAppend(files, branch=branch or MAIN_BRANCH, properties=dict(snapshot_properties or {})), preview=False
+        )
+        return self
+
+    def add_data_files(
+        self,
+        files: Sequence[DataFile],
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str | None = None,
+    ) -> TableTransaction:
+        """Appends data files that exist already, described as manifests do; giving up leaves them where they are."""
+        self._transaction.add(
+            FastAppend(tuple(files), branch=branch or MAIN_BRANCH, properties=dict(snapshot_properties or {})),
+            preview=False,
         )
         return self
 
