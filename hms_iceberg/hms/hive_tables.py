@@ -1,0 +1,195 @@
+"""Reads and changes the rows of ordinary Hive tables, without ever touching a file.
+
+A metastore moves the files of a managed table that is renamed, and deletes those of a managed table that is dropped, so
+every method here that renames or drops refuses a row that is not external. Source: Apache Hive 2.3 to 4,
+`HiveAlterHandler` and `HMSHandler`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hms_iceberg.errors import MetastoreError, NoSuchTableError
+from hms_iceberg.hms.client import HmsClient
+from hms_iceberg.hms.hive_rows import (
+    EXTERNAL,
+    EXTERNAL_PURGE,
+    EXTERNAL_TABLE,
+    HivePartition,
+    HiveTable,
+    hive_partition,
+    hive_table,
+)
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """What to change in a row.
+
+    Attributes:
+        parameters: parameters to set, or to remove where the value is None.
+        table_type: the new type of the table, None to keep it.
+        owner: the new owner, None to keep it.
+    """
+
+    parameters: Mapping[str, str | None]
+    table_type: str | None = None
+    owner: str | None = None
+
+    def apply(self, row: Any) -> None:
+        """Change a Thrift `Table` in place."""
+        parameters = dict(row.parameters or {})
+        for key, value in self.parameters.items():
+            if value is None:
+                parameters.pop(key, None)
+            else:
+                parameters[key] = value
+        row.parameters = parameters
+        row.tableType = row.tableType if self.table_type is None else self.table_type
+        row.owner = row.owner if self.owner is None else self.owner
+
+
+UNCHANGED = RowChange({})
+
+
+def made_external(marker: Mapping[str, str | None]) -> RowChange:
+    """The change after which dropping or renaming a table leaves its files alone, in every version of Hive.
+
+    Args:
+        marker: further parameters to set.
+    """
+    return RowChange({EXTERNAL: "TRUE", EXTERNAL_PURGE: "false", **marker}, table_type=EXTERNAL_TABLE)
+
+
+class HiveTables:
+    """Rows of the metastore, whatever kind of table they are.
+
+    Every method raises `MetastoreUnavailableError` where no metastore answers, `MetastoreAnswerLostError` where a
+    change was sent and its answer did not come, and `MetastoreError` where the metastore refuses.
+    """
+
+    def __init__(self, client: HmsClient) -> None:
+        self._client = client
+
+    def find(self, database: str, name: str) -> HiveTable | None:
+        """A table's row; None where there is no table of that name."""
+        try:
+            return hive_table(self._client.get_table(database, name))
+        except NoSuchTableError:
+            return None
+
+    def partitions(self, database: str, name: str) -> Iterator[HivePartition]:
+        """All partitions of a table."""
+        names = self._client.list_partition_names(database, name)
+        for row in self._client.get_partitions(database, name, names):
+            yield hive_partition(row)
+
+    def partition_count(self, database: str, name: str) -> int:
+        """How many partitions a table has."""
+        return len(self._client.list_partition_names(database, name))
+
+    def change(self, database: str, name: str, change: RowChange) -> None:
+        """Change a row under its name.
+
+        Raises:
+            NoSuchTableError: no table of that name.
+        """
+        row = self._client.get_table(database, name)
+        change.apply(row)
+        self._client.alter_table(database, name, row)
+
+    def copy(self, database: str, source: str, target: str, change: RowChange) -> None:
+        """Add a row for the same files under a second name; not for a table with partitions, whose rows stay behind.
+
+        Raises:
+            NoSuchTableError: no table `source`.
+            TableAlreadyExistsError: `target` is taken.
+        """
+        row = copy.deepcopy(self._client.get_table(database, source))
+        assert not row.partitionKeys
+        row.tableName = target
+        change.apply(row)
+        _refuse_unless_external(row, "copied")
+        self._client.create_table(row)
+
+    def take_over(self, database: str, target: str, source: str, change: RowChange) -> None:
+        """Make the row `target` say what the row `source` says, in one step; `source` stays.
+
+        A metastore refuses to change partition keys, so neither may have any.
+
+        Raises:
+            NoSuchTableError: one of the two does not exist.
+        """
+        old, new = self._client.get_table(database, target), self._client.get_table(database, source)
+        assert not old.partitionKeys and not new.partitionKeys
+        new.tableName = old.tableName
+        new.createTime = old.createTime
+        change.apply(new)
+        self._client.alter_table(database, target, new)
+
+    def rename(self, database: str, source: str, target: str, change: RowChange = UNCHANGED) -> None:
+        """Give an external table another name.
+
+        Raises:
+            NoSuchTableError: no table `source`.
+            TableAlreadyExistsError: `target` is taken.
+        """
+        self._client.alter_table(database, source, self._renamed(database, source, target, change))
+
+    def rename_pair(
+        self, database: str, first: tuple[str, str], second: tuple[str, str], change: RowChange = UNCHANGED
+    ) -> float:
+        """Move a name from one external table to another: `first` gives its name up, `second` takes it.
+
+        Both requests are sent before the first answer is read, so that the name is unresolved only while the server
+        works on the second. The second cannot succeed without the first, because its name is taken until then.
+
+        Args:
+            database: the database of both.
+            first: old and new name of the table that gives its name up.
+            second: old and new name of the table that takes it.
+            change: what else to change in the second row.
+
+        Returns:
+            Milliseconds between the two answers: as long as the name was unresolved, at most.
+
+        Raises:
+            NoSuchTableError, TableAlreadyExistsError: as `rename`, for either of the two.
+        """
+        requests = [
+            (database, first[0], self._renamed(database, *first, UNCHANGED)),
+            (database, second[0], self._renamed(database, *second, change)),
+        ]
+        answers = self._client.alter_tables_pipelined(requests)
+        for refusal, _ in answers:
+            if refusal is not None:
+                raise refusal
+        return (answers[1][1] - answers[0][1]) * 1000
+
+    def drop(self, database: str, name: str) -> None:
+        """Remove the row of an external table, and no file; no row of that name is not an error."""
+        try:
+            row = self._client.get_table(database, name)
+            _refuse_unless_external(row, "dropped")
+            self._client.drop_table(database, name, delete_data=False)
+        except NoSuchTableError:
+            return
+
+    def _renamed(self, database: str, source: str, target: str, change: RowChange) -> Any:
+        row = self._client.get_table(database, source)
+        _refuse_unless_external(row, "renamed")
+        row.tableName = target
+        change.apply(row)
+        return row
+
+
+def _refuse_unless_external(row: Any, what: str) -> None:
+    table = hive_table(row)
+    if table.table_type != EXTERNAL_TABLE or not table.is_external:
+        raise MetastoreError(
+            f"Table {table} was not {what}: it is not external, and the metastore would move or delete its files. "
+            "Nothing was changed."
+        )

@@ -1,0 +1,195 @@
+"""Whether the Parquet files of a Hive table can be read as the Iceberg table that it becomes, and under which names.
+
+Hive matches columns without regard to case and converts types when it reads; Iceberg matches names exactly, through
+the name mapping, and promotes types only upwards. Source: Iceberg specification, "Column Projection" and "Schema
+Evolution".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from hms_iceberg.arrow.schema import field_id_of
+from hms_iceberg.spec.name_mapping import MappedField
+from hms_iceberg.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+)
+
+INSTANT = "instant"
+LOCAL = "local"
+
+
+@dataclass
+class FileSchemaFacts:
+    """What the schema of a file says of the table's columns.
+
+    Attributes:
+        mapped: the table's columns under the names that the file has for them.
+        timestamps: what the file holds in each column of timestamps, by field id: instants or local times.
+        problems: why the file cannot be read as the table; empty where it can.
+    """
+
+    mapped: tuple[MappedField, ...] = ()
+    timestamps: dict[int, str] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+def examine(columns: Sequence[NestedField], schema: pa.Schema, int96: frozenset[str]) -> FileSchemaFacts:
+    """Compare a file's columns with the table's.
+
+    Args:
+        columns: the table's columns that are stored in files.
+        schema: the file's schema as Arrow reads it.
+        int96: names of the file's top-level columns that hold, or contain, INT96 timestamps.
+    """
+    facts = FileSchemaFacts()
+    facts.mapped = _Examiner(facts, int96).struct(columns, list(schema), "")
+    return facts
+
+
+class _Examiner:
+    def __init__(self, facts: FileSchemaFacts, int96: frozenset[str]) -> None:
+        self._facts = facts
+        self._int96 = int96
+        self._top = ""
+
+    def struct(self, fields: Sequence[NestedField], found: Sequence[pa.Field], prefix: str) -> tuple[MappedField, ...]:
+        """Match the fields of a struct by name, exactly where possible, else without regard to case."""
+        mapped = []
+        for expected in fields:
+            path = prefix + expected.name
+            same = [each for each in found if each.name.lower() == expected.name.lower()]
+            exact = [each for each in same if each.name == expected.name]
+            if len(exact or same) > 1:
+                self._facts.problems.append(f"has several columns for {path!r}: {[each.name for each in same]}")
+                continue
+            actual = (exact or same or [None])[0]
+            if actual is None:
+                mapped.append(_under(expected, expected.name))
+                continue
+            if not prefix:
+                self._top = actual.name
+            mapped.append(self.field(expected, actual, path))
+        return tuple(mapped)
+
+    def field(self, expected: NestedField, actual: pa.Field, path: str) -> MappedField:
+        """One column with all that is nested in it."""
+        file_id = field_id_of(actual)
+        if file_id is not None and file_id != expected.field_id:
+            self._facts.problems.append(
+                f"numbers the column {path!r} as field {file_id}, and Iceberg reads by such numbers; rewrite the file "
+                "without field ids"
+            )
+        kind, wanted = actual.type, expected.field_type
+        nested: tuple[MappedField, ...] = ()
+        if isinstance(wanted, StructType) and pa.types.is_struct(kind):
+            nested = self.struct(wanted.fields, [kind.field(i) for i in range(kind.num_fields)], path + ".")
+        elif isinstance(wanted, ListType) and _is_list(kind):
+            nested = (self._child(wanted.element_field, kind.value_field, path, "element"),)
+        elif isinstance(wanted, MapType) and pa.types.is_map(kind):
+            nested = (
+                self._child(wanted.key_field, kind.key_field, path, "key"),
+                self._child(wanted.value_field, kind.item_field, path, "value"),
+            )
+        elif not _readable(kind, wanted):
+            self._facts.problems.append(f"holds {kind} in the column {path!r}, which is a {wanted} in the table")
+        elif isinstance(wanted, (TimestampType, TimestamptzType)):
+            self._timestamp(expected.field_id, kind, path)
+        return MappedField(expected.field_id, tuple(dict.fromkeys((expected.name, actual.name))), nested)
+
+    def _child(self, expected: NestedField, actual: pa.Field, path: str, name: str) -> MappedField:
+        mapped = self.field(expected, actual, f"{path}.{name}")
+        # Readers call the child of a list `element` and those of a map `key` and `value`, whatever the writer did.
+        return MappedField(mapped.field_id, tuple(dict.fromkeys((name, *mapped.names))), mapped.fields)
+
+    def _timestamp(self, field_id: int, kind: pa.TimestampType, path: str) -> None:
+        if kind.unit == "ns" and self._top not in self._int96:
+            self._facts.problems.append(
+                f"holds nanoseconds in the column {path!r}, and the table's timestamps have microseconds"
+            )
+        instant = kind.tz is not None or self._top in self._int96
+        self._facts.timestamps[field_id] = INSTANT if instant else LOCAL
+
+
+def _under(expected: NestedField, name: str) -> MappedField:
+    kind = expected.field_type
+    children = kind.children() if isinstance(kind, (StructType, ListType, MapType)) else ()
+    return MappedField(expected.field_id, (name,), tuple(_under(child, child.name) for child in children))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+def _readable(kind: pa.DataType, wanted: IcebergType) -> bool:
+    """Whether Iceberg's readers take a file's type for the table's: the same, or one that may be promoted to it."""
+    types = pa.types
+    if isinstance(wanted, DecimalType):
+        return bool(types.is_decimal(kind) and kind.scale == wanted.scale and kind.precision <= wanted.precision)
+    if isinstance(wanted, (IntegerType, LongType)):
+        bits = 31 if isinstance(wanted, IntegerType) else 63
+        return bool(types.is_integer(kind) and kind.bit_width - types.is_signed_integer(kind) <= bits)
+    fits: dict[type[IcebergType], bool] = {
+        BooleanType: types.is_boolean(kind),
+        FloatType: types.is_float32(kind),
+        DoubleType: types.is_float32(kind) or types.is_float64(kind),
+        # Old writers (Hive 0.x, Impala) store text without saying that it is text.
+        StringType: _is_text(kind) or _is_bytes(kind),
+        BinaryType: _is_bytes(kind) or _is_text(kind),
+        DateType: types.is_date32(kind),
+        TimestampType: types.is_timestamp(kind),
+        TimestamptzType: types.is_timestamp(kind),
+    }
+    return bool(fits.get(type(wanted), False))
+
+
+def merge_mapped(groups: Sequence[Sequence[MappedField]]) -> tuple[MappedField, ...]:
+    """One mapping with the names of all, in the order in which they come.
+
+    Args:
+        groups: mappings of the same fields, each in the same order.
+    """
+    return tuple(_merged(same) for same in zip(*groups, strict=True))
+
+
+def _merged(same: Sequence[MappedField]) -> MappedField:
+    names = dict.fromkeys(name for each in same for name in each.names)
+    nested = [each.fields for each in same if each.fields]
+    return MappedField(same[0].field_id, tuple(names), merge_mapped(nested) if nested else ())
+
+
+def contradictions(mapped: Sequence[MappedField], prefix: str = "") -> Iterator[str]:
+    """Names that stand for two fields of the same struct once the names of all files are taken together."""
+    seen: dict[str, MappedField] = {}
+    for each in mapped:
+        for name in each.names:
+            if name in seen:
+                yield f"{prefix}{name}"
+            seen[name] = each
+        yield from contradictions(each.fields, f"{prefix}{each.names[0]}.")

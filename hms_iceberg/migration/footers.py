@@ -1,0 +1,156 @@
+"""Reads the footers of a table's files in parallel: metrics for Iceberg, and whether the files fit the table."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from hms_iceberg.arrow.metrics_modes import MetricsMode
+from hms_iceberg.arrow.statistics import data_file_from_parquet, read_footer
+from hms_iceberg.errors import CorruptDataFileError
+from hms_iceberg.migration.file_schemas import FileSchemaFacts, contradictions, examine, merge_mapped
+from hms_iceberg.migration.listing import SourceFile
+from hms_iceberg.migration.progress import FOOTERS, Progress, in_threads
+from hms_iceberg.migration.source import SourceTable
+from hms_iceberg.spec.manifests import DataFile
+from hms_iceberg.spec.name_mapping import MappedField, NameMapping, create_name_mapping
+from hms_iceberg.storage import Storage
+
+_MAX_PROBLEMS = 10
+
+
+@dataclass(frozen=True)
+class SourceFooters:
+    """What the footers of all files say.
+
+    Attributes:
+        data_files: the files as manifests hold them, in the order of the listing.
+        name_mapping: the table's columns under every name that a file has for them.
+        timestamps: for each column of timestamps by field id, what files hold: instants, local times, or both.
+        problems: files that cannot be migrated, and why; at most ten.
+    """
+
+    data_files: tuple[DataFile, ...]
+    name_mapping: NameMapping
+    timestamps: dict[int, frozenset[str]]
+    problems: tuple[str, ...]
+
+
+class FooterReader:
+    """Reads footers in threads, each file's once; files with the same schema share what was found out about it.
+
+    Args:
+        storage: where the files are.
+        source: the table they belong to.
+        modes: metrics modes by field id.
+    """
+
+    def __init__(self, storage: Storage, source: SourceTable, modes: Mapping[int, MetricsMode]) -> None:
+        self._storage = storage
+        self._schema = source.schema
+        self._modes = modes
+        self._keys = frozenset(name.lower() for name in source.partition_columns)
+        self._columns = source.schema.fields[: len(source.schema.fields) - len(self._keys)]
+        self._facts: dict[tuple[bytes, frozenset[str]], FileSchemaFacts] = {}
+        self._keys_in_files: set[str] = set()
+        self._done: dict[tuple[SourceFile, tuple[Any, ...]], DataFile] = {}
+        self._lock = threading.Lock()
+
+    def fits(self, source: SourceTable) -> bool:
+        """Whether what was read so far is of use for this state of the table."""
+        keys = frozenset(name.lower() for name in source.partition_columns)
+        return self._schema == source.schema and self._keys == keys
+
+    def read_all(
+        self, source: SourceTable, files: Sequence[SourceFile], threads: int, progress: Progress
+    ) -> SourceFooters:
+        """Read the footer of every file that was not read before.
+
+        Args:
+            source: the table's present state.
+            files: its files.
+            threads: how many footers are read at once.
+            progress: told how many are read.
+
+        Raises:
+            MissingFileError: a file disappeared since it was listed.
+        """
+        data_files: list[DataFile] = []
+        problems: list[str] = []
+        read = in_threads(lambda file: self._read(file, source.partition_values[file.partition]), files, threads)
+        for done, (data_file, found) in enumerate(read, start=1):
+            problems += found
+            if data_file is not None:
+                data_files.append(data_file)
+            progress(FOOTERS, done, len(files))
+            if len(problems) >= _MAX_PROBLEMS:
+                break
+        mapping, doubled = self._name_mapping()
+        problems += [f"the files have the name {name!r} for several columns of the table" for name in doubled]
+        return SourceFooters(tuple(data_files), mapping, self._timestamps(), tuple(problems[:_MAX_PROBLEMS]))
+
+    def _read(self, file: SourceFile, partition: tuple[Any, ...]) -> tuple[DataFile | None, list[str]]:
+        """One file as manifests hold it, or why it cannot be migrated."""
+        key = (replace(file, partition=0), partition)
+        known = self._done.get(key)
+        if known is not None:
+            return known, []
+        try:
+            footer = read_footer(self._storage, file.location)
+        except CorruptDataFileError as error:
+            return None, [str(error)]
+        facts = self._facts_of(footer)
+        if facts.problems:
+            return None, [f"file {file.location} {problem}" for problem in facts.problems]
+        data_file = data_file_from_parquet(
+            self._storage,
+            file.location,
+            self._schema,
+            partition=partition,
+            name_mapping=NameMapping(facts.mapped),
+            modes=self._modes,
+            size=file.size,
+            footer=footer,
+        )
+        self._done[key] = data_file
+        return data_file, []
+
+    def _facts_of(self, footer: pq.FileMetaData) -> FileSchemaFacts:
+        leaves = [footer.schema.column(index) for index in range(footer.num_columns)]
+        int96 = frozenset(leaf.path.split(".")[0] for leaf in leaves if leaf.physical_type == "INT96")
+        schema = footer.schema.to_arrow_schema()
+        key = (schema.serialize().to_pybytes(), int96)
+        found = self._facts.get(key)
+        if found is None:
+            found = examine(self._columns, schema, int96)
+            with self._lock:
+                self._facts[key] = found
+                self._keys_in_files.update(name.lower() for name in schema.names if name.lower() in self._keys)
+        return found
+
+    def _name_mapping(self) -> tuple[NameMapping, list[str]]:
+        """The names of all files together, and those that stand for two columns.
+
+        Where files hold a partition column too, it has no name in the mapping: Hive takes its value from the
+        partition, and so must Iceberg's readers.
+        """
+        own = create_name_mapping(self._schema).fields
+        data = [own[: len(self._columns)], *(facts.mapped for facts in self._facts.values() if not facts.problems)]
+        merged = merge_mapped(data)
+        keys: list[MappedField] = [
+            mapped if mapped.names[0].lower() not in self._keys_in_files else replace(mapped, names=())
+            for mapped in own[len(self._columns) :]
+        ]
+        return NameMapping((*merged, *keys)), list(contradictions(merged))
+
+    def _timestamps(self) -> dict[int, frozenset[str]]:
+        """What the files hold in each column of timestamps."""
+        merged: dict[int, frozenset[str]] = {}
+        for facts in self._facts.values():
+            for field_id, kind in facts.timestamps.items():
+                merged[field_id] = merged.get(field_id, frozenset()) | {kind}
+        return merged

@@ -1,0 +1,149 @@
+"""The journal of a migration: what the Hive table was, written before anything is changed.
+
+It lies beside the metadata of the Iceberg table, is written once and never changed: together with the rows of the
+metastore it tells after a crash how far the migration came, and what has to be put back. It stays after a migration,
+for the way back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hms_iceberg.errors import FileAlreadyExistsError, MigrationError, MissingFileError
+from hms_iceberg.storage import Storage
+
+JOURNAL_NAME = "hive-migration.json"
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Worker:
+    """The process that does a migration, so that another one can tell whether it still lives.
+
+    Attributes:
+        host: name of the machine.
+        pid: process id on it.
+        started: what tells a process from a later one with the same id, empty where the system does not say.
+    """
+
+    host: str
+    pid: int
+    started: str = ""
+
+    @classmethod
+    def this_process(cls) -> Worker:
+        """The worker that this process is."""
+        return cls(socket.gethostname(), os.getpid(), _start_of(os.getpid()))
+
+    def may_be_alive(self) -> bool:
+        """False only where the process certainly ended."""
+        if self.host != socket.gethostname():
+            return True
+        if self == Worker.this_process():
+            return False  # what this process left unfinished, it may take up again
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            pass
+        return not self.started or _start_of(self.pid) == self.started
+
+
+def _start_of(pid: int) -> str:
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    return stat.rsplit(")", 1)[-1].split()[19]
+
+
+@dataclass(frozen=True)
+class Journal:
+    """One migration.
+
+    Attributes:
+        migration_id: drawn once; the rows that belong to the migration carry it as a parameter.
+        database, table, backup, staging: names in the metastore, the last two for the time after and during the
+            switch.
+        location: where the table's files are.
+        original: the Hive table's type, and the parameters that the migration changes, as they were.
+        files, bytes, partitions: what was found.
+        existing: names of files that were in the metadata folder before.
+        worker: who does it.
+    """
+
+    migration_id: str
+    database: str
+    table: str
+    backup: str
+    staging: str
+    location: str
+    original: Mapping[str, Any]
+    files: int
+    bytes: int
+    partitions: int
+    existing: tuple[str, ...] = ()
+    worker: Worker = field(default_factory=Worker.this_process)
+
+    @property
+    def name(self) -> str:
+        """The table's name as people write it."""
+        return f"{self.database}.{self.table}"
+
+
+def new_migration_id() -> str:
+    """An id for a migration."""
+    return str(uuid.uuid4())
+
+
+def journal_location(metadata_folder: str) -> str:
+    """Where the journal of a migration lies."""
+    return f"{metadata_folder}/{JOURNAL_NAME}"
+
+
+def write_journal(storage: Storage, metadata_folder: str, journal: Journal) -> None:
+    """Write the journal; only one can be there.
+
+    Raises:
+        MigrationError: another migration of the table was begun in the meantime.
+    """
+    content = {"format": _FORMAT, **asdict(journal)}
+    try:
+        storage.create(journal_location(metadata_folder), json.dumps(content, indent=2).encode())
+    except FileAlreadyExistsError as error:
+        raise MigrationError(
+            f"Cannot migrate {journal.name}: another migration of it was begun in the meantime "
+            f"({journal_location(metadata_folder)}). Wait for its end, or run the same command again."
+        ) from error
+
+
+def read_journal(storage: Storage, metadata_folder: str) -> Journal | None:
+    """The journal in a metadata folder; None where there is none.
+
+    Raises:
+        MigrationError: the file cannot be understood.
+    """
+    location = journal_location(metadata_folder)
+    try:
+        data = storage.read(location)
+    except MissingFileError:
+        return None
+    try:
+        content = json.loads(data)
+        if content.pop("format") != _FORMAT:
+            raise ValueError("it was written by another version of this package")
+        worker = Worker(**content.pop("worker"))
+        return Journal(**{**content, "existing": tuple(content["existing"]), "worker": worker})
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise MigrationError(
+            f"Cannot read the migration journal {location}: {error}. The tables in the metastore were left as they "
+            "are. Restore the file, or the tables, by hand."
+        ) from error

@@ -1,0 +1,175 @@
+"""Turns a migrated table back into the Hive table that it was."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from hms_iceberg.catalog import Catalog, table_identifier
+from hms_iceberg.errors import (
+    MetastoreError,
+    MetastoreUnavailableError,
+    MigrationError,
+    NoSuchTableError,
+)
+from hms_iceberg.hms.hive_rows import HivePartition, HiveTable
+from hms_iceberg.hms.hive_tables import HiveTables
+from hms_iceberg.migration.listing import list_files
+from hms_iceberg.migration.migrate import refuse_if_alive
+from hms_iceberg.migration.progress import Progress, silent
+from hms_iceberg.migration.source import table_location
+from hms_iceberg.migration.state import MIGRATION_ORIGINAL, MigrationState, Original, find_state, staging_name, undo
+
+logger = logging.getLogger(__name__)
+
+_THREADS = 16
+
+
+@dataclass(frozen=True)
+class RollbackResult:
+    """What was put back.
+
+    Attributes:
+        table: name of the table, which is a Hive table again.
+        files: how many data files it has; None where only the traces of an unfinished migration were removed.
+        discarded_snapshots: how many snapshots the Iceberg table had gained since its migration.
+        unresolved_ms: milliseconds for which the name was nobody's, at most.
+    """
+
+    table: str
+    files: int | None
+    discarded_snapshots: int = 0
+    unresolved_ms: float = 0.0
+
+
+def rollback(
+    catalog: Catalog,
+    identifier: str | tuple[str, ...],
+    *,
+    backup_name: str | None = None,
+    discard_changes: bool = False,
+    take_over: bool = False,
+    progress: Progress = silent,
+) -> RollbackResult:
+    """Put the Hive table back under its name, after a migration or in the middle of one.
+
+    The Iceberg table's metadata is deleted; data files that were added to it stay where they are, and are not part of
+    the Hive table.
+
+    Args:
+        catalog: the catalog on whose metastore the table is.
+        identifier: `"db.table"` or `("db", "table")`.
+        backup_name: name of the Hive table, where it is not the default one.
+        discard_changes: go back although the Iceberg table was changed since its migration.
+        take_over: go on although the process that began an unfinished migration may still live.
+        progress: told how far it is.
+
+    Raises:
+        MigrationError: the table was not migrated by this package, was changed since, or files of the Hive table are
+            gone; nothing was changed.
+        NoSuchTableError: no table of that name, and no trace of a migration.
+    """
+    database, name = (part.lower() for part in table_identifier(identifier))
+    hive = HiveTables.of(catalog.metastore)
+    state = find_state(hive, catalog.storage, database, name, backup_name)
+    if state is None:
+        raise _nothing_to_undo(hive.find(database, name), f"{database}.{name}")
+    if not state.is_done:
+        refuse_if_alive(state, take_over)
+        undo(hive, catalog.storage, state)
+        return RollbackResult(f"{database}.{name}", files=None)
+    return _Rollback(catalog, hive, state, discard_changes, progress).run()
+
+
+def _nothing_to_undo(table: HiveTable | None, name: str) -> MigrationError | NoSuchTableError:
+    if table is None:
+        return NoSuchTableError(f"Table {name} does not exist, and there is no trace of a migration of it.")
+    if table.is_iceberg:
+        return MigrationError(
+            f"Table {name} cannot be rolled back: it was not migrated by this package, or its migration journal is "
+            "gone. Nothing was changed."
+        )
+    return MigrationError(f"Table {name} is a Hive table, and there is no unfinished migration of it.")
+
+
+class _Rollback:
+    def __init__(
+        self, catalog: Catalog, hive: HiveTables, state: MigrationState, discard_changes: bool, progress: Progress
+    ) -> None:
+        self._catalog = catalog
+        self._hive = hive
+        self._state = state
+        self._discard_changes = discard_changes
+        self._progress = progress
+        self._name = f"{state.database}.{state.name}"
+
+    def run(self) -> RollbackResult:
+        """Check, switch, tidy up."""
+        state = self._state
+        if state.backup is None or state.journal is None:
+            raise MigrationError(
+                f"Table {self._name} cannot be rolled back: the Hive table "
+                f"{state.database}.{state.journal.backup if state.journal else '(unknown)'} is gone. The Iceberg table "
+                "was left as it is."
+            )
+        discarded = self._snapshots_since()
+        files = self._check_files(state.backup)
+        with self._catalog.metastore.exclusive((state.database, state.name), {}):
+            unresolved_ms = self._switch(state.backup)
+        left = find_state(self._hive, self._catalog.storage, state.database, state.name, state.journal.backup)
+        if left is not None:
+            undo(self._hive, self._catalog.storage, left)
+        logger.info("Table %s is a Hive table again", self._name)
+        return RollbackResult(self._name, files, discarded, unresolved_ms)
+
+    def _snapshots_since(self) -> int:
+        """How many snapshots came after the migration's own."""
+        table = self._catalog.load_table((self._state.database, self._state.name))
+        own = [snapshot for snapshot in table.metadata.snapshots if snapshot.summary.get("hive-table") == self._name]
+        snapshots = len(table.metadata.snapshots) - len(own)
+        current = table.current_snapshot()
+        changed = snapshots > 0 or (current is not None and current.summary.get("hive-table") != self._name)
+        if changed and not self._discard_changes:
+            raise MigrationError(
+                f"Table {self._name} was changed since its migration ({snapshots} snapshots), and the Hive table would "
+                "not have these changes. Copy what you need, then run the same command with --discard-changes. Nothing "
+                "was changed."
+            )
+        return snapshots
+
+    def _check_files(self, backup: HiveTable) -> int:
+        """Refuse a way back to a Hive table whose files Iceberg has deleted in the meantime."""
+        partitions = list(self._hive.partitions(backup.database, backup.name)) if backup.partition_keys else []
+        locations = _locations(backup, partitions)
+        listing = list_files(self._catalog.storage, locations, _THREADS, self._progress)
+        journal = self._state.journal
+        if journal is not None and len(listing.files) < journal.files:
+            raise MigrationError(
+                f"Table {self._name} cannot be rolled back: the Hive table had {journal.files} files when it was "
+                f"migrated, and {journal.files - len(listing.files)} of them are gone (expired or compacted by "
+                "Iceberg, or partitions of the backup were dropped). Nothing was changed."
+            )
+        return len(listing.files)
+
+    def _switch(self, backup: HiveTable) -> float:
+        state = self._state
+        if not backup.partition_keys:
+            text = backup.parameters.get(MIGRATION_ORIGINAL)
+            assert text is not None
+            try:
+                self._hive.take_over(state.database, state.name, backup.name, Original.from_text(text).restored())
+                return 0.0
+            except MetastoreUnavailableError:
+                raise
+            except MetastoreError as error:
+                logger.info("Using renames for %s, as its row cannot be changed: %s", self._name, error)
+        if state.staging is not None:
+            self._hive.drop(state.database, state.staging.name)
+        staging = staging_name(state.name)
+        return self._hive.rename_pair(state.database, (state.name, staging), (backup.name, state.name))
+
+
+def _locations(table: HiveTable, partitions: list[HivePartition]) -> list[str]:
+    if table.partition_keys:
+        return [partition.storage.location for partition in partitions]
+    return [table_location(table)]
