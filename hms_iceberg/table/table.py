@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from hms_iceberg.arrow.write import ArrowInput
 from hms_iceberg.metastore import Identifier, MetadataVersion, Metastore
 from hms_iceberg.storage import Storage
+from hms_iceberg.table.manage_snapshots import ExpireSnapshotsBuilder, ManageSnapshots
 from hms_iceberg.table.readable import ReadableTable
 from hms_iceberg.table.transaction import TableTransaction
+from hms_iceberg.table.update_schema import UpdateSchema
+from hms_iceberg.table.update_spec import UpdateSortOrder, UpdateSpec
 from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Existing
 from hms_iceberg.transaction.transaction import Transaction
@@ -42,8 +46,11 @@ class Table(ReadableTable):
 
     def transaction(self) -> TableTransaction:
         """A transaction on this version of the table."""
+        return self._transaction()
+
+    def _transaction(self, autocommit: bool = False) -> TableTransaction:
         transaction = Transaction(self._identifier, Existing(self._version), self.metastore, self.storage)
-        return TableTransaction(transaction, self._moved)
+        return TableTransaction(transaction, self._moved, autocommit)
 
     def _moved(self, version: MetadataVersion) -> Table:
         self._version = version
@@ -72,3 +79,40 @@ class Table(ReadableTable):
         """
         with self.transaction() as transaction:
             transaction.append(rows, snapshot_properties, branch)
+
+    # ---------------------------------------------------------------------------------------- definition
+
+    def update_schema(self, allow_incompatible_changes: bool = False, case_sensitive: bool = True) -> UpdateSchema:
+        """Begins a change of the schema, which `commit()` or the end of a `with` block commits."""
+        return self._transaction(autocommit=True).update_schema(allow_incompatible_changes, case_sensitive)
+
+    def update_spec(self, case_sensitive: bool = True) -> UpdateSpec:
+        """Begins a change of the partition spec; see `update_schema`."""
+        return self._transaction(autocommit=True).update_spec(case_sensitive)
+
+    def update_sort_order(self, case_sensitive: bool = True) -> UpdateSortOrder:
+        """Begins a new sort order; see `update_schema`."""
+        return self._transaction(autocommit=True).update_sort_order(case_sensitive)
+
+    def manage_snapshots(self) -> ManageSnapshots:
+        """Begins changes of branches, tags and the current snapshot; see `update_schema`."""
+        return self._transaction(autocommit=True).manage_snapshots()
+
+    def expire_snapshots(self) -> ExpireSnapshotsBuilder:
+        """Begins an expiry of snapshots; see `update_schema`. Files are deleted by the table's maintenance."""
+        return self._transaction(autocommit=True).expire_snapshots()
+
+    def set_properties(self, properties: Mapping[str, Any] | None = None, **more: Any) -> None:
+        """Sets table properties; `format-version` upgrades the table's format."""
+        with self.transaction() as transaction:
+            transaction.set_properties(properties, **more)
+
+    def remove_properties(self, *names: str) -> None:
+        """Removes table properties; absent ones are ignored."""
+        with self.transaction() as transaction:
+            transaction.remove_properties(*names)
+
+    def update_location(self, location: str) -> None:
+        """Makes new files go to another base location; files that exist stay where they are."""
+        with self.transaction() as transaction:
+            transaction.update_location(location)

@@ -11,10 +11,14 @@ from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.manifests import DataFile
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
+from hms_iceberg.table.manage_snapshots import ExpireSnapshotsBuilder, ManageSnapshots
+from hms_iceberg.table.update_schema import UpdateSchema
+from hms_iceberg.table.update_spec import UpdateSortOrder, UpdateSpec
 from hms_iceberg.table.writes import write_rows
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.append import FastAppend
 from hms_iceberg.updates.properties import SetProperties
+from hms_iceberg.updates.table_settings import SetLocation
 
 if TYPE_CHECKING:
     from hms_iceberg.table.table import Table
@@ -28,9 +32,16 @@ class TableTransaction:
     ...     transaction.set_properties({"owner": "billing"})
     """
 
-    def __init__(self, transaction: Transaction, on_commit: Callable[[MetadataVersion], Table]) -> None:
+    def __init__(
+        self, transaction: Transaction, on_commit: Callable[[MetadataVersion], Table], autocommit: bool = False
+    ) -> None:
         self._transaction = transaction
         self._on_commit = on_commit
+        self._autocommit = autocommit
+
+    def _finish(self) -> None:
+        if self._autocommit:
+            self.commit_transaction()
 
     def __enter__(self) -> TableTransaction:
         return self
@@ -84,6 +95,31 @@ class TableTransaction:
             FastAppend(tuple(files), branch=branch or MAIN_BRANCH, properties=dict(snapshot_properties or {})),
             preview=False,
         )
+        return self
+
+    def update_schema(self, allow_incompatible_changes: bool = False, case_sensitive: bool = True) -> UpdateSchema:
+        """Begins a change of the schema; it is part of the transaction when it is committed."""
+        return UpdateSchema(self._transaction, self._finish, allow_incompatible_changes, case_sensitive)
+
+    def update_spec(self, case_sensitive: bool = True) -> UpdateSpec:
+        """Begins a change of the partition spec."""
+        return UpdateSpec(self._transaction, self._finish, case_sensitive)
+
+    def update_sort_order(self, case_sensitive: bool = True) -> UpdateSortOrder:
+        """Begins a new sort order."""
+        return UpdateSortOrder(self._transaction, self._finish, case_sensitive)
+
+    def manage_snapshots(self) -> ManageSnapshots:
+        """Begins changes of branches, tags and the current snapshot."""
+        return ManageSnapshots(self._transaction, self._finish)
+
+    def expire_snapshots(self) -> ExpireSnapshotsBuilder:
+        """Begins an expiry of snapshots."""
+        return ExpireSnapshotsBuilder(self._transaction, self._finish)
+
+    def update_location(self, location: str) -> TableTransaction:
+        """Makes new files go to another base location; files that exist stay where they are."""
+        self._transaction.add(SetLocation(location))
         return self
 
     def set_properties(self, properties: Mapping[str, Any] | None = None, **more: Any) -> TableTransaction:

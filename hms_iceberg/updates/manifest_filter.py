@@ -85,9 +85,9 @@ def remove_files(
     for manifest in manifests:
         rewritten = None
         if _may_hold(manifest, homes, removal):
-            key = (snapshot_id, "without removed files", removal.key, manifest.manifest_path)
+            once = (snapshot_id, "without removed files", removal.key, manifest.manifest_path)
             rewritten = workspace.once(
-                (*key, base.format_version, base.current_schema_id),
+                (*once, base.format_version, base.current_schema_id),
                 partial(_rewrite, manifest, wanted, removal, base, snapshot_id, workspace),
             )
         if rewritten is None:

@@ -1,0 +1,152 @@
+"""Building changes of branches, tags and the current snapshot, and the expiry of snapshots."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterable
+
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.snapshots import SnapshotRefType
+from hms_iceberg.table.pending import PendingChange
+from hms_iceberg.table.time_travel import milliseconds
+from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.updates.cherry_pick import CherryPick
+from hms_iceberg.updates.expire_snapshots import ExpireSnapshots
+from hms_iceberg.updates.refs import CreateRef, FastForward, RemoveRef, RenameBranch, ReplaceRef, SetRetention
+from hms_iceberg.updates.rollback import Rollback, SetCurrentSnapshot
+from hms_iceberg.updates.update import Update
+
+Time = int | str | dt.datetime
+
+
+class ManageSnapshots(PendingChange):
+    """Branches and tags, and where main points. Changes are made in the order of the calls."""
+
+    def __init__(self, transaction: Transaction, finish: Callable[[], None]) -> None:
+        super().__init__(transaction, finish)
+        self._pending: list[Update] = []
+        self._after: TableMetadata | None = None
+
+    def _updates(self) -> list[Update]:
+        return self._pending
+
+    def _add(self, update: Update) -> ManageSnapshots:
+        base = self._metadata if self._after is None else self._after
+        self._after = update.apply(base, self._transaction.workspace)
+        self._pending.append(update)
+        return self
+
+    def create_branch(
+        self,
+        branch_name: str,
+        snapshot_id: int | None = None,
+        max_ref_age_ms: int | None = None,
+        max_snapshot_age_ms: int | None = None,
+        min_snapshots_to_keep: int | None = None,
+    ) -> ManageSnapshots:
+        """Creates a branch, by default at the current snapshot.
+
+        Raises:
+            RefAlreadyExistsError: the name is taken.
+            NoSuchSnapshotError: no such snapshot.
+        """
+        return self._add(
+            CreateRef(
+                branch_name,
+                snapshot_id,
+                SnapshotRefType.BRANCH,
+                min_snapshots_to_keep,
+                max_snapshot_age_ms,
+                max_ref_age_ms,
+            )
+        )
+
+    def create_tag(
+        self, tag_name: str, snapshot_id: int | None = None, max_ref_age_ms: int | None = None
+    ) -> ManageSnapshots:
+        """Creates a tag, by default at the current snapshot."""
+        return self._add(CreateRef(tag_name, snapshot_id, SnapshotRefType.TAG, max_ref_age_ms=max_ref_age_ms))
+
+    def remove_branch(self, branch_name: str) -> ManageSnapshots:
+        """Removes a branch; its snapshots stay until they expire."""
+        return self._add(RemoveRef(branch_name, SnapshotRefType.BRANCH))
+
+    def remove_tag(self, tag_name: str) -> ManageSnapshots:
+        """Removes a tag."""
+        return self._add(RemoveRef(tag_name, SnapshotRefType.TAG))
+
+    def rename_branch(self, name: str, new_name: str) -> ManageSnapshots:
+        """Gives a branch another name."""
+        return self._add(RenameBranch(name, new_name))
+
+    def replace_branch(self, name: str, snapshot_id: int | None = None, source: str | None = None) -> ManageSnapshots:
+        """Points a branch at another snapshot, given by its id or by another ref."""
+        return self._add(ReplaceRef(name, SnapshotRefType.BRANCH, snapshot_id, source))
+
+    def replace_tag(self, name: str, snapshot_id: int) -> ManageSnapshots:
+        """Points a tag at another snapshot."""
+        return self._add(ReplaceRef(name, SnapshotRefType.TAG, snapshot_id))
+
+    def fast_forward_branch(self, branch_name: str, source: str) -> ManageSnapshots:
+        """Moves a branch forward to where `source` is, which must be its descendant."""
+        return self._add(FastForward(branch_name, source))
+
+    def set_min_snapshots_to_keep(self, branch_name: str, min_snapshots_to_keep: int) -> ManageSnapshots:
+        """How many snapshots of a branch never expire."""
+        return self._add(SetRetention(branch_name, min_snapshots_to_keep=min_snapshots_to_keep))
+
+    def set_max_snapshot_age_ms(self, branch_name: str, max_snapshot_age_ms: int) -> ManageSnapshots:
+        """How old snapshots of a branch may become before they expire."""
+        return self._add(SetRetention(branch_name, max_snapshot_age_ms=max_snapshot_age_ms))
+
+    def set_max_ref_age_ms(self, name: str, max_ref_age_ms: int) -> ManageSnapshots:
+        """How old a branch or tag may become before it expires itself."""
+        return self._add(SetRetention(name, max_ref_age_ms=max_ref_age_ms))
+
+    def set_current_snapshot(self, snapshot_id: int | None = None, ref_name: str | None = None) -> ManageSnapshots:
+        """Points main at any snapshot, given by its id or by a ref."""
+        return self._add(SetCurrentSnapshot(snapshot_id, ref_name))
+
+    def rollback_to_snapshot(self, snapshot_id: int) -> ManageSnapshots:
+        """Points main at an ancestor of the current snapshot."""
+        return self._add(Rollback(snapshot_id))
+
+    def rollback_to_timestamp(self, timestamp_ms: Time) -> ManageSnapshots:
+        """Points main at the last snapshot of its history before a time."""
+        return self._add(Rollback(before_ms=milliseconds(timestamp_ms)))
+
+    def cherrypick(self, snapshot_id: int) -> ManageSnapshots:
+        """Makes the change of a staged snapshot, or of one of another branch, part of main."""
+        return self._add(CherryPick(snapshot_id))
+
+
+class ExpireSnapshotsBuilder(PendingChange):
+    """Which snapshots are to expire. Files are deleted by the maintenance of the table, not by this change."""
+
+    def __init__(self, transaction: Transaction, finish: Callable[[], None]) -> None:
+        super().__init__(transaction, finish)
+        self._older_than_ms: int | None = None
+        self._retain_last: int | None = None
+        self._ids: frozenset[int] = frozenset()
+
+    def _updates(self) -> list[Update]:
+        return [ExpireSnapshots(self._older_than_ms, self._retain_last, self._ids)]
+
+    def older_than(self, time: Time) -> ExpireSnapshotsBuilder:
+        """Expires snapshots older than this; by default than the table's `history.expire.max-snapshot-age-ms`."""
+        self._older_than_ms = milliseconds(time)
+        return self
+
+    def retain_last(self, count: int) -> ExpireSnapshotsBuilder:
+        """Keeps so many snapshots of every branch, whatever their age."""
+        self._retain_last = count
+        return self
+
+    def by_id(self, snapshot_id: int) -> ExpireSnapshotsBuilder:
+        """Expires a snapshot that no branch or tag points at."""
+        return self.by_ids([snapshot_id])
+
+    def by_ids(self, snapshot_ids: Iterable[int]) -> ExpireSnapshotsBuilder:
+        """Expires snapshots that no branch or tag points at."""
+        self._ids |= frozenset(snapshot_ids)
+        return self

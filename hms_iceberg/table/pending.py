@@ -1,0 +1,54 @@
+"""What the builders of single changes have in common: they collect, and commit at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import TypeVar
+
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.updates.update import Update
+
+Self = TypeVar("Self", bound="PendingChange")
+
+
+class PendingChange:
+    """A change of a table in the making. `commit()` hands it to its transaction, and commits that too where the change
+    was begun on the table itself; as a context manager it does so at the end, unless there was an error.
+    """
+
+    def __init__(self, transaction: Transaction, finish: Callable[[], None]) -> None:
+        self._transaction = transaction
+        self._finish = finish
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.commit()
+
+    @property
+    def _metadata(self) -> TableMetadata:
+        """The table as the transaction would leave it without this change."""
+        return self._transaction.metadata
+
+    def _preview(self, update: Update) -> TableMetadata:
+        """The metadata after the change; raises where it cannot be made."""
+        return update.apply(self._metadata, self._transaction.workspace)
+
+    def _updates(self) -> list[Update]:
+        raise NotImplementedError
+
+    def commit(self) -> None:
+        """Makes the change part of its transaction, or of the table where there is none.
+
+        Raises:
+            CommitConflictError, CommitFailedError, CommitStateUnknownError: see `Transaction.commit`.
+        """
+        for update in self._updates():
+            self._transaction.add(update)
+        self._finish()
