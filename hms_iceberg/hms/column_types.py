@@ -1,0 +1,141 @@
+"""Iceberg columns as Hive columns: what a table's row shows to those who read the metastore.
+
+Iceberg's own readers take the schema from the metadata file; these columns are for everybody else. Every type has a
+Hive type, as Spark refuses a whole row for one type name that it cannot parse.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass
+
+from hms_iceberg.hms.thrift_types import ttypes
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+    VariantType,
+)
+
+logger = logging.getLogger(__name__)
+
+MAX_COMMENT_LENGTH = 256  # of COLUMNS_V2.COMMENT, in all versions of Hive
+
+_NAMES: dict[type[IcebergType], str] = {
+    BooleanType: "boolean",
+    IntegerType: "int",
+    LongType: "bigint",
+    FloatType: "float",
+    DoubleType: "double",
+    DateType: "date",
+    TimeType: "string",
+    TimestampType: "timestamp",
+    TimestampNanoType: "timestamp",
+    StringType: "string",
+    UUIDType: "string",
+    FixedType: "binary",
+    BinaryType: "binary",
+    # Not of Hive: shown as what comes nearest and every reader of the metastore knows.
+    UnknownType: "void",
+    VariantType: "binary",
+    GeometryType: "binary",
+    GeographyType: "binary",
+}
+
+_PLAIN_NAME = re.compile(r"\w+", re.ASCII)
+
+
+@dataclass(frozen=True)
+class ColumnOptions:
+    """How columns are shown.
+
+    Attributes:
+        local_time_zone: a timestamp with zone as `timestamp with local time zone` rather than `timestamp`.
+        max_type_length: a longer type is shown as `string`; 0 for no limit.
+    """
+
+    local_time_zone: bool = False
+    max_type_length: int = 32672
+
+
+def hive_type(kind: IcebergType, local_time_zone: bool = False) -> str:
+    """The name of the Hive type that shows an Iceberg type, such as `array<struct<a:int,b:decimal(9,2)>>`."""
+    if isinstance(kind, DecimalType):
+        return f"decimal({kind.precision},{kind.scale})"
+    if isinstance(kind, TimestamptzType | TimestamptzNanoType):
+        return "timestamp with local time zone" if local_time_zone else "timestamp"
+    if isinstance(kind, StructType):
+        members = (
+            f"{_member_name(field.name)}:{hive_type(field.field_type, local_time_zone)}" for field in kind.fields
+        )
+        return f"struct<{','.join(members)}>"
+    if isinstance(kind, ListType):
+        return f"array<{hive_type(kind.element_type, local_time_zone)}>"
+    if isinstance(kind, MapType):
+        key, value = hive_type(kind.key_type, local_time_zone), hive_type(kind.value_type, local_time_zone)
+        return f"map<{key},{value}>"
+    return _NAMES[type(kind)]
+
+
+def _member_name(name: str) -> str:
+    """A struct member's name; quoted, as Spark reads it, where it is no plain word."""
+    return name if _PLAIN_NAME.fullmatch(name) else f"`{name.replace('`', '``')}`"
+
+
+def hive_columns(schema: Schema, options: ColumnOptions, table: str) -> list[ttypes.FieldSchema]:
+    """The columns of a row of the metastore.
+
+    Names that differ in case only are one name to a metastore: all but the first get their field id appended. Comments
+    are cut at the metastore's limit.
+
+    Args:
+        schema: the table's schema.
+        options: how to show types.
+        table: the table's name, for warnings.
+    """
+    taken: set[str] = set()
+    columns = []
+    for field in schema.fields:
+        name = field.name if field.name.lower() not in taken else f"{field.name}_{field.field_id}"
+        taken.add(name.lower())
+        comment = field.doc[:MAX_COMMENT_LENGTH] if field.doc else None
+        columns.append(ttypes.FieldSchema(name=name, type=_shown_type(field, options, table), comment=comment))
+    return columns
+
+
+def _shown_type(field: NestedField, options: ColumnOptions, table: str) -> str:
+    text = hive_type(field.field_type, options.local_time_zone)
+    if not options.max_type_length or len(text) <= options.max_type_length:
+        return text
+    logger.warning(
+        "Column %r of table %s is shown as `string` in the metastore: its type has %d characters, and the limit is %d "
+        "(iceberg.hive.table-property-max-size). The table's own schema is not affected",
+        field.name,
+        table,
+        len(text),
+        options.max_type_length,
+    )
+    return "string"

@@ -1,0 +1,304 @@
+"""The metastore's lock on a table: taken in order, kept alive in the background, always given back.
+
+An EXCLUSIVE table lock of Hive's transaction manager. Requests are granted in the order of their numbers, so that a
+waiting one has a place in a queue over all processes; within this process a fair queue stands before it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import random
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+
+from hms_iceberg.errors import (
+    IcebergError,
+    LockError,
+    LockTimeoutError,
+    MetastoreAnswerLostError,
+    MetastoreError,
+    MetastoreUnavailableError,
+)
+from hms_iceberg.hms.client import HmsClient
+from hms_iceberg.hms.fair_queue import FairQueue, Place
+from hms_iceberg.hms.heartbeat import HEARTBEATS, Heartbeat
+from hms_iceberg.hms.lock_rows import ACQUIRED, WAITING, lock_info
+from hms_iceberg.hms.settings import LockSettings, current_user
+from hms_iceberg.hms.thrift_types import ttypes
+
+logger = logging.getLogger(__name__)
+
+_MAX_TEXT = 128  # of HL_USER, HL_HOST and HL_AGENT_INFO
+_REFUSED_TRIES = 5
+_ANSWER_SECONDS = 30.0
+
+FAIR_QUEUE = FairQueue()
+os.register_at_fork(after_in_child=FAIR_QUEUE._forget_all)
+
+
+class TableLock:
+    """The exclusive lock on one table.
+
+    Args:
+        client: the metastore.
+        database, table: what to lock, in lower case.
+        settings: waiting times and the time-out.
+    """
+
+    def __init__(self, client: HmsClient, database: str, table: str, settings: LockSettings) -> None:
+        self._client = client
+        self._database = database
+        self._table = table
+        self._settings = settings
+        self._agent = f"Iceberg-{uuid.uuid4()}/hms_iceberg/pid={os.getpid()}"
+        self._place: Place | None = None
+        self._lock_id: int | None = None
+        self._heartbeat: Heartbeat | None = None
+        self._answer_lost = False
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return f"{self._database}.{self._table}"
+
+    @property
+    def lock_id(self) -> int | None:
+        """The metastore's number of the lock, granted or waiting; None where there is none."""
+        return self._lock_id
+
+    def acquire(self) -> None:
+        """Takes the lock, waiting for it as long as `iceberg.hive.lock-timeout-ms` allows in all.
+
+        Raises:
+            LockTimeoutError: somebody else held it for longer; names the holder.
+            LockError: the metastore cannot lock, or refused this request.
+            MetastoreUnavailableError: the metastore does not answer.
+        """
+        began = time.monotonic()
+        deadline = began + self._settings.timeout
+        try:
+            self._place = FAIR_QUEUE.enter((str(self._client.pool), self._database, self._table))
+            self._wait_for_turn(began)
+            if self._create(deadline) != ACQUIRED:
+                self._wait_until_granted(began, deadline)
+        except BaseException:
+            self.release()
+            raise
+        self._keep_alive()
+
+    def ensure_active(self) -> None:
+        """Checks that the lock is still held, as far as its signs of life tell.
+
+        Raises:
+            LockError: the metastore dropped it, or could not be told in time that its holder lives.
+        """
+        beat = self._heartbeat
+        if beat is None or not beat.is_alive:
+            why = str(beat.failure) if beat and beat.failure else "no sign of life got through in time"
+            raise LockError(
+                f"The lock on table {self.name} was lost ({why}). If this happens often, lower "
+                "iceberg.hive.lock-heartbeat-interval-ms below the metastore's hive.txn.timeout."
+            )
+
+    def release(self) -> None:
+        """Gives the lock back. A failure is logged only: the metastore drops the lock by itself after a while."""
+        if self._heartbeat is not None:
+            HEARTBEATS.remove(self._heartbeat)
+            self._heartbeat = None
+        try:
+            for lock_id in self._numbers():
+                self._unlock(lock_id)
+        finally:
+            self._lock_id = None
+            if self._place is not None:
+                self._place.leave()
+                self._place = None
+
+    # ------------------------------------------------------------------------------------------- creation
+
+    def _wait_for_turn(self, began: float) -> None:
+        assert self._place is not None
+        try:
+            self._place.wait(self._settings.timeout)
+        except LockTimeoutError as error:
+            raise self._timeout(began, str(error)) from error
+
+    def _create(self, deadline: float) -> int:
+        """Asks for the lock until there is an answer; returns its state."""
+        deadline = min(deadline, time.monotonic() + self._settings.creation_timeout)
+        request = self._request()
+        refused = 0
+        for wait in _waits(self._settings.creation_min_wait, self._settings.creation_max_wait, 2.0):
+            timeout = max(0.1, min(_ANSWER_SECONDS, deadline - time.monotonic()))
+            error: MetastoreError
+            try:
+                answer = self._client.lock(request, self.name, timeout)
+                self._lock_id = answer.lockid
+                return int(answer.state)
+            except MetastoreAnswerLostError as lost:
+                self._answer_lost = True
+                found = self._find(deadline)
+                if found is not None:
+                    return found
+                error = lost
+            except MetastoreUnavailableError:
+                raise
+            except MetastoreError as refusal:
+                refused += 1
+                error = refusal
+                if refused == _REFUSED_TRIES or _cannot_lock(refusal):
+                    raise self._refused(refusal) from refusal
+            if time.monotonic() + wait >= deadline:
+                raise self._refused(error) from error
+            logger.info("No lock on %s yet, asking again: %s", self.name, error)
+            time.sleep(wait)
+        raise AssertionError("unreachable")
+
+    def _request(self) -> ttypes.LockRequest:
+        component = ttypes.LockComponent(
+            type=ttypes.LockType.EXCLUSIVE,
+            level=ttypes.LockLevel.TABLE,
+            dbname=self._database,
+            tablename=self._table,
+        )
+        return ttypes.LockRequest(
+            component=[component],
+            user=current_user()[:_MAX_TEXT],
+            hostname=socket.gethostname()[:_MAX_TEXT],
+            agentInfo=self._agent[:_MAX_TEXT],
+        )
+
+    def _find(self, deadline: float) -> int | None:
+        """The state of a lock whose answer was lost; None where the metastore has no such lock."""
+        timeout = max(0.1, min(_ANSWER_SECONDS, deadline - time.monotonic()))
+        for row in self._client.show_locks(self._database, self._table, timeout):
+            if row.agentInfo == self._agent:
+                self._lock_id = row.lockid
+                return int(row.state)
+        return None
+
+    def _refused(self, error: IcebergError) -> LockError:
+        remedy = "Try again."
+        if _cannot_lock(error):
+            remedy = (
+                "Its database lacks the tables of Hive's transaction manager, or their version is another one: create "
+                "them with Hive's schematool, or commit without locks (table property engine.hive.lock-enabled=false, "
+                "where the metastore supports compare-and-swap)."
+            )
+        return LockError(f"The metastore gave no lock on table {self.name}: {error} {remedy}")
+
+    # -------------------------------------------------------------------------------------------- waiting
+
+    def _wait_until_granted(self, began: float, deadline: float) -> None:
+        """Looks at the queue, which costs the server little, and asks for the lock when nobody is before it."""
+        wait, position = self._settings.check_min_wait, -1
+        while True:
+            ahead = self._ahead(deadline)
+            if ahead == 0 or position == ahead == -1:
+                state = self._check(deadline)
+                if state == ACQUIRED:
+                    return
+                if state != WAITING:
+                    raise LockError(f"The metastore dropped the request for the lock on table {self.name}. Try again.")
+            # A queue that moves is looked at often; one that stands still, less and less.
+            longest = self._settings.check_max_wait
+            wait = min(longest, wait * 1.5) if ahead == position else self._settings.check_min_wait
+            position = ahead
+            pause = min(longest, wait * max(1, ahead)) * random.uniform(0.5, 1.0)
+            if time.monotonic() + pause >= deadline:
+                raise self._timeout(began)
+            time.sleep(pause)
+
+    def _ahead(self, deadline: float) -> int:
+        """How many locks on the table have a lower number; -1 where the metastore does not tell."""
+        timeout = max(0.1, min(_ANSWER_SECONDS, deadline - time.monotonic()))
+        try:
+            rows = self._client.show_locks(self._database, self._table, timeout)
+        except MetastoreUnavailableError:
+            raise
+        except MetastoreError as error:
+            logger.info("The locks on %s cannot be listed: %s", self.name, error)
+            return -1
+        assert self._lock_id is not None
+        return sum(row.lockid < self._lock_id for row in rows)
+
+    def _check(self, deadline: float) -> int:
+        assert self._lock_id is not None
+        timeout = max(0.1, min(_ANSWER_SECONDS, deadline - time.monotonic()))
+        try:
+            return int(self._client.check_lock(self._lock_id, self.name, timeout).state)
+        except MetastoreUnavailableError:
+            raise
+        except MetastoreError as error:
+            raise LockError(f"The request for the lock on table {self.name} was lost: {error} Try again.") from error
+
+    def _timeout(self, began: float, why: str | None = None) -> LockTimeoutError:
+        waited = time.monotonic() - began
+        if why is None:
+            why = self._blockers()
+        return LockTimeoutError(
+            f"No lock on table {self.name} after {waited:.1f} s. {why} Wait for the holder, or raise "
+            "iceberg.hive.lock-timeout-ms. If the holder is dead, the metastore drops its lock after hive.txn.timeout "
+            "(300 s by default)."
+        )
+
+    def _blockers(self) -> str:
+        try:
+            rows = self._client.show_locks(self._database, self._table, _ANSWER_SECONDS)
+        except IcebergError as error:
+            return f"The locks on it cannot be listed: {error}"
+        before = [lock_info(row) for row in rows if row.lockid != self._lock_id]
+        holders = [info for info in before if info.state == "acquired"]
+        waiting = len(before) - len(holders)
+        held = "; ".join(map(str, holders)) or "nobody that the metastore lists"
+        return f"It is held by: {held}." + (f" {waiting} more wait for it." if waiting else "")
+
+    # ------------------------------------------------------------------------------------- keeping, giving
+
+    def _keep_alive(self) -> None:
+        lock_id, name, interval = self._lock_id, self.name, self._settings.heartbeat_interval
+        assert lock_id is not None
+        timeout = min(_ANSWER_SECONDS, max(0.1, interval / 2))
+        client = self._client
+        self._heartbeat = Heartbeat(
+            lambda: client.heartbeat(lock_id, name, timeout), interval, f"lock {lock_id} on table {name}"
+        )
+        HEARTBEATS.add(self._heartbeat)
+
+    def _numbers(self) -> list[int]:
+        """Locks to give back: ours, and those of requests whose answer was lost and that came through late."""
+        numbers = [] if self._lock_id is None else [self._lock_id]
+        if self._answer_lost:
+            try:
+                rows = self._client.show_locks(self._database, self._table, _ANSWER_SECONDS)
+                numbers = sorted({row.lockid for row in rows if row.agentInfo == self._agent} | set(numbers))
+            except IcebergError as error:
+                logger.warning("Locks of %s on %s cannot be looked for: %s", self._agent, self.name, error)
+        return numbers
+
+    def _unlock(self, lock_id: int) -> None:
+        try:
+            self._client.unlock(lock_id, self.name, _ANSWER_SECONDS)
+        except IcebergError as error:
+            logger.warning(
+                "Lock %d on table %s could not be given back, and blocks it until the metastore drops it: %s",
+                lock_id,
+                self.name,
+                error,
+            )
+
+
+def _waits(shortest: float, longest: float, growth: float) -> Iterator[float]:
+    wait = shortest
+    while True:
+        yield wait * random.uniform(0.5, 1.0)
+        wait = min(longest, wait * growth)
+
+
+def _cannot_lock(error: IcebergError) -> bool:
+    """Whether the metastore's database has no tables for locks, or tables of another version."""
+    said = str(error)
+    return "HIVE_LOCKS" in said or "NEXT_LOCK_ID" in said or "Unable to update transaction database" in said

@@ -1,0 +1,80 @@
+"""Locks as the metastore lists them: who holds them, since when, and whether they still beat."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from hms_iceberg.hms.thrift_types import ttypes
+
+ACQUIRED = ttypes.LockState.ACQUIRED
+WAITING = ttypes.LockState.WAITING
+
+_STATES = {1: "acquired", 2: "waiting", 3: "aborted", 4: "not acquired"}
+_TYPES = {1: "shared read", 2: "shared write", 3: "exclusive", 4: "exclusive write"}
+
+
+@dataclass(frozen=True)
+class LockInfo:
+    """A lock, granted or waiting, as `show_locks` tells it.
+
+    Attributes:
+        lock_id: its number; numbers grow with time.
+        database, table, partition: what it locks; None for all of it.
+        state: `acquired` or `waiting`.
+        type: `exclusive`, `shared read` ...
+        user, host, agent: who asked for it. `agent` begins with `Iceberg-` for Iceberg's writers.
+        acquired_at, last_heartbeat: seconds since the epoch on the server's clock; None where it has none yet.
+        transaction_id: the Hive transaction that it belongs to, 0 for none.
+        blocked_by: number of the lock that it waits for, None where the server does not say.
+    """
+
+    lock_id: int
+    database: str
+    table: str | None
+    partition: str | None
+    state: str
+    type: str
+    user: str
+    host: str
+    agent: str
+    acquired_at: float | None
+    last_heartbeat: float | None
+    transaction_id: int = 0
+    blocked_by: int | None = None
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since it was granted; None while it waits."""
+        return None if self.acquired_at is None else max(0.0, time.time() - self.acquired_at)
+
+    @property
+    def silence(self) -> float | None:
+        """Seconds since its holder's last sign of life; None where the server has none."""
+        return None if self.last_heartbeat is None else max(0.0, time.time() - self.last_heartbeat)
+
+    def __str__(self) -> str:
+        name = ".".join(part for part in (self.database, self.table, self.partition) if part)
+        times = [f"held for {self.age:.0f} s"] if self.age is not None else []
+        times += [f"last sign of life {self.silence:.0f} s ago"] if self.silence is not None else []
+        about = f"{self.type} lock {self.lock_id} on {name} ({self.state}) of user {self.user} on host {self.host}"
+        return ", ".join([f"{about}, agent {self.agent or 'unknown'}", *times])
+
+
+def lock_info(row: ttypes.ShowLocksResponseElement) -> LockInfo:
+    """A lock out of the metastore's answer."""
+    return LockInfo(
+        lock_id=row.lockid,
+        database=row.dbname or "",
+        table=row.tablename,
+        partition=row.partname,
+        state=_STATES.get(row.state, str(row.state)),
+        type=_TYPES.get(row.type, str(row.type)),
+        user=row.user or "",
+        host=row.hostname or "",
+        agent=row.agentInfo or "",
+        acquired_at=row.acquiredat / 1000 if row.acquiredat else None,
+        last_heartbeat=row.lastheartbeat / 1000 if row.lastheartbeat else None,
+        transaction_id=row.txnid or 0,
+        blocked_by=row.blockedByExtId or None,
+    )

@@ -1,0 +1,344 @@
+"""The Hive Metastore as the port that commits and catalogs use."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Protocol
+
+from hms_iceberg.errors import (
+    CommitFailedError,
+    ConfigurationError,
+    IcebergError,
+    LockTimeoutError,
+    MetastoreAnswerLostError,
+    MetastoreError,
+    NamespaceAlreadyExistsError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+    UnsupportedError,
+)
+from hms_iceberg.hms.capability import expectation, known_support, supports_compare_and_swap
+from hms_iceberg.hms.client import HmsClient
+from hms_iceberg.hms.fair_queue import Place
+from hms_iceberg.hms.lock import FAIR_QUEUE, TableLock
+from hms_iceberg.hms.namespaces import change_database, database_properties, new_database
+from hms_iceberg.hms.settings import ClientSettings, LockSettings, RowSettings
+from hms_iceberg.hms.swap import PointerSwap
+from hms_iceberg.hms.table_rows import ICEBERG, METADATA_LOCATION, TABLE_TYPE, is_iceberg_table, table_pointer
+from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
+
+logger = logging.getLogger(__name__)
+
+LOCK_ENABLED = "engine.hive.lock-enabled"
+CATALOG_LOCK_ENABLED = "iceberg.engine.hive.lock-enabled"
+
+
+class _Exclusion(Protocol):
+    """What a writer holds while it swaps: the table's lock, or a place at the head of this process's queue."""
+
+    def acquire(self) -> None: ...
+
+    def ensure_active(self) -> None: ...
+
+    def release(self) -> None: ...
+
+
+class _Turn:
+    """The exclusion of compare-and-swap: the writers of this process one after the other."""
+
+    def __init__(self, server: str, identifier: Identifier, timeout: float) -> None:
+        self._key = (server, *identifier)
+        self._timeout = timeout
+        self._place: Place | None = None
+
+    def acquire(self) -> None:
+        self._place = FAIR_QUEUE.enter(self._key)
+        try:
+            self._place.wait(self._timeout)
+        except LockTimeoutError as error:
+            name = ".".join(self._key[1:])
+            raise LockTimeoutError(f"Cannot commit to table {name}: {error} Try again later.") from error
+        except BaseException:
+            self.release()
+            raise
+
+    def ensure_active(self) -> None:
+        """Nothing can take a turn away: the server compares."""
+
+    def release(self) -> None:
+        if self._place is not None:
+            self._place.leave()
+            self._place = None
+
+
+class _HeldByThread(threading.local):
+    """The exclusions that the current thread holds, by table."""
+
+    def __init__(self) -> None:
+        self.exclusions: dict[Identifier, _Exclusion] = {}
+
+
+class HiveMetastore:
+    """Implements `CatalogMetastore` on a Hive Metastore 2.3, 3 or 4. Safe for threads and across forks.
+
+    Args:
+        properties: a catalog's properties: `uri`, `warehouse`, `iceberg.hive.*`, `iceberg.engine.hive.lock-enabled`
+            (`true`, `false`, or `auto` for no lock where the server can do without) and those of `ClientSettings`.
+
+    Raises:
+        ConfigurationError: a property is missing or cannot be read.
+    """
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        self.client = HmsClient(ClientSettings.from_properties(properties))
+        self._locks = LockSettings.from_properties(properties)
+        self._warehouse = properties.get("warehouse")
+        self._lock_enabled = properties.get(CATALOG_LOCK_ENABLED, properties.get(LOCK_ENABLED, "true"))
+        _lock_mode(self._lock_enabled, CATALOG_LOCK_ENABLED)
+        self._swap = PointerSwap(self.client, RowSettings.from_properties(properties))
+        self._held = _HeldByThread()
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self.client.close()
+
+    # -------------------------------------------------------------------------------------------- commits
+
+    def load(self, identifier: Identifier) -> TablePointer:
+        """The table's current pointer.
+
+        Raises:
+            NoSuchTableError: no table of that name.
+            NotAnIcebergTableError: it is another kind of table; says how to migrate it.
+        """
+        return table_pointer(self.client.get_table(*_normal(identifier)))
+
+    def swap(self, identifier: Identifier, base: MetadataVersion | None, new: MetadataVersion) -> None:
+        """Makes `new` the table's metadata if `base` still is; a create where `base` is None. See the port.
+
+        Raises:
+            CommitFailedError: the pointer is not `base` any more.
+            LockTimeoutError: the lock was not granted in time; names its holder.
+            CommitStateUnknownError: the request was sent, and its fate cannot be told.
+            TableAlreadyExistsError, NoSuchTableError, NoSuchNamespaceError, UnsupportedError, MetastoreError:
+                nothing was changed.
+        """
+        identifier = _normal(identifier)
+        if base is None:
+            self._swap.create(identifier, new)
+            return
+        with self._exclusion(identifier, base.metadata.properties) as exclusion:
+            compare = not isinstance(exclusion, TableLock) or known_support(self.client) is True
+            self._swap.commit(identifier, base, new, exclusion, compare)
+
+    @contextmanager
+    def exclusive(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[None]:
+        """Holds the table's lock; a load, replay and swap inside cannot lose to another writer. See the port.
+
+        Raises:
+            LockTimeoutError: the lock was not granted in time; names its holder.
+        """
+        with self._exclusion(_normal(identifier), properties):
+            yield
+
+    @contextmanager
+    def _exclusion(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[_Exclusion]:
+        """The exclusion that this thread holds for the table, or a new one for the time of the context."""
+        held = self._held.exclusions
+        if identifier in held:
+            yield held[identifier]
+            return
+        exclusion = self._new_exclusion(identifier, properties)
+        exclusion.acquire()
+        held[identifier] = exclusion
+        try:
+            yield exclusion
+        finally:
+            del held[identifier]
+            exclusion.release()
+
+    def _new_exclusion(self, identifier: Identifier, properties: Mapping[str, str]) -> _Exclusion:
+        mode = _lock_mode(properties.get(LOCK_ENABLED, self._lock_enabled), LOCK_ENABLED)
+        if mode != "true":
+            if supports_compare_and_swap(self.client, identifier[0]):
+                return _Turn(str(self.client.pool), identifier, self._locks.timeout)
+            if mode == "false":
+                raise UnsupportedError(
+                    f"Cannot commit to table {'.'.join(identifier)} without a lock ({LOCK_ENABLED}=false): the "
+                    f"metastore at {self.client.pool} does not compare before it alters (HIVE-26882), so that a "
+                    f"concurrent commit could be lost. Set {LOCK_ENABLED}=true for every writer, or upgrade it."
+                )
+        return TableLock(self.client, identifier[0], identifier[1], self._locks)
+
+    # ----------------------------------------------------------------------------------------- namespaces
+
+    def create_namespace(self, name: str, properties: Mapping[str, str]) -> None:
+        """Creates a namespace.
+
+        Raises:
+            NamespaceAlreadyExistsError: it is there already.
+            InvalidInputError: an owner type without an owner.
+        """
+        database = new_database(name.lower(), properties, self._warehouse)
+        try:
+            self.client.create_database(database)
+        except MetastoreAnswerLostError:
+            if not self._namespace_is(database.name, database_properties(database)):
+                raise
+        except NamespaceAlreadyExistsError as error:
+            raise NamespaceAlreadyExistsError(
+                f"Namespace {name} exists already in the metastore at {self.client.pool}. Choose another name."
+            ) from error
+
+    def _namespace_is(self, name: str, properties: Mapping[str, str]) -> bool:
+        try:
+            found = self.namespace_properties(name)
+        except NoSuchNamespaceError:
+            return False
+        return all(found.get(key) == value for key, value in properties.items() if key != "location")
+
+    def list_namespaces(self) -> list[str]:
+        """Names of all namespaces, sorted."""
+        return sorted(self.client.list_databases())
+
+    def namespace_properties(self, name: str) -> dict[str, str]:
+        """A namespace's properties: `location`, `comment`, the owner, and its parameters.
+
+        Raises:
+            NoSuchNamespaceError: no namespace of that name.
+        """
+        return database_properties(self.client.get_database(name.lower()))
+
+    def update_namespace(self, name: str, updates: Mapping[str, str], removals: Collection[str] = ()) -> None:
+        """Sets `updates` and removes `removals`.
+
+        Raises:
+            NoSuchNamespaceError: no namespace of that name.
+            InvalidInputError: what cannot be removed is to be.
+        """
+        database = self.client.get_database(name.lower())
+        change_database(database, updates, removals)
+        self.client.alter_database(name.lower(), database)
+
+    def drop_namespace(self, name: str) -> None:
+        """Drops an empty namespace; no file is deleted.
+
+        Raises:
+            NoSuchNamespaceError: no namespace of that name.
+            NamespaceNotEmptyError: tables of any kind are still in it.
+        """
+        self.client.get_database(name.lower())
+        try:
+            self.client.drop_database(name.lower())
+        except MetastoreAnswerLostError:
+            if self._namespace_is(name, {}):
+                raise
+
+    # --------------------------------------------------------------------------------------------- tables
+
+    def list_iceberg_tables(self, namespace: str) -> list[Identifier]:
+        """Identifiers of the namespace's Iceberg tables, sorted.
+
+        Raises:
+            NoSuchNamespaceError: no namespace of that name.
+        """
+        name = namespace.lower()
+        try:
+            tables = self.client.list_tables_by_parameter(name, TABLE_TYPE, ICEBERG)
+        except NoSuchNamespaceError:
+            raise
+        except MetastoreError as error:  # filters on parameters can be switched off on the server
+            logger.info("Listing %s without the server's filter: %s", name, error)
+            rows = self.client.get_tables(name, self.client.list_tables(name))
+            tables = [row.tableName for row in rows if is_iceberg_table(row)]
+        if not tables:
+            self.client.get_database(name)  # a metastore lists nothing for a namespace that does not exist
+        return sorted((name, table) for table in tables)
+
+    def table_exists(self, identifier: Identifier) -> bool:
+        """Whether an Iceberg table of that name exists."""
+        try:
+            return is_iceberg_table(self.client.get_table(*_normal(identifier)))
+        except NoSuchTableError:
+            return False
+
+    def drop_table(self, identifier: Identifier) -> None:
+        """Removes the table's row; no file is deleted.
+
+        Raises:
+            NoSuchTableError: no table of that name.
+            NotAnIcebergTableError: it is another kind of table, which is left alone.
+        """
+        identifier = _normal(identifier)
+        pointer = self.load(identifier)
+        try:
+            self.client.drop_table(identifier[0], identifier[1])
+        except MetastoreAnswerLostError:
+            try:
+                if self.load(identifier).metadata_location == pointer.metadata_location:
+                    raise
+            except NoSuchTableError:
+                return
+
+    def rename_table(self, source: Identifier, target: Identifier) -> None:
+        """Renames a table's row; its files stay where they are. Commits wait for it, and it for them.
+
+        Raises:
+            NoSuchTableError: no table `source`.
+            NoSuchNamespaceError: the target's namespace does not exist.
+            TableAlreadyExistsError: `target` is taken.
+            UnsupportedError: the metastore would move the table's files.
+        """
+        source, target = _normal(source), _normal(target)
+        self.client.get_database(target[0])
+        pointer = self.load(source)
+        with self._exclusion(source, pointer.properties) as exclusion:
+            row = self.client.get_table(*source)
+            pointer = table_pointer(row)
+            if (row.parameters or {}).get("EXTERNAL", "").upper() != "TRUE":
+                raise UnsupportedError(
+                    f"Cannot rename table {'.'.join(source)}: it is a managed table, and the metastore would move its "
+                    "files away from its metadata. Make it external first: alter table "
+                    f"{'.'.join(source)} set tblproperties ('EXTERNAL'='TRUE')"
+                )
+            row.dbName, row.tableName = target
+            exclusion.ensure_active()
+            compare = not isinstance(exclusion, TableLock) or known_support(self.client) is True
+            environment = expectation(METADATA_LOCATION, pointer.metadata_location) if compare else {}
+            try:
+                self.client.alter_table(source[0], source[1], row, environment)
+            except IcebergError as error:
+                self._judge_rename(source, target, pointer, error)
+
+    def _judge_rename(self, source: Identifier, target: Identifier, pointer: TablePointer, error: IcebergError) -> None:
+        """Decides by looking whether a rename that got no answer, or an error, was made."""
+        try:
+            renamed = self.load(target).metadata_location == pointer.metadata_location
+        except NoSuchTableError:
+            renamed = False
+        if renamed and not self.table_exists(source):
+            return
+        if isinstance(error, TableAlreadyExistsError) or renamed:
+            raise TableAlreadyExistsError(
+                f"Cannot rename table {'.'.join(source)}: {'.'.join(target)} exists already. Choose another name."
+            ) from error
+        if "has been modified" in str(error):
+            raise CommitFailedError(f"Cannot rename table {'.'.join(source)}: it was changed meanwhile.") from error
+        raise error
+
+
+def _normal(identifier: Identifier) -> Identifier:
+    """The name as a metastore keeps it: in lower case."""
+    namespace, name = identifier
+    return (namespace.lower(), name.lower())
+
+
+def _lock_mode(text: str, name: str) -> str:
+    mode = text.strip().lower()
+    if mode not in ("true", "false", "auto"):
+        raise ConfigurationError(f"Property {name!r}: expected true, false or auto, got {text!r}.")
+    return mode

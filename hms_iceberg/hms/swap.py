@@ -1,0 +1,295 @@
+"""Makes a metadata file a table's current one, and tells truly how that ended.
+
+An alter or create is sent once and never again. Where its answer is lost, or is an error that may hide a success, the
+row is read: it names the new file (done), it was changed by somebody else in a way that shuts ours out (failed), or
+nobody can tell (unknown).
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from hms_iceberg.errors import (
+    CommitFailedError,
+    CommitStateUnknownError,
+    IcebergError,
+    LockError,
+    MetastoreAnswerLostError,
+    MetastoreError,
+    MetastoreUnavailableError,
+    NoSuchTableError,
+    TableAlreadyExistsError,
+)
+from hms_iceberg.hms.capability import MODIFIED, expectation
+from hms_iceberg.hms.client import HmsClient
+from hms_iceberg.hms.settings import RowSettings
+from hms_iceberg.hms.table_rows import (
+    METADATA_LOCATION,
+    PREVIOUS_METADATA_LOCATION,
+    is_iceberg_table,
+    new_row,
+    table_pointer,
+    update_row,
+)
+from hms_iceberg.hms.thrift_types import ttypes
+from hms_iceberg.metastore import Identifier, MetadataVersion
+
+logger = logging.getLogger(__name__)
+
+# How long a request whose answer was lost may still be worked on while its lock is held, in seconds between looks.
+_LOOKS = (0.0, 0.1, 0.3, 0.6, 1.0, 2.0)
+_INCOMPATIBLE = "types incompatible with the existing columns"
+_COLUMN_SETTING = "hive.metastore.disallow.incompatible.col.type.changes"
+
+
+class Guard(Protocol):
+    """What keeps other writers away during a swap."""
+
+    def ensure_active(self) -> None:
+        """Raises LockError where it does not keep them away any more."""
+        ...
+
+
+@dataclass(frozen=True)
+class PointerSwap:
+    """Swaps of one metastore.
+
+    Attributes:
+        client: the metastore.
+        settings: what its rows show.
+    """
+
+    client: HmsClient
+    settings: RowSettings
+
+    # --------------------------------------------------------------------------------------------- create
+
+    def create(self, identifier: Identifier, new: MetadataVersion) -> None:
+        """Creates the row of a new table. Its name is taken by one of several at once, so no lock is needed.
+
+        Raises:
+            TableAlreadyExistsError: the name is taken.
+            NoSuchNamespaceError: no such namespace.
+            CommitStateUnknownError: the answer was lost, and the table is not there (yet).
+        """
+        name = ".".join(identifier)
+        try:
+            self.client.create_table(new_row(identifier, new, self.settings))
+        except TableAlreadyExistsError as error:
+            row = self._find(identifier)
+            if row is None or not _shows(row, new):
+                raise TableAlreadyExistsError(
+                    f"Cannot create table {name}: {_kind(row)} of that name exists. Choose another name, or drop it."
+                ) from error
+        except MetastoreAnswerLostError as error:
+            if not self._appears(identifier, new):
+                raise _unknown(name, error) from error
+        except MetastoreUnavailableError:
+            raise  # nothing was sent
+        except MetastoreError:
+            row = self._find(identifier)  # a listener of the server may fail after the table was created
+            if row is None or not _shows(row, new):
+                raise
+
+    # ---------------------------------------------------------------------------------------------- alter
+
+    def commit(
+        self, identifier: Identifier, base: MetadataVersion, new: MetadataVersion, guard: Guard, compare: bool
+    ) -> None:
+        """Makes the row of an existing table show `new` instead of `base`.
+
+        Args:
+            identifier: the table.
+            base: what it has to show now.
+            new: what it is to show.
+            guard: keeps other writers away.
+            compare: whether the server is to compare once more while it alters (see `capability`).
+
+        Raises:
+            CommitFailedError: somebody else was first, or the lock was lost before anything was sent.
+            NoSuchTableError: the table is gone.
+            CommitStateUnknownError: nobody can tell.
+            MetastoreError: the metastore refused, and nothing was changed.
+        """
+        name = ".".join(identifier)
+        row = self.client.get_table(*identifier)
+        pointer = table_pointer(row)
+        if pointer.metadata_location == new.location:
+            return
+        if pointer.metadata_location != base.location:
+            raise CommitFailedError(
+                f"Cannot commit to table {name}: it moved on since the change was made. Expected the metadata file "
+                f"{base.location}, found {pointer.metadata_location}. Replay the change on the newer version."
+            )
+        old = copy.copy(row)
+        update_row(row, base, new, self.settings)
+        try:
+            guard.ensure_active()
+        except LockError as error:
+            raise CommitFailedError(f"Cannot commit to table {name}, nothing was sent: {error}") from error
+        environment = expectation(METADATA_LOCATION, base.location) if compare else {}
+        try:
+            self._alter(identifier, old, row, environment)
+        except MetastoreAnswerLostError as error:
+            self._settle(identifier, base, new, compare, error)
+        except MetastoreUnavailableError:
+            raise  # nothing was sent
+        except MetastoreError as error:
+            self._judge(identifier, base, new, error)
+        else:
+            self._check_guard(identifier, new, guard)
+
+    def _alter(
+        self, identifier: Identifier, old: ttypes.Table, row: ttypes.Table, environment: Mapping[str, str]
+    ) -> None:
+        """Alters the row; where the server dislikes the new columns in the old ones' places, in two steps."""
+        try:
+            self.client.alter_table(identifier[0], identifier[1], row, environment)
+        except MetastoreUnavailableError:
+            raise
+        except MetastoreError as error:
+            if _INCOMPATIBLE not in str(error):
+                raise
+            self._remove_columns(identifier, old, environment, error)
+            self.client.alter_table(identifier[0], identifier[1], row, environment)
+
+    def _remove_columns(
+        self, identifier: Identifier, old: ttypes.Table, environment: Mapping[str, str], refusal: MetastoreError
+    ) -> None:
+        """Takes all columns out of the row, which still shows the base: after that, any columns may be put in.
+
+        Raises:
+            CommitFailedError: the answer was lost; the new version was not sent.
+            MetastoreError: the server does not allow this either; names its setting.
+        """
+        name = ".".join(identifier)
+        empty = copy.copy(old)
+        empty.sd = copy.copy(old.sd)
+        empty.sd.cols = []
+        # With a comparison the server wants the compared parameter to be set, if only to its old value.
+        try:
+            self.client.alter_table(identifier[0], identifier[1], empty, environment)
+        except MetastoreAnswerLostError as error:
+            time.sleep(_LOOKS[-1])  # whatever is left of the request is to be over before the lock is
+            raise CommitFailedError(f"Cannot commit to table {name}, its new version was not sent: {error}") from error
+        except MetastoreUnavailableError:
+            raise
+        except MetastoreError as error:
+            if MODIFIED in str(error):
+                raise
+            raise MetastoreError(
+                f"Cannot commit to table {name}: the metastore refuses the new columns ({refusal}), as its setting "
+                f"{_COLUMN_SETTING} is true. Nothing was changed. Set it to false on the metastore, and repeat."
+            ) from error
+
+    # ------------------------------------------------------------------------------------------- outcomes
+
+    def _settle(
+        self,
+        identifier: Identifier,
+        base: MetadataVersion,
+        new: MetadataVersion,
+        compare: bool,
+        error: MetastoreAnswerLostError,
+    ) -> None:
+        """The answer was lost: watches the row for as long as the request may still be worked on."""
+        name = ".".join(identifier)
+        for pause in _LOOKS:
+            time.sleep(pause)
+            try:
+                row = self._find(identifier)
+            except IcebergError as failed:
+                logger.info("Table %s cannot be looked at: %s", name, failed)
+                continue
+            if row is None:
+                break
+            if _shows(row, new):
+                return
+            if compare and _follows(row, base):
+                # Another version took the base's place, and the server compares: ours can never get in.
+                raise CommitFailedError(
+                    f"Cannot commit to table {name}: another commit was first. Replay the change on the newer version."
+                ) from error
+        raise _unknown(name, error) from error
+
+    def _judge(
+        self, identifier: Identifier, base: MetadataVersion, new: MetadataVersion, error: MetastoreError
+    ) -> None:
+        """The server answered with an error, so that nothing is pending: the row says what it did."""
+        name = ".".join(identifier)
+        try:
+            row = self._find(identifier)
+        except IcebergError as failed:
+            raise _unknown(name, error) from failed
+        if row is None:
+            raise NoSuchTableError(f"Cannot commit to table {name}: it was dropped meanwhile.") from error
+        if _shows(row, new):
+            logger.warning("The commit to table %s was made, although the metastore reported: %s", name, error)
+            return
+        if MODIFIED in str(error):
+            raise CommitFailedError(
+                f"Cannot commit to table {name}: another commit was first. Replay the change on the newer version."
+            ) from error
+        if (row.parameters or {}).get(METADATA_LOCATION) != base.location:
+            raise _unknown(name, error) from error
+        raise error
+
+    def _check_guard(self, identifier: Identifier, new: MetadataVersion, guard: Guard) -> None:
+        """A lock that was lost while the row was altered let somebody else in: looks who won."""
+        try:
+            guard.ensure_active()
+        except LockError as error:
+            name = ".".join(identifier)
+            try:
+                row = self._find(identifier)
+            except IcebergError as failed:
+                raise _unknown(name, error) from failed
+            if row is None or not _shows(row, new):
+                raise _unknown(name, error) from error
+
+    def _appears(self, identifier: Identifier, new: MetadataVersion) -> bool:
+        for pause in _LOOKS:
+            time.sleep(pause)
+            try:
+                row = self._find(identifier)
+            except IcebergError as failed:
+                logger.info("Table %s cannot be looked at: %s", ".".join(identifier), failed)
+                continue
+            if row is not None:
+                return _shows(row, new)
+        return False
+
+    def _find(self, identifier: Identifier) -> ttypes.Table | None:
+        try:
+            return self.client.get_table(*identifier)
+        except NoSuchTableError:
+            return None
+
+
+def _shows(row: ttypes.Table, new: MetadataVersion) -> bool:
+    """Whether the row names a version as the current or the previous one."""
+    parameters = row.parameters or {}
+    return new.location in (parameters.get(METADATA_LOCATION), parameters.get(PREVIOUS_METADATA_LOCATION))
+
+
+def _follows(row: ttypes.Table, base: MetadataVersion) -> bool:
+    parameters = row.parameters or {}
+    current, previous = parameters.get(METADATA_LOCATION), parameters.get(PREVIOUS_METADATA_LOCATION)
+    return bool(current) and current != base.location and previous == base.location
+
+
+def _kind(row: ttypes.Table | None) -> str:
+    if row is None:
+        return "a table"
+    if row.tableType == "VIRTUAL_VIEW":
+        return "a view"
+    return "an Iceberg table" if is_iceberg_table(row) else "a table that is not an Iceberg table"
+
+
+def _unknown(name: str, error: BaseException) -> CommitStateUnknownError:
+    return CommitStateUnknownError(f"The commit to table {name} may or may not have been made: {error}")

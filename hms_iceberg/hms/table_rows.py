@@ -1,0 +1,238 @@
+"""A table's row in the Hive Metastore, made from its Iceberg metadata, as Iceberg's Java implementation makes it.
+
+Parameters that are not Iceberg's survive every commit; so does everything else of a row that is not named here.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from hms_iceberg.errors import NoSuchTableError, NotAnIcebergTableError
+from hms_iceberg.hms.column_types import ColumnOptions, hive_columns
+from hms_iceberg.hms.settings import RowSettings, current_user
+from hms_iceberg.hms.thrift_types import ttypes
+from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.partitioning import spec_to_json
+from hms_iceberg.spec.schema_json import schema_to_json
+from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.spec.sorting import sort_order_to_json
+
+logger = logging.getLogger(__name__)
+
+TABLE_TYPE = "table_type"
+ICEBERG = "ICEBERG"
+METADATA_LOCATION = "metadata_location"
+PREVIOUS_METADATA_LOCATION = "previous_metadata_location"
+EXTERNAL_TABLE = "EXTERNAL_TABLE"
+VIRTUAL_VIEW = "VIRTUAL_VIEW"
+OWNER = "hive.metastore.table.owner"
+
+_HIVE_ENGINE = "engine.hive.enabled"
+_STORAGE_HANDLER = "storage_handler"
+_STATISTICS = {"numFiles": "total-data-files", "numRows": "total-records", "totalSize": "total-files-size"}
+_DERIVED = ("current-snapshot-id", "current-snapshot-timestamp-ms", "current-snapshot-summary", "current-schema",
+            "default-partition-spec", "default-sort-order")  # fmt: skip
+_TRANSLATED = {"gc.enabled": "external.table.purge"}
+_MAX_KEY_LENGTH = 256  # of TABLE_PARAMS.PARAM_KEY, in all versions of Hive
+
+_warned: set[tuple[str, str]] = set()
+
+# What a row says about itself: a table property of this name stays in the metadata file.
+_RESERVED = frozenset(
+    {"EXTERNAL", TABLE_TYPE, METADATA_LOCATION, PREVIOUS_METADATA_LOCATION, _STORAGE_HANDLER, "uuid", "snapshot-count",
+     "transient_lastDdlTime", "COLUMN_STATS_ACCURATE", "DO_NOT_UPDATE_STATS", OWNER, *_STATISTICS, *_DERIVED}
+)  # fmt: skip
+
+_HIVE = "org.apache.iceberg.mr.hive."
+_FORMATS_FOR_HIVE = (
+    f"{_HIVE}HiveIcebergInputFormat",
+    f"{_HIVE}HiveIcebergOutputFormat",
+    f"{_HIVE}HiveIcebergSerDe",
+)
+_FORMATS = (
+    "org.apache.hadoop.mapred.FileInputFormat",
+    "org.apache.hadoop.mapred.FileOutputFormat",
+    "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe",
+)
+
+
+# --------------------------------------------------------------------------------------------------- reading
+
+
+def is_iceberg_table(row: ttypes.Table) -> bool:
+    """Whether a row is an Iceberg table's, and not a view's or that of another kind of table."""
+    parameters = row.parameters or {}
+    return (
+        parameters.get(TABLE_TYPE, "").upper() == ICEBERG
+        and bool(parameters.get(METADATA_LOCATION))
+        and row.tableType != VIRTUAL_VIEW
+    )
+
+
+def table_pointer(row: ttypes.Table) -> TablePointer:
+    """The pointer that a row holds.
+
+    Raises:
+        NotAnIcebergTableError: it is another kind of table; says how to migrate it.
+        NoSuchTableError: it is a view.
+    """
+    identifier = (row.dbName, row.tableName)
+    name = ".".join(identifier)
+    parameters = dict(row.parameters or {})
+    if row.tableType == VIRTUAL_VIEW:
+        raise NoSuchTableError(f"{name} is a view, not a table. Query it with Spark.")
+    if not is_iceberg_table(row):
+        kind = parameters.get(TABLE_TYPE) or parameters.get("spark.sql.sources.provider") or "Hive"
+        raise NotAnIcebergTableError(
+            f"Table {name} is not an Iceberg table: the metastore has it as a table of type {kind}. Read it with "
+            f"Spark, or turn it into an Iceberg table in place: hms-iceberg migrate {name}"
+        )
+    return TablePointer(identifier, parameters[METADATA_LOCATION], parameters)
+
+
+# --------------------------------------------------------------------------------------------------- writing
+
+
+def new_row(identifier: Identifier, new: MetadataVersion, settings: RowSettings) -> ttypes.Table:
+    """The row of a table that is created: external, unpartitioned (Hive's partitions are not Iceberg's)."""
+    now = int(time.time())
+    row = ttypes.Table(
+        tableName=identifier[1],
+        dbName=identifier[0],
+        owner=new.metadata.properties.get(OWNER) or current_user(),
+        createTime=now,
+        lastAccessTime=now,
+        retention=2**31 - 1,
+        partitionKeys=[],
+        parameters={"EXTERNAL": "TRUE"},
+        tableType=EXTERNAL_TABLE,
+    )
+    update_row(row, None, new, settings)
+    # Read and removed by the server: without it, it lists every file below the table's location.
+    row.parameters["DO_NOT_UPDATE_STATS"] = "true"
+    return row
+
+
+def update_row(row: ttypes.Table, base: MetadataVersion | None, new: MetadataVersion, settings: RowSettings) -> None:
+    """Makes a row show `new`, in place.
+
+    Args:
+        row: as the metastore has it now.
+        base: the version before, None for a table that is created.
+        new: the version that the table is to have.
+        settings: limits, and what to show.
+    """
+    table = f"{row.dbName}.{row.tableName}"
+    metadata = new.metadata
+    for_hive = _hive_engine(metadata, settings)
+    row.sd = _storage_descriptor(metadata, for_hive, settings, table)
+    parameters = dict(row.parameters or {})
+    for key in _obsolete_properties(base, new):
+        parameters.pop(_TRANSLATED.get(key, key), None)
+    for key in (*_STATISTICS, *_DERIVED, "COLUMN_STATS_ACCURATE"):
+        parameters.pop(key, None)
+    for key, value in metadata.properties.items():
+        if key not in _RESERVED:
+            _put(parameters, _TRANSLATED.get(key, key), value, settings, table)
+    parameters[TABLE_TYPE] = ICEBERG
+    parameters[METADATA_LOCATION] = new.location
+    if metadata.table_uuid:
+        parameters["uuid"] = metadata.table_uuid
+    if base is not None:
+        parameters[PREVIOUS_METADATA_LOCATION] = base.location
+    if for_hive:
+        parameters[_STORAGE_HANDLER] = f"{_HIVE}HiveIcebergStorageHandler"
+    else:
+        parameters.pop(_STORAGE_HANDLER, None)
+    for key, shown in _derived(metadata, settings).items():
+        _put(parameters, key, shown, settings, table)
+    row.parameters = parameters
+
+
+def _obsolete_properties(base: MetadataVersion | None, new: MetadataVersion) -> list[str]:
+    if base is None:
+        return []
+    return [key for key in base.metadata.properties if key not in new.metadata.properties and key not in _RESERVED]
+
+
+def _derived(metadata: TableMetadata, settings: RowSettings) -> dict[str, str]:
+    """Statistics, and what the metastore shows of schema, spec, order and snapshot."""
+    shown = {"snapshot-count": str(len(metadata.snapshots))}
+    snapshot = metadata.current_snapshot()
+    if snapshot is not None:
+        shown.update(
+            {name: snapshot.summary[key] for name, key in _STATISTICS.items() if snapshot.summary.get(key) is not None}
+        )
+    if settings.max_value_length == 0:
+        return shown
+    shown["current-schema"] = _json(schema_to_json(metadata.schema()))
+    if not metadata.spec().is_unpartitioned:
+        shown["default-partition-spec"] = _json(spec_to_json(metadata.spec()))
+    if metadata.sort_order().fields:
+        shown["default-sort-order"] = _json(sort_order_to_json(metadata.sort_order()))
+    if snapshot is not None:
+        shown.update(_shown_snapshot(snapshot))
+    return shown
+
+
+def _shown_snapshot(snapshot: Snapshot) -> dict[str, str]:
+    summary = {key: value for key, value in snapshot.summary.items() if key != "operation"}
+    return {
+        "current-snapshot-id": str(snapshot.snapshot_id),
+        "current-snapshot-timestamp-ms": str(snapshot.timestamp_ms),
+        "current-snapshot-summary": _json(summary),
+    }
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _put(parameters: dict[str, str], key: str, value: str, settings: RowSettings, table: str) -> None:
+    """Sets a parameter; one that the metastore's database cannot hold is left out with a warning."""
+    limit = settings.max_value_length
+    if len(key) <= _MAX_KEY_LENGTH and (not limit or len(value) <= limit):
+        parameters[key] = value
+        return
+    parameters.pop(key, None)
+    if (table, key) in _warned:  # once, and not with every commit
+        return
+    _warned.add((table, key))
+    logger.warning(
+        "Property %.60s of table %s is not shown in the metastore: it has %d characters, and the limit is %d for a "
+        "value (iceberg.hive.table-property-max-size) and %d for a name. The table's metadata file has it",
+        key,
+        table,
+        len(value),
+        limit,
+        _MAX_KEY_LENGTH,
+    )
+
+
+def _hive_engine(metadata: TableMetadata, settings: RowSettings) -> bool:
+    text = metadata.properties.get(_HIVE_ENGINE)
+    return settings.hive_engine if text is None else text.strip().lower() == "true"
+
+
+def _storage_descriptor(
+    metadata: TableMetadata, for_hive: bool, settings: RowSettings, table: str
+) -> ttypes.StorageDescriptor:
+    input_format, output_format, serde = _FORMATS_FOR_HIVE if for_hive else _FORMATS
+    options = ColumnOptions(settings.local_time_zone, settings.max_value_length)
+    return ttypes.StorageDescriptor(
+        cols=hive_columns(metadata.schema(), options, table),
+        location=metadata.location,
+        inputFormat=input_format,
+        outputFormat=output_format,
+        compressed=False,
+        numBuckets=0,
+        serdeInfo=ttypes.SerDeInfo(serializationLib=serde, parameters={}),
+        bucketCols=[],
+        sortCols=[],
+        parameters={},
+    )
