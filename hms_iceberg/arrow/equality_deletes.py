@@ -114,7 +114,7 @@ class EqualityDeletes:
 
         reader = open_reader(self._storage, file.file_path, file.file_format, self._mapping)
         try:
-            projection = FileProjection(reader.schema, columns, {}, file.file_path)
+            projection = FileProjection(reader.schema, columns, {}, file.file_path, reader.reads_nested_fields)
             frames = [
                 _frame(ids, columns, projection.project(batch))
                 for rows in reader.ranges()

@@ -85,6 +85,8 @@ class ParquetReader:
         CorruptDataFileError: it is not Parquet, or damaged.
     """
 
+    reads_nested_fields = True
+
     def __init__(self, storage: Storage, location: str, mapping: NameMapping | None) -> None:
         self._location = location
         self._file = open_for_arrow(storage, location)

@@ -77,7 +77,7 @@ def read_position_deletes(storage: Storage, file: DataFile) -> dict[str, Any]:
     """
     reader = open_reader(storage, file.file_path, file.file_format)
     try:
-        projection = FileProjection(reader.schema, _COLUMNS, {}, file.file_path)
+        projection = FileProjection(reader.schema, _COLUMNS, {}, file.file_path, reader.reads_nested_fields)
         paths, positions = [], []
         for rows in reader.ranges():
             for _, batch in reader.read(rows, projection.leaves, _BATCH_ROWS, False):

@@ -45,6 +45,7 @@ class FileProjection:
         wanted: the columns to make, in order; nested types may hold some of their fields only.
         constants: stored values of columns by field id, used where the file lacks the column.
         location: the file, for messages.
+        nested_fields: whether the reader can leave fields of a nested column out.
 
     Attributes:
         leaves: positions of the leaves that have to be read, ascending.
@@ -59,6 +60,7 @@ class FileProjection:
         wanted: Iterable[NestedField],
         constants: Mapping[int, Any],
         location: str,
+        nested_fields: bool = True,
     ) -> None:
         self._location = location
         self._constants = constants
@@ -73,7 +75,9 @@ class FileProjection:
             position += leaf_count(field)
         for target in self._wanted:
             found = by_id.get(target.field_id)
-            if found is not None:
+            if found is not None and not nested_fields:
+                chosen.update(range(found[1], found[1] + leaf_count(found[0])))
+            elif found is not None:
                 _choose(found[0], found[1], target.field_type, chosen)
         self.leaves = sorted(chosen)
         pruned, _ = _prune(list(file_schema), 0, chosen)
@@ -330,6 +334,8 @@ def _floor_units(kind: pa.DataType, wanted: pa.DataType) -> Converter:
     """Nanoseconds to microseconds, down also before 1970."""
 
     def convert(array: pa.Array) -> pa.Array:
+        if array.type.unit == wanted.unit:  # from an ORC file whose values nanoseconds cannot hold
+            return array.view(wanted)
         nanos = array.view(pa.int64())
         down = pc.divide(nanos, 1000)
         inexact = pc.and_(pc.less(nanos, 0), pc.not_equal(pc.multiply(down, 1000), nanos))

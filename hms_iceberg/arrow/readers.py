@@ -7,6 +7,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from hms_iceberg.arrow.avro_reader import AvroReader
+from hms_iceberg.arrow.orc_reader import OrcReader
 from hms_iceberg.arrow.parquet_reader import ParquetReader, RangeMetrics, RowRange
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.name_mapping import NameMapping
@@ -18,6 +20,8 @@ class FileReader(Protocol):
     """An open content file; see ``ParquetReader`` for what its methods promise."""
 
     schema: pa.Schema
+    # Whether single leaves of a nested column can be read; otherwise it comes whole.
+    reads_nested_fields: bool
 
     def ranges(self) -> list[RowRange]:
         """All ranges of rows that can be read on their own."""
@@ -52,6 +56,10 @@ def open_reader(storage: Storage, location: str, file_format: str, mapping: Name
     name = file_format.upper()
     if name == "PARQUET":
         return ParquetReader(storage, location, mapping)
+    if name == "ORC":
+        return OrcReader(storage, location, mapping)
+    if name == "AVRO":
+        return AvroReader(storage, location, mapping)
     raise UnsupportedError(
-        f"Cannot read {location}: files of format {file_format} are not supported; known formats are PARQUET."
+        f"Cannot read {location}: files of format {file_format} are unknown; known are PARQUET, ORC and AVRO."
     )

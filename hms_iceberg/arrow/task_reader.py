@@ -126,7 +126,9 @@ class _TaskReader:
             task.file.file_path, by_content.get(DataFileContent.POSITION_DELETES, [])
         )
         constants = context.constants(task.file)
-        self._projection = FileProjection(reader.schema, wanted.fields, constants, task.file.file_path)
+        self._projection = FileProjection(
+            reader.schema, wanted.fields, constants, task.file.file_path, reader.reads_nested_fields
+        )
 
     def _output(self, wanted: _Wanted, field: NestedField) -> int | None:
         """The place of an output column among those made of the file; None for one that is not in files."""

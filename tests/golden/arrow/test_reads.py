@@ -67,17 +67,50 @@ def rows_of(case: str, read: dict[str, Any]) -> tuple[list[str], Schema]:
     return encoded_rows(scan_to_table(plan, projected, metadata, storage), projected), projected
 
 
+def is_null_below_noon(case: str, read: dict[str, Any]) -> bool:
+    """Spark has no type time, so Java's generic reader answered alone: it counts a null as less than every time."""
+    return read["name"] == "time_lt_noon" and read["verified_by"] == "generics"
+
+
+def has_repeated_row_ids(case: str, read: dict[str, Any]) -> bool:
+    """Java 1.10.2 gives every row of an Avro file the row id of its first; the specification wants them unique."""
+    return bool(case == "c17_dv_avro" and read.get("row_lineage"))
+
+
+def comparable(case: str, read: dict[str, Any], rows: list[str]) -> list[str]:
+    """The rows as far as Java's answer can be trusted."""
+    if is_null_below_noon(case, read):
+        return [row for row in rows if json.loads(row)[-1] is not None]
+    if has_repeated_row_ids(case, read):
+        return sorted(json.dumps([*values[:-2], values[-1]]) for values in map(json.loads, rows))
+    return rows
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_every_read_gives_the_rows_that_java_wrote(case: str) -> None:
     wrong = []
     for read in expected(case)["reads"]:
         rows, schema = rows_of(case, read)
         if "schema" in read and [[field.name, field.field_id] for field in schema.fields] != read["schema"]:
-            wrong.append(
-                f"{read['name']}: columns {[field.name for field in schema.fields]}, expected {read['schema']}"
-            )
-        wanted = expected_rows(read["rows"])
-        if rows != wanted:
+            wrong.append(f"{read['name']}: columns {[field.name for field in schema.fields]}, not {read['schema']}")
+        wanted = comparable(case, read, expected_rows(read["rows"]))
+        if comparable(case, read, rows) != wanted:
             extra, missing = sorted(set(rows) - set(wanted))[:3], sorted(set(wanted) - set(rows))[:3]
             wrong.append(f"{read['name']}: {len(rows)} rows, expected {len(wanted)}; extra {extra}, missing {missing}")
     assert wrong == []
+
+
+def test_row_ids_of_avro_files_are_unique() -> None:
+    for read in expected("c17_dv_avro")["reads"]:
+        if read.get("row_lineage"):
+            rows, _ = rows_of("c17_dv_avro", read)
+            row_ids = [json.loads(row)[-2] for row in rows]
+            assert len(set(row_ids)) == len(row_ids)
+
+
+def test_a_null_time_is_not_below_noon() -> None:
+    for case in CASES:
+        for read in expected(case)["reads"]:
+            if is_null_below_noon(case, read):
+                rows, _ = rows_of(case, read)
+                assert all(json.loads(row)[-1] is not None for row in rows)

@@ -1,0 +1,203 @@
+"""The layout of an ORC file: its tail, its stripes, the streams of a stripe.
+
+pyarrow's reader shows none of it. Source: Apache ORC specification v1, "File Tail", "Compression", "Stripes".
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
+
+_NONE, _ZLIB, _SNAPPY, _LZO, _LZ4, _ZSTD = range(6)
+_TAIL_GUESS = 16 * 1024
+
+PRESENT, DATA, SECONDARY = 0, 1, 5
+DIRECT, DIRECT_V2 = 0, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Stripe:
+    """Where a stripe lies, in bytes, and how many rows it has."""
+
+    offset: int
+    index_length: int
+    data_length: int
+    footer_length: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class StripeFooter:
+    """The streams of a stripe.
+
+    Args:
+        streams: kind and column of each stream with its first byte in the file and its length.
+        encodings: the encoding of each column.
+        timezone: the writer's, for timestamps without zone.
+    """
+
+    streams: dict[tuple[int, int], tuple[int, int]]
+    encodings: list[int]
+    timezone: str
+
+
+class OrcLayout:
+    """The tail of an ORC file.
+
+    Args:
+        file: open and seekable.
+        size: its length in bytes.
+        location: the file, for messages.
+
+    Raises:
+        CorruptDataFileError: the tail is damaged.
+    """
+
+    def __init__(self, file: Any, size: int, location: str) -> None:
+        self._file = file
+        self._location = location
+        try:
+            self._read_tail(size)
+        except (IndexError, struct.error, zlib.error, ValueError, KeyError) as error:
+            raise CorruptDataFileError(
+                f"Cannot read {location}: the tail of the ORC file is damaged ({error})."
+            ) from error
+
+    def _read_tail(self, size: int) -> None:
+        tail = self._bytes(max(0, size - _TAIL_GUESS), min(size, _TAIL_GUESS))
+        postscript_length = tail[-1]
+        postscript = _message(tail[-1 - postscript_length : -1])
+        footer_length = _number(postscript, 1)
+        self._compression = _number(postscript, 2)
+        self._block_size = _number(postscript, 3)
+        start = size - 1 - postscript_length - footer_length
+        footer = _message(self._decompressed(self._bytes(start, footer_length)))
+        self.stripes = [_stripe(_message(each)) for each in footer.get(3, [])]
+        self._types = [_message(each) for each in footer.get(4, [])]
+
+    def top_level_columns(self) -> dict[str, int]:
+        """The column number of each top-level column."""
+        root = self._types[0]
+        numbers = list(_packed(root.get(2, [])))
+        return {name.decode(): number for name, number in zip(root.get(3, []), numbers, strict=True)}
+
+    def footer(self, stripe: Stripe) -> StripeFooter:
+        """The footer of a stripe."""
+        start = stripe.offset + stripe.index_length + stripe.data_length
+        footer = _message(self._decompressed(self._bytes(start, stripe.footer_length)))
+        streams = {}
+        at = stripe.offset
+        for each in map(_message, footer.get(1, [])):
+            length = _number(each, 3)
+            streams[(_number(each, 1), _number(each, 2))] = (at, length)
+            at += length
+        encodings = [_number(_message(each), 1) for each in footer.get(2, [])]
+        timezone = footer.get(3, [b"UTC"])[0].decode()
+        return StripeFooter(streams, encodings, timezone)
+
+    def stream(self, footer: StripeFooter, kind: int, column: int) -> bytes | None:
+        """The bytes of a stream, decompressed; None where the column has no such stream."""
+        found = footer.streams.get((kind, column))
+        return None if found is None else self._decompressed(self._bytes(*found))
+
+    def _bytes(self, start: int, length: int) -> bytes:
+        self._file.seek(start)
+        return bytes(self._file.read(length))
+
+    def _decompressed(self, data: bytes) -> bytes:
+        if self._compression == _NONE:
+            return data
+        parts = []
+        at = 0
+        while at < len(data):
+            header = int.from_bytes(data[at : at + 3], "little")
+            length = header >> 1
+            chunk = data[at + 3 : at + 3 + length]
+            parts.append(chunk if header & 1 else self._chunk(chunk))
+            at += 3 + length
+        return b"".join(parts)
+
+    def _chunk(self, chunk: bytes) -> bytes:
+        if self._compression == _ZLIB:
+            return zlib.decompress(chunk, -15)
+        if self._compression == _ZSTD:
+            with pa.input_stream(pa.BufferReader(chunk), compression="zstd") as stream:
+                return bytes(stream.read())
+        if self._compression == _SNAPPY:
+            size, _ = _varint(chunk, 0)
+            return bytes(pa.decompress(chunk, decompressed_size=size, codec="snappy", asbytes=True))
+        raise UnsupportedError(
+            f"Cannot read timestamps outside of 1677 to 2262 from {self._location}: its compression (number "
+            f"{self._compression}) is not supported for them. Rewrite the file with zlib, zstd or snappy."
+        )
+
+
+def _stripe(fields: dict[int, list[Any]]) -> Stripe:
+    return Stripe(*(_number(fields, number) for number in range(1, 6)))
+
+
+# --------------------------------------------------------------------------------------------- protocol buffers
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        wire = key & 7
+        if wire == 0:
+            value, at = _varint(data, at)
+            yield key >> 3, value
+        elif wire == 2:
+            length, at = _varint(data, at)
+            if at + length > len(data):
+                raise ValueError("a field is cut off")
+            yield key >> 3, data[at : at + length]
+            at += length
+        elif wire in (1, 5):
+            width = 8 if wire == 1 else 4
+            yield key >> 3, data[at : at + width]
+            at += width
+        else:
+            raise ValueError(f"unknown wire type {wire}")
+
+
+def _message(data: bytes) -> dict[int, list[Any]]:
+    """A protocol buffer message: field number to its values."""
+    found: dict[int, list[Any]] = {}
+    for number, value in _fields(data):
+        found.setdefault(number, []).append(value)
+    return found
+
+
+def _number(fields: dict[int, list[Any]], number: int) -> int:
+    return int(fields.get(number, [0])[-1])
+
+
+def _packed(values: list[Any]) -> Iterator[int]:
+    """Numbers of a repeated field, packed or not."""
+    for value in values:
+        if isinstance(value, int):
+            yield value
+            continue
+        at = 0
+        while at < len(value):
+            number, at = _varint(value, at)
+            yield number

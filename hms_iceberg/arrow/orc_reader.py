@@ -1,0 +1,128 @@
+"""Reading one ORC data file: stripes to Arrow batches.
+
+Source: Iceberg specification, "Appendix A: Format-specific Requirements" (ORC).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+
+import pyarrow as pa
+from pyarrow import orc
+
+from hms_iceberg.arrow.avro_reader import top_level
+from hms_iceberg.arrow.file_schema import identified
+from hms_iceberg.arrow.orc_layout import OrcLayout
+from hms_iceberg.arrow.orc_timestamps import read_timestamps
+from hms_iceberg.arrow.parquet_reader import RangeMetrics, RowRange, empty_batches
+from hms_iceberg.arrow.storage import open_for_arrow
+from hms_iceberg.errors import CorruptDataFileError
+from hms_iceberg.spec.name_mapping import NameMapping
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.storage import Storage
+
+
+class OrcReader:
+    """An open ORC file; its methods are those of ``readers.FileReader``.
+
+    Args:
+        storage: where the file is.
+        location: the file.
+        mapping: the table's name mapping, for files without field ids.
+
+    Raises:
+        MissingFileError: there is no such file.
+        CorruptDataFileError: it is not ORC, or damaged.
+    """
+
+    reads_nested_fields = False
+
+    def __init__(self, storage: Storage, location: str, mapping: NameMapping | None) -> None:
+        self._location = location
+        self._file = open_for_arrow(storage, location)
+        try:
+            with self._damaged():
+                self._orc = orc.ORCFile(self._file)
+                self.schema = identified(self._orc.schema, mapping)
+        except BaseException:
+            self.close()
+            raise
+
+    def ranges(self) -> list[RowRange]:
+        """The whole file: pyarrow does not say how many rows a stripe has before it is read."""
+        return [RowRange(0, 0, self._orc.nrows, self._orc.content_length)]
+
+    def matching(
+        self, ranges: Sequence[RowRange], schema: Schema, field_ids: set[int], may_match: Callable[[RangeMetrics], bool]
+    ) -> list[RowRange]:
+        """All ranges: pyarrow does not show ORC's statistics."""
+        return list(ranges)
+
+    def read(
+        self, rows: RowRange, leaves: Sequence[int], batch_rows: int, use_threads: bool
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The file's rows, stripe by stripe, with whole top-level columns."""
+        if not leaves:
+            yield from empty_batches(rows.start, rows.start + rows.rows, batch_rows)
+            return
+        names = [self.schema.names[index] for index in top_level(self.schema, leaves)]
+        position = rows.start
+        for stripe in range(self._orc.nstripes):
+            batch = self._stripe(stripe, names)
+            for start in range(0, batch.num_rows, batch_rows):
+                part = batch.slice(start, batch_rows)
+                yield position, part
+                position += part.num_rows
+        if position != rows.start + rows.rows:
+            raise CorruptDataFileError(
+                f"Cannot read {self._location}: it should hold {rows.rows:,} rows, found {position - rows.start:,}."
+            )
+
+    def _stripe(self, stripe: int, names: list[str]) -> pa.RecordBatch:
+        try:
+            return self._orc.read_stripe(stripe, columns=names).select(names)
+        except pa.ArrowInvalid as error:
+            if "out of range for nanosecond" not in str(error):
+                raise self._damage(error) from error
+        except (pa.ArrowException, OSError) as error:
+            raise self._damage(error) from error
+        return self._stripe_beyond_nanoseconds(stripe, names)
+
+    def _stripe_beyond_nanoseconds(self, stripe: int, names: list[str]) -> pa.RecordBatch:
+        """A stripe with timestamps outside of 1677 to 2262, which pyarrow cannot hold: those are decoded here."""
+        layout = OrcLayout(self._file, self._file.size(), self._location)
+        kinds = {name: self.schema.field(name).type for name in names}
+        others = [name for name in names if not pa.types.is_timestamp(kinds[name])]
+        with self._damaged():
+            read = self._orc.read_stripe(stripe, columns=others) if others else None
+        arrays = []
+        for name in names:
+            if read is not None and name in others:
+                arrays.append(read.column(name))
+            else:
+                zoned = kinds[name].tz is not None
+                arrays.append(read_timestamps(layout, stripe, name, zoned, self._location).cast(_micros(kinds[name])))
+        return pa.RecordBatch.from_arrays(arrays, names=names)
+
+    def close(self) -> None:
+        """Closes the file."""
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self._file.close()
+
+    @contextlib.contextmanager
+    def _damaged(self) -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowException, OSError) as error:
+            raise self._damage(error) from error
+
+    def _damage(self, error: Exception) -> CorruptDataFileError:
+        return CorruptDataFileError(
+            f"Cannot read {self._location}: {error}. The file is damaged or is no ORC file; restore it, or remove it "
+            f"from the table."
+        )
+
+
+def _micros(kind: pa.DataType) -> pa.DataType:
+    return pa.timestamp("us", kind.tz)
