@@ -5,6 +5,7 @@ Source: Iceberg specification, "Schema Evolution".
 
 from __future__ import annotations
 
+from hms_iceberg.spec.transforms import DayTransform, MonthTransform, Transform, UnknownTransform, YearTransform
 from hms_iceberg.spec.types import (
     DateType,
     DecimalType,
@@ -46,3 +47,23 @@ def promotions_of(kind: IcebergType, format_version: int) -> str:
     if isinstance(kind, UnknownType) and format_version >= 3:
         return "any type"
     return " or ".join(str(target()) for target in targets) or "nothing else"
+
+
+def keeps_results(transform: Transform, old: IcebergType, new: IcebergType) -> bool:
+    """Whether a transform gives the same results before and after its column is promoted.
+
+    Where it does not, a column that any partition spec of the table uses must not be promoted: partition values that
+    are written already would mean something else.
+
+    Args:
+        transform: the transform of a partition field.
+        old: the type of its column before the promotion.
+        new: the type after it.
+    """
+    if old == new or transform.is_void or isinstance(old, UnknownType):
+        return True
+    if not transform.can_transform(new) or isinstance(transform, UnknownTransform):
+        return False
+    if isinstance(old, DateType):
+        return isinstance(transform, (YearTransform, MonthTransform, DayTransform))
+    return True

@@ -58,8 +58,10 @@ class UpdateSchema(PendingChange):
         return [self._update(self._changes)] if self._changes else []
 
     def _add(self, change: SchemaChange) -> UpdateSchema:
+        # Names may clash for a while, and identifier fields be set after they were dropped: the schema as a whole is
+        # checked by `apply` and `commit`.
         changes = (*self._changes, change)
-        self._preview(self._update(changes))
+        self._update(changes).edited(self._metadata)
         self._changes = changes
         return self
 

@@ -10,6 +10,8 @@ from contextlib import nullcontext
 from tenacity import RetryCallState
 
 from hms_iceberg.errors import (
+    CatalogError,
+    CommitConflictError,
     CommitFailedError,
     CommitStateUnknownError,
     IcebergError,
@@ -192,10 +194,17 @@ class Transaction:
             return self.metadata  # as previewed: what was written for the preview is used
         self.workspace.begin_attempt()
         metadata = self.origin.metadata_on(base, self.identifier)
-        if base is not None and start is not None and base.location != start.location:
-            for update in self._updates:
-                update.validate(start.metadata, base.metadata, self.workspace)
-        return apply_all(self._updates, metadata, self.workspace)
+        if base is None or start is None or base.location == start.location:
+            return apply_all(self._updates, metadata, self.workspace)
+        for update in self._updates:
+            update.validate(start.metadata, base.metadata, self.workspace)
+        try:
+            return apply_all(self._updates, metadata, self.workspace)
+        except (InvalidInputError, CatalogError) as error:
+            raise CommitConflictError(
+                f"Cannot commit to table {self._name}: the change was possible when it was made, and is not any more "
+                f"after a concurrent commit ({base.location}). {error}"
+            ) from error
 
     def _swap(self, base: MetadataVersion | None, new: MetadataVersion) -> None:
         self._in_swap = True

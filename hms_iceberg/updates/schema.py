@@ -8,6 +8,7 @@ from hms_iceberg.errors import CommitConflictError, InvalidSchemaChangeError, Un
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.metadata_changes import remove_properties, set_current_schema, set_properties
 from hms_iceberg.spec.name_mapping import NAME_MAPPING_PROPERTY, update_name_mapping
+from hms_iceberg.spec.promotion import keeps_results
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.updates.schema_changes import SchemaChange, touched
 from hms_iceberg.updates.schema_editor import SchemaEditor
@@ -70,6 +71,24 @@ class SchemaUpdate:
         except UnknownColumnError:
             return None
 
+    def edited(self, base: TableMetadata) -> SchemaEditor:
+        """The schema of `base` with all changes made, not checked as a whole.
+
+        Raises:
+            InvalidSchemaChangeError: a change is not possible.
+            UnknownColumnError: a column does not exist.
+        """
+        editor = SchemaEditor(
+            base.schema(),
+            base.last_column_id,
+            base.format_version,
+            self.case_sensitive,
+            self.allow_incompatible_changes,
+        )
+        for change in self.changes:
+            change.edit(editor)
+        return editor
+
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
         """The metadata with a new current schema; the same object where nothing changes.
 
@@ -78,11 +97,7 @@ class SchemaUpdate:
             UnknownColumnError: a column does not exist.
         """
         old = base.schema()
-        editor = SchemaEditor(
-            old, base.last_column_id, base.format_version, self.case_sensitive, self.allow_incompatible_changes
-        )
-        for change in self.changes:
-            change.edit(editor)
+        editor = self.edited(base)
         new = editor.build()
         if new.same_as(old):
             return base
@@ -93,8 +108,13 @@ class SchemaUpdate:
 
 
 def check_sources(base: TableMetadata, old: Schema, new: Schema) -> None:
-    """Refuses to drop or retype columns that the current partition spec or sort order needs."""
-    uses = [(field.source_id, field.transform, "partition field " + repr(field.name)) for field in base.spec().fields]
+    """Refuses to drop columns that the current partition spec or sort order needs, and to retype columns so that
+    partition values which are written already would mean something else.
+
+    Raises:
+        InvalidSchemaChangeError: names the column and what needs it.
+    """
+    uses = [(field.source_id, field.transform, f"partition field {field.name!r}") for field in base.spec().fields]
     uses += [(field.source_id, field.transform, "the table's sort order") for field in base.sort_order().fields]
     for source_id, transform, use in uses:
         if transform.is_void or not old.has_field(source_id):
@@ -105,11 +125,20 @@ def check_sources(base: TableMetadata, old: Schema, new: Schema) -> None:
                 f"Cannot drop column {name!r} of the table at {base.location}: {use} is made from it. Remove it from "
                 "the partition spec or sort order first."
             )
-        before, after = old.find_type(source_id), new.find_type(source_id)
-        if before != after and not transform.can_transform(after):
+        if not transform.can_transform(new.find_type(source_id)):
             raise InvalidSchemaChangeError(
-                f"Cannot change column {name!r} of the table at {base.location} from {before} to {after}: {use} "
-                f"({transform}) cannot be made from {after}."
+                f"Cannot change column {name!r} of the table at {base.location} to {new.find_type(source_id)}: {use} "
+                f"({transform}) cannot be made from it. Remove it first."
+            )
+    for field in (field for spec in base.partition_specs for field in spec.fields):
+        if not (old.has_field(field.source_id) and new.has_field(field.source_id)):
+            continue
+        before, after = old.find_type(field.source_id), new.find_type(field.source_id)
+        if not keeps_results(field.transform, before, after):
+            raise InvalidSchemaChangeError(
+                f"Cannot change column {old.find_column_name(field.source_id)!r} of the table at {base.location} from "
+                f"{before} to {after}: files were partitioned by {field.name!r} ({field.transform}), whose values "
+                "would mean something else. Add a new column of that type instead."
             )
 
 

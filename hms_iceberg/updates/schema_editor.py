@@ -12,7 +12,7 @@ from typing import Any
 
 from hms_iceberg.errors import InvalidSchemaChangeError, InvalidSchemaError, UnknownColumnError
 from hms_iceberg.spec.promotion import can_promote, promotions_of
-from hms_iceberg.spec.schema import Schema, assign_fresh_ids
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     IcebergType,
     ListType,
@@ -139,14 +139,30 @@ class SchemaEditor:
             )
         self._check_default(name, default)
         field_id = self._next_id()
-        fresh = assign_fresh_ids(Schema(NestedField(1, "x", kind)), self._fresh(field_id)).fields[0].field_type
-        field = NestedField(field_id, path[-1], fresh, required, doc, default, default)
+        field = NestedField(field_id, path[-1], self._renumbered(kind), required, doc, default, default)
         self._register(parent, [field])
         self._added.add(field_id)
 
-    def _fresh(self, first: int) -> Any:
-        ids = iter([first])
-        return lambda: next(ids, None) or self._next_id()
+    def _renumbered(self, kind: IcebergType) -> IcebergType:
+        """The type with ids of its own, first those of a struct's fields, then what is nested in them, as Java does.
+
+        Ids that the caller gave do not matter, and need not even be unique.
+        """
+        if isinstance(kind, StructType):
+            ids = [self._next_id() for _ in kind.fields]
+            pairs = zip(ids, kind.fields, strict=True)
+            return StructType(
+                *(replace(field, field_id=each, field_type=self._renumbered(field.field_type)) for each, field in pairs)
+            )
+        if isinstance(kind, ListType):
+            element_id = self._next_id()
+            return replace(kind, element_id=element_id, element_type=self._renumbered(kind.element_type))
+        if isinstance(kind, MapType):
+            key_id, value_id = self._next_id(), self._next_id()
+            key_type = self._renumbered(kind.key_type)
+            value_type = self._renumbered(kind.value_type)
+            return MapType(key_id, key_type, value_id, value_type, kind.value_required)
+        return kind
 
     def _next_id(self) -> int:
         self.last_column_id += 1
