@@ -9,17 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from hms_iceberg.spec.format_rules import check_schema_version
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.metadata_definition import (
-    FORMAT_VERSION_PROPERTY,
-    NEW_TABLE_PROPERTIES,
-    RESERVED_PROPERTIES,
     add_schema,
     add_sort_order,
     add_spec,
     assign_uuid,
     changed,
-    check_schema_version,
     new_table_metadata,
     now_ms,
     remove_schemas,
@@ -29,7 +26,6 @@ from hms_iceberg.spec.metadata_definition import (
     set_default_sort_order,
     set_default_spec,
     set_location,
-    split_properties,
     upgrade_format_version,
 )
 from hms_iceberg.spec.metadata_snapshots import (
@@ -49,6 +45,12 @@ from hms_iceberg.spec.metadata_snapshots import (
     set_ref,
     set_statistics,
     suppress_intermediate_snapshots,
+)
+from hms_iceberg.spec.property_rules import (
+    FORMAT_VERSION_PROPERTY,
+    NEW_TABLE_PROPERTIES,
+    RESERVED_PROPERTIES,
+    split_properties,
 )
 
 __all__ = [

@@ -13,8 +13,9 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from hms_iceberg.errors import InvalidInputError, InvalidSchemaError, UnsupportedError
-from hms_iceberg.spec.metadata import DEFAULT_FORMAT_VERSION, SUPPORTED_FORMAT_VERSIONS, TableMetadata
+from hms_iceberg.errors import InvalidInputError, UnsupportedError
+from hms_iceberg.spec.format_rules import check_format_version, check_schema_version
+from hms_iceberg.spec.metadata import DEFAULT_FORMAT_VERSION, TableMetadata
 from hms_iceberg.spec.metadata_validation import check_metadata
 from hms_iceberg.spec.partition_fields import carry_field_ids
 from hms_iceberg.spec.partitioning import (
@@ -24,7 +25,8 @@ from hms_iceberg.spec.partitioning import (
     assign_fresh_spec_ids,
     check_spec,
 )
-from hms_iceberg.spec.schema import Schema, assign_fresh_ids, check_field_ids
+from hms_iceberg.spec.property_rules import NEW_TABLE_PROPERTIES, split_properties
+from hms_iceberg.spec.schema import Schema, assign_fresh_ids
 from hms_iceberg.spec.sorting import (
     INITIAL_SORT_ORDER_ID,
     UNSORTED,
@@ -32,26 +34,6 @@ from hms_iceberg.spec.sorting import (
     assign_fresh_sort_order_ids,
     check_sort_order,
 )
-from hms_iceberg.spec.types import IcebergType, NestedField, StructType
-
-FORMAT_VERSION_PROPERTY = "format-version"
-RESERVED_PROPERTIES = frozenset(
-    {
-        FORMAT_VERSION_PROPERTY,
-        "uuid",
-        "snapshot-count",
-        "current-snapshot-id",
-        "current-snapshot-summary",
-        "current-snapshot-timestamp-ms",
-        "current-schema",
-        "default-partition-spec",
-        "default-sort-order",
-    }
-)
-"""Names that stand for parts of the metadata; they are never kept as properties."""
-
-NEW_TABLE_PROPERTIES = {"write.parquet.compression-codec": "zstd"}
-"""Set in new tables as Java sets them: without the property, older writers would compress with gzip."""
 
 
 def now_ms() -> int:
@@ -67,98 +49,7 @@ def changed(metadata: TableMetadata, at_ms: int | None = None, **changes: Any) -
     return new
 
 
-# ------------------------------------------------------------------------------------------- properties
-
-
-def property_values(properties: Mapping[str, Any]) -> dict[str, str]:
-    """Properties as text: numbers and booleans are written as Java writes them.
-
-    Raises:
-        InvalidInputError: a name is no text, or a value is None or not text, number or boolean.
-    """
-    texts: dict[str, str] = {}
-    for name, value in properties.items():
-        if not isinstance(name, str) or value is None or not isinstance(value, (str, int, float)):
-            raise InvalidInputError(
-                f"Invalid table property {name!r}: expected text, got {value!r}; remove a property instead of setting "
-                "it to None"
-            )
-        texts[name] = str(value).lower() if isinstance(value, bool) else str(value)
-    return texts
-
-
-def split_properties(properties: Mapping[str, Any]) -> tuple[dict[str, str], int | None]:
-    """Properties without `format-version`, and the format version that it asks for.
-
-    Raises:
-        InvalidInputError: a reserved name is set, or the format version is no number.
-    """
-    texts = property_values(properties)
-    version = texts.pop(FORMAT_VERSION_PROPERTY, None)
-    reserved = sorted(RESERVED_PROPERTIES & texts.keys())
-    if reserved:
-        raise InvalidInputError(
-            f"Table properties must not contain {', '.join(map(repr, reserved))}: these names stand for parts of the "
-            "table's metadata; leave them out"
-        )
-    if version is None:
-        return texts, None
-    if not version.strip().isdigit():
-        raise InvalidInputError(f"Table property 'format-version' is {version!r}, expected 1, 2 or 3")
-    return texts, int(version)
-
-
 # ------------------------------------------------------------------------------------------- new tables
-
-
-def check_format_version(version: int) -> None:
-    """Refuse a format version that this package does not write; raises UnsupportedError."""
-    if version not in SUPPORTED_FORMAT_VERSIONS:
-        raise UnsupportedError(
-            f"Format version {version} is not supported; choose one of {', '.join(map(str, SUPPORTED_FORMAT_VERSIONS))}"
-        )
-
-
-def check_schema_version(schema: Schema, format_version: int) -> None:
-    """Refuse a schema that a table of a format version cannot have.
-
-    Raises:
-        InvalidSchemaError: a type or a default value needs a newer format version; a default is given to a type that
-            can only default to null, or a struct's default is not empty; or a field id is reserved.
-    """
-    check_field_ids(schema)
-    for field_id, field in schema.index_by_id.items():
-        name = schema.find_column_name(field_id)
-        needed = field.field_type.min_format_version
-        if needed > format_version:
-            raise InvalidSchemaError(
-                f"Column {name!r} has type {field.field_type}, which needs format version {needed}; the table has "
-                f"{format_version}. Set the table property 'format-version' to {needed} or choose another type"
-            )
-        _check_defaults(field, name, format_version)
-
-
-def _check_defaults(field: NestedField, name: str | None, format_version: int) -> None:
-    for what, value in (("initial", field.initial_default), ("write", field.write_default)):
-        if value is None:
-            continue
-        if format_version < 3 and what == "initial":
-            raise InvalidSchemaError(
-                f"Column {name!r} has an initial default, which needs format version 3; the table has "
-                f"{format_version}. Set the table property 'format-version' to 3 or leave the default out"
-            )
-        if isinstance(field.field_type, StructType):
-            if value:
-                raise InvalidSchemaError(
-                    f"The {what} default of struct {name!r} holds field values; it can only be null or empty, give the "
-                    "defaults to its fields instead"
-                )
-        elif _only_null(field.field_type):
-            raise InvalidSchemaError(f"Column {name!r} has type {field.field_type}, whose {what} default must be null")
-
-
-def _only_null(kind: IcebergType) -> bool:
-    return str(kind).split("(")[0] in ("unknown", "variant", "geometry", "geography")
 
 
 def new_table_metadata(

@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import json
+import os
 import random
 from dataclasses import replace
 
@@ -271,6 +272,9 @@ def test_invalid_metadata_is_not_written():
 
 # ----------------------------------------------------------------------------------------------- hostile
 
+# How many mutations each of the tests below tries; set HMS_ICEBERG_FUZZ to try more.
+MUTATIONS = int(os.environ.get("HMS_ICEBERG_FUZZ", "3000"))
+
 
 def _mutated(rng: random.Random, value: object) -> object:
     """The value with something at a random place removed, replaced or doubled."""
@@ -306,7 +310,7 @@ def test_mutated_metadata_gives_metadata_or_a_typed_error():
             "blob-metadata": [{"type": "t", "snapshot-id": 7, "sequence-number": 1, "fields": [1]}],
         }
     ]
-    for _ in range(3000):
+    for _ in range(MUTATIONS):
         data = full
         for _ in range(rng.choice((1, 1, 2))):
             data = _mutated(rng, data)
@@ -318,7 +322,7 @@ def test_mutated_bytes_give_metadata_or_a_typed_error():
     rng = random.Random(7)
     plain = json.dumps(V2).encode()
     for source in (plain, gzip.compress(plain)):
-        for _ in range(1000):
+        for _ in range(MUTATIONS // 2):
             data = bytearray(source)
             for _ in range(rng.randint(1, 4)):
                 data[rng.randrange(len(data))] = rng.randrange(256)
