@@ -57,24 +57,21 @@ def partition_summary_evaluator(
 
     def evaluate(manifest: PartitionSummaries) -> bool:
         summaries = manifest.partitions
-        if summaries is None or len(summaries) != len(positions):
-            return True
+        usable = summaries if summaries is not None and len(summaries) == len(positions) else None
 
         def lookup(ref: BoundReference) -> ValueSummary:
-            return summarize_partitions(summaries[positions[ref.field_id]], ref)
+            return UNKNOWN_VALUES if usable is None else summarize_partitions(usable[positions[ref.field_id]], ref)
 
         return decide(lookup)
 
     return evaluate
 
 
-def summarize_partitions(summary: FieldSummary | None, ref: BoundReference) -> ValueSummary:
+def summarize_partitions(summary: FieldSummary, ref: BoundReference) -> ValueSummary:
     """What a field summary says about the partition values of a manifest.
 
     Without bounds all values are null or NaN, as the specification has it.
     """
-    if summary is None:
-        return UNKNOWN_VALUES
     floating = isinstance(ref.type, (FloatType, DoubleType))
     without_bounds = summary.lower_bound is None and summary.upper_bound is None
     no_nans = not floating or summary.contains_nan is False

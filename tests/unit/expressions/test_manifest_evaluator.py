@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import math
+import struct
+
+import pytest
+
+from hms_iceberg.errors import TypeMismatchError, UnknownColumnError
+from hms_iceberg.expressions.manifest_evaluator import manifest_evaluator
+from hms_iceberg.expressions.parser import parse
+from hms_iceberg.spec.manifests import FieldSummary, ManifestFile
+from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import DoubleType, IntegerType, NestedField, StringType
+
+SCHEMA = Schema(
+    NestedField(1, "i", IntegerType()),
+    NestedField(2, "f", DoubleType()),
+    NestedField(3, "s", StringType()),
+    NestedField(4, "other", StringType()),
+)
+SPEC = PartitionSpec(
+    PartitionField(1, 1000, "identity", "i"),
+    PartitionField(2, 1001, "identity", "f"),
+    PartitionField(3, 1002, "truncate[2]", "s2"),
+)
+
+
+def integer(value: int) -> bytes:
+    return struct.pack("<i", value)
+
+
+def double(value: float) -> bytes:
+    return struct.pack("<d", value)
+
+
+def kept(text: str, *summaries: FieldSummary) -> bool:
+    defaults = (FieldSummary(False), FieldSummary(False), FieldSummary(False))
+    manifest = ManifestFile(
+        manifest_path="m.avro",
+        manifest_length=1,
+        partition_spec_id=0,
+        added_snapshot_id=1,
+        partitions=(*summaries, *defaults[len(summaries) :]),
+    )
+    return manifest_evaluator(SPEC, SCHEMA, parse(text))(manifest)
+
+
+INTS = FieldSummary(True, False, integer(10), integer(20))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("i = 9", False),
+        ("i = 10", True),
+        ("i > 20", False),
+        ("i >= 20", True),
+        ("i in (1, 30)", False),
+        ("i in (1, 15)", True),
+        ("i not in (1, 15)", True),
+        ("i is null", True),
+        ("not (i > 5)", False),
+        ("other = 'x'", True),
+        ("i = 9 or other = 'x'", True),
+        ("i = 9 and other = 'x'", False),
+    ],
+)
+def test_bounds_of_a_partition_field(text, expected):
+    assert kept(text, INTS) is expected
+
+
+def test_a_manifest_without_nulls_is_skipped_by_is_null():
+    assert not kept("i is null", FieldSummary(False, False, integer(1), integer(2)))
+
+
+def test_a_field_without_bounds_holds_nulls_only():
+    only_nulls = FieldSummary(True, False)
+    assert kept("i is null", only_nulls)
+    assert not kept("i is not null", only_nulls)
+    assert not kept("i != 5", only_nulls)
+
+
+def test_nan_is_above_every_bound():
+    summary = FieldSummary(False, True, double(1), double(2))
+    assert kept("f > 100", INTS, summary)
+    assert kept("f is nan", INTS, summary)
+    assert not kept("f < 1", INTS, summary)
+    assert not kept("f > 100", INTS, FieldSummary(False, False, double(1), double(2)))
+    assert kept("f > 100", INTS, FieldSummary(False, None, double(1), double(2)))
+    assert not kept("f < 100", INTS, FieldSummary(False, True))
+    assert kept("f < 100", INTS, FieldSummary(True, None))
+
+
+def test_bounds_that_are_nan_are_no_bounds():
+    assert kept("f < -1", INTS, FieldSummary(False, None, double(math.nan), double(math.nan)))
+
+
+def test_prefixes_meet_truncated_values():
+    summary = FieldSummary(False, False, b"ab", b"cd")
+    assert kept("s like 'abc%'", INTS, FieldSummary(False), summary)
+    assert not kept("s like 'cez%'", INTS, FieldSummary(False), summary)
+    assert not kept("s > 'ce'", INTS, FieldSummary(False), summary)
+
+
+def test_a_manifest_list_without_summaries_keeps_every_manifest():
+    manifest = ManifestFile(
+        manifest_path="m.avro", manifest_length=1, partition_spec_id=0, added_snapshot_id=1, partitions=None
+    )
+    assert manifest_evaluator(SPEC, SCHEMA, parse("i = 5"))(manifest)
+    assert not manifest_evaluator(SPEC, SCHEMA, parse("false"))(manifest)
+
+
+def test_a_filter_that_does_not_fit_is_refused_before_anything_is_evaluated():
+    with pytest.raises(UnknownColumnError):
+        manifest_evaluator(SPEC, SCHEMA, parse("nope = 5"))
+    with pytest.raises(TypeMismatchError):
+        manifest_evaluator(SPEC, SCHEMA, parse("i = 'x'"))
