@@ -96,6 +96,19 @@ def decode_bounds(stored: pl.Series, field_type: IcebergType) -> pl.Series:
     return long.zip_with(long.is_not_null(), short)
 
 
+def bound_dtype(field_type: IcebergType) -> Any:
+    """The polars type of decoded bounds of a type."""
+    import polars as pl
+
+    if isinstance(field_type, _BYTES):
+        return pl.Binary
+    if isinstance(field_type, DecimalType):
+        return pl.String
+    if isinstance(field_type, FloatType | DoubleType):
+        return pl.Float64
+    return pl.UInt8 if isinstance(field_type, BooleanType) else pl.Int64
+
+
 def comparable(field_type: IcebergType, value: Any) -> Any:
     """A stored value in the form that decoded bounds are compared with."""
     if isinstance(field_type, StringType):

@@ -9,36 +9,50 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from hms_iceberg.scan.manifest_frames import ManifestDecoder
 from hms_iceberg.scan.metric_columns import MetricColumns
-
-if TYPE_CHECKING:
-    import polars as pl
 
 DEFAULT_CACHE_BYTES = 512 * 1024 * 1024
 
 
 class ManifestFrame:
-    """A decoded manifest: its live files as a frame, and their metrics by column.
+    """A decoded manifest: its live files as a frame, and their metrics column by column.
 
     Args:
-        frame: what :func:`hms_iceberg.scan.manifest_frames.read_manifest_frame` returns.
+        decoder: the manifest's bytes.
+        metrics: map columns of metrics that are certain to be looked at: one pass decodes them with the rest.
     """
 
-    __slots__ = ("frame", "metrics", "size")
+    __slots__ = ("_decoder", "frame", "metrics")
 
-    def __init__(self, frame: pl.DataFrame) -> None:
-        self.frame = frame
-        self.metrics = MetricColumns(frame)
-        self.size = int(frame.estimated_size())
+    def __init__(self, decoder: ManifestDecoder, metrics: Sequence[str] = ()) -> None:
+        self._decoder = decoder
+        decoded = decoder.files(metrics)
+        self.frame = decoded.drop(metrics)
+        maps = {name: decoded[name] for name in metrics}
+        self.metrics = MetricColumns(self.frame["record_count"], decoder.metrics, maps)
+
+    @property
+    def size(self) -> int:
+        """Bytes that the decoded columns and the file take."""
+        return int(self.frame.estimated_size()) + self.metrics.size + self._decoder.size
+
+    def without_metrics(self) -> ManifestFrame:
+        """The same manifest with all metrics yet to be decoded."""
+        bare = object.__new__(ManifestFrame)
+        bare._decoder = self._decoder
+        bare.frame = self.frame
+        bare.metrics = MetricColumns(self.frame["record_count"], self._decoder.metrics)
+        return bare
 
 
 @dataclass
 class _Slot:
     manifest: ManifestFrame
+    size: int
     plan: int
 
 
@@ -81,12 +95,15 @@ class ManifestCache:
             return slot.manifest
 
     def put(self, key: Hashable, manifest: ManifestFrame, plan: int) -> None:
-        """Keep a manifest, where it fits."""
+        """Keep a manifest as it is now, where it fits; without its metrics where only that fits."""
         with self._lock:
-            if key in self._slots or not self._make_room(manifest.size, plan):
-                return
-            self._slots[key] = _Slot(manifest, plan)
-            self._size += manifest.size
+            self._forget(key)
+            for candidate in (manifest, manifest.without_metrics()):
+                size = candidate.size
+                if self._make_room(size, plan):
+                    self._slots[key] = _Slot(candidate, size, plan)
+                    self._size += size
+                    return
 
     def clear(self) -> None:
         """Forget everything."""
@@ -101,9 +118,13 @@ class ManifestCache:
             oldest = next(iter(self._slots.values()))
             if oldest.plan == plan:
                 return False
-            _, slot = self._slots.popitem(last=False)
-            self._size -= slot.manifest.size
+            self._forget(next(iter(self._slots)))
         return True
+
+    def _forget(self, key: Hashable) -> None:
+        slot = self._slots.pop(key, None)
+        if slot is not None:
+            self._size -= slot.size
 
 
 _shared = ManifestCache()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
@@ -12,7 +12,7 @@ from hms_iceberg.errors import CorruptFileError, CorruptManifestError, Unsupport
 from hms_iceberg.expressions.manifest_evaluator import partition_summary_evaluator
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.cache import ManifestCache, ManifestFrame
-from hms_iceberg.scan.manifest_frames import read_manifest_frame
+from hms_iceberg.scan.manifest_frames import ManifestDecoder
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.avro_container import read_container
 from hms_iceberg.spec.manifest_avro import decode_manifest_list
@@ -120,8 +120,18 @@ class ManifestSource:
         self._plan = cache.begin_plan()
         self.cached = 0
 
-    def map(self, manifests: Sequence[ManifestFile], function: Callable[[ManifestFile, ManifestFrame], T]) -> list[T]:
+    def map(
+        self,
+        manifests: Sequence[ManifestFile],
+        function: Callable[[ManifestFile, ManifestFrame], T],
+        metrics: Callable[[ManifestFile], Sequence[str]] = lambda manifest: (),
+    ) -> list[T]:
         """What a function makes of each manifest, in order; decoding and function run in threads.
+
+        Args:
+            manifests: the manifests.
+            function: gets a manifest and its columns.
+            metrics: which map columns of metrics the function is certain to look at.
 
         Raises:
             MissingFileError: a manifest is gone; names it.
@@ -129,27 +139,30 @@ class ManifestSource:
         """
 
         def work(manifest: ManifestFile) -> T:
-            return function(manifest, self.load(manifest))
+            key = self._key(manifest)
+            decoded = self._cache.get(key, self._plan)
+            if decoded is None:
+                decoded = self._load(manifest, metrics(manifest))
+            else:
+                self.cached += 1
+            result = function(manifest, decoded)
+            self._cache.put(key, decoded, self._plan)
+            return result
 
         if len(manifests) <= 1:
             return [work(manifest) for manifest in manifests]
         with ThreadPoolExecutor(min(_THREADS, len(manifests)), thread_name_prefix="iceberg-plan") as pool:
             return list(pool.map(work, manifests))
 
-    def load(self, manifest: ManifestFile) -> ManifestFrame:
-        """The decoded manifest, from the cache where it is there."""
+    def _key(self, manifest: ManifestFile) -> Hashable:
         names = self._partitions.columns(manifest.partition_spec_id)
         dtypes = tuple(self._partitions.dtypes[name] for name in names)
-        key = (manifest.manifest_path, manifest.sequence_number, manifest.first_row_id, names, dtypes)
-        found = self._cache.get(key, self._plan)
-        if found is not None:
-            self.cached += 1
-            return found
+        return manifest.manifest_path, manifest.sequence_number, manifest.first_row_id, names, dtypes
+
+    def _load(self, manifest: ManifestFile, metrics: Sequence[str]) -> ManifestFrame:
         if manifest.key_metadata is not None:
             raise UnsupportedError(
                 f"Cannot read manifest {manifest.manifest_path}: it is encrypted, which is not supported"
             )
-        frame = read_manifest_frame(self._storage.read(manifest.manifest_path), manifest, self._partitions)
-        loaded = ManifestFrame(frame)
-        self._cache.put(key, loaded, self._plan)
-        return loaded
+        data = self._storage.read(manifest.manifest_path)
+        return ManifestFrame(ManifestDecoder(data, manifest, self._partitions), metrics)

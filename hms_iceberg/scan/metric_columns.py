@@ -1,11 +1,12 @@
-"""The metrics of a frame's files, one column at a time.
+"""The metrics of a manifest's files, one column at a time.
 
 A manifest stores metrics as maps from field id to value. Here the values of one field become a column with one row
-per file, null where the file says nothing of the field.
+per file, null where the file says nothing of the field. Maps are decoded when they are first looked at.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from hms_iceberg.scan.bounds import decode_bounds
@@ -19,21 +20,31 @@ class MetricColumns:
     """Metrics by field id over the rows of one frame; each column is made once.
 
     Args:
-        frame: a frame with ``record_count`` and the columns of ``METRIC_COLUMNS``.
+        record_counts: rows in each file.
+        load: decodes some of ``METRIC_COLUMNS``, in the rows of ``record_counts``.
+        maps: map columns that are decoded already.
     """
 
-    def __init__(self, frame: pl.DataFrame) -> None:
-        self._frame = frame
+    def __init__(
+        self,
+        record_counts: pl.Series,
+        load: Callable[[Sequence[str]], pl.DataFrame],
+        maps: dict[str, pl.Series] | None = None,
+    ) -> None:
+        self.record_counts = record_counts
+        self._load = load
+        self._maps: dict[str, pl.Series] = dict(maps or {})
         self._values: dict[tuple[str, int], pl.Series] = {}
         self._bounds: dict[tuple[str, int, IcebergType], pl.Series] = {}
 
     def __len__(self) -> int:
-        return self._frame.height
+        return len(self.record_counts)
 
     @property
-    def record_counts(self) -> pl.Series:
-        """Rows in each file."""
-        return self._frame["record_count"]
+    def size(self) -> int:
+        """Bytes of what is decoded."""
+        series = [*self._maps.values(), *self._values.values(), *self._bounds.values()]
+        return sum(int(each.estimated_size()) for each in series)
 
     def value_counts(self, field_id: int) -> pl.Series:
         """Values of a field in each file, nulls and NaN included."""
@@ -57,7 +68,14 @@ class MetricColumns:
 
     def stored_bounds(self, field_id: int) -> tuple[pl.Series, pl.Series]:
         """Lower and upper bounds of a field as they are stored."""
+        self.prepare(("lower_bounds", "upper_bounds"))
         return self._column("lower_bounds", field_id), self._column("upper_bounds", field_id)
+
+    def prepare(self, names: Sequence[str]) -> None:
+        """Decode several map columns at once, where they are not yet."""
+        missing = [name for name in names if name not in self._maps]
+        if missing:
+            self._maps.update(self._load(missing).to_dict())
 
     def _bound(self, name: str, field_id: int, field_type: IcebergType) -> pl.Series:
         key = (name, field_id, field_type)
@@ -68,7 +86,8 @@ class MetricColumns:
     def _column(self, name: str, field_id: int) -> pl.Series:
         key = (name, field_id)
         if key not in self._values:
-            self._values[key] = map_values(self._frame[name], field_id)
+            self.prepare((name,))
+            self._values[key] = map_values(self._maps[name], field_id)
         return self._values[key]
 
 
@@ -82,16 +101,16 @@ def map_values(maps: pl.Series, key: int) -> pl.Series:
     import polars as pl
 
     value_type = maps.dtype.inner.to_schema()["value"]  # type: ignore[attr-defined]
-    first = maps[0] if len(maps) else None
+    if len(maps) == 0 or maps.null_count() == len(maps):
+        return pl.Series(maps.name, [None] * len(maps), dtype=value_type)
     # Files of one writer list their columns in the same order: look where the first file has the key.
+    first = maps[0]
     keys = [] if first is None else first.struct.field("key").to_list()
     if key in keys:
         pairs = maps.list.get(keys.index(key), null_on_oob=True)
         found = pairs.struct.field("key") == key
         if found.sum() == len(maps):
             return pairs.struct.field("value")
-    if len(maps) == 0 or maps.null_count() == len(maps):
-        return pl.Series(maps.name, [None] * len(maps), dtype=value_type)
     pairs = pl.DataFrame({"pair": maps}).with_row_index("row").explode("pair").unnest("pair")
     values = pairs.filter(pl.col("key") == key).unique("row", keep="last", maintain_order=True)
     rows = pl.DataFrame({"row": pl.Series(range(len(maps)), dtype=pl.UInt32)})

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING
 
 from hms_iceberg.errors import NoSuchSnapshotError
 from hms_iceberg.expressions.binding import bind
-from hms_iceberg.expressions.projections import inclusive_projection
+from hms_iceberg.expressions.projections import inclusive_projection, strict_projection
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.cache import ManifestCache, ManifestFrame, shared_cache
-from hms_iceberg.scan.column_filters import may_match, partition_predicate
 from hms_iceberg.scan.delete_index import DELETE_FILE_PATH_ID, DeleteIndex, key_metric_columns
-from hms_iceberg.scan.manifest_frames import FILE_COLUMNS, file_dtypes
+from hms_iceberg.scan.manifest_frames import FILE_COLUMNS, METRIC_COLUMNS, file_dtypes
 from hms_iceberg.scan.manifest_source import ManifestSource, keep_manifests, manifests_of
+from hms_iceberg.scan.metrics_filter import may_match, metrics_of
 from hms_iceberg.scan.partition_columns import PartitionColumns, field_types, partition_columns
+from hms_iceberg.scan.partition_filter import partition_predicate
 from hms_iceberg.scan.plan import PlanMetrics, ScanPlan, ScanRequest
 from hms_iceberg.spec.manifests import DataFileContent, ManifestContent, ManifestFile
 from hms_iceberg.spec.metadata import TableMetadata
@@ -129,7 +130,7 @@ class _Planner:
         self._filter = row_filter
         self._partitions = partitions
         self._source = source
-        self._projections: dict[int, BooleanExpression] = {}
+        self._projections: dict[tuple[int, bool], BooleanExpression] = {}
 
     def delete_files(self, manifests: Sequence[ManifestFile]) -> _DeleteFiles:
         """The delete files that may apply to a row that is wanted."""
@@ -150,7 +151,11 @@ class _Planner:
     def data_files(self, manifests: Sequence[ManifestFile], key_types: Mapping[int, IcebergType]) -> _DataFiles:
         """The data files that may hold a row that matches."""
         kept = keep_manifests(manifests, self._projection, self._partitions)
-        found = self._source.map(kept, lambda manifest, decoded: self._keep_files(manifest, decoded, key_types))
+        found = self._source.map(
+            kept,
+            lambda manifest, decoded: self._keep_files(manifest, decoded, key_types),
+            lambda manifest: self._metrics_at_once(manifest, key_types),
+        )
         frame = self._frame([each for each, _ in found], _DATA_COLUMNS)
         return _DataFiles(frame, len(manifests), len(kept), sum(total for _, total in found))
 
@@ -183,33 +188,61 @@ class _Planner:
             ),
         )
 
-    def _projection(self, spec_id: int) -> BooleanExpression:
+    def _projection(self, spec_id: int, strict: bool = False) -> BooleanExpression:
         """The filter over the partition tuples of a spec, bound to its partition type."""
-        if spec_id not in self._projections:
-            projected = inclusive_projection(self._schema, self._metadata.spec_by_id(spec_id))(self._filter)
-            self._projections[spec_id] = bind(self._partitions.structs[spec_id], projected)
-        return self._projections[spec_id]
+        key = (spec_id, strict)
+        if key not in self._projections:
+            project = strict_projection if strict else inclusive_projection
+            projected = project(self._schema, self._metadata.spec_by_id(spec_id))(self._filter)
+            self._projections[key] = bind(self._partitions.structs[spec_id], projected)
+        return self._projections[key]
 
-    def _partition_mask(self, manifest: ManifestFile, frame: pl.DataFrame) -> pl.Series | None:
-        """Which files have a partition that matches; None where all have."""
-        projected = self._projection(manifest.partition_spec_id)
+    def _partition_mask(self, spec_id: int, frame: pl.DataFrame, strict: bool = False) -> pl.Series | None:
+        """Which files have a partition that matches; None where all have.
+
+        Args:
+            spec_id: the spec of all files.
+            frame: the files.
+            strict: True asks for partitions of which every row matches.
+        """
+        projected = self._projection(spec_id, strict)
         if isinstance(projected, AlwaysTrue):
             return None
-        struct = self._partitions.structs[manifest.partition_spec_id]
-        names = self._partitions.columns(manifest.partition_spec_id)
+        struct = self._partitions.structs[spec_id]
+        names = self._partitions.columns(spec_id)
         columns = {each.field_id: name for each, name in zip(struct.fields, names, strict=True)}
-        return frame.select(partition_predicate(projected, columns).alias("keep"))["keep"]
+        return frame.with_columns(keep=partition_predicate(projected, columns))["keep"]
+
+    def _metrics_at_once(self, manifest: ManifestFile, key_types: Mapping[int, IcebergType]) -> tuple[str, ...]:
+        """The metrics to decode together with the files, where no partition is likely to make them superfluous."""
+        if key_types:
+            return METRIC_COLUMNS
+        is_decided = isinstance(self._projection(manifest.partition_spec_id), AlwaysTrue)
+        return metrics_of(self._filter) if is_decided else ()
 
     def _keep_files(
         self, manifest: ManifestFile, decoded: ManifestFrame, key_types: Mapping[int, IcebergType]
     ) -> tuple[pl.DataFrame, int]:
-        mask = self._partition_mask(manifest, decoded.frame)
+        spec_id = manifest.partition_spec_id
+        mask = self._partition_mask(spec_id, decoded.frame)
         if not isinstance(self._filter, AlwaysTrue) and (mask is None or mask.any()):
-            matching = may_match(self._filter, decoded.metrics)
+            matching = self._metrics_mask(spec_id, decoded, mask)
             mask = matching if mask is None else mask & matching
-        names = self._partitions.columns(manifest.partition_spec_id)
-        frame = decoded.frame.select(*_DATA_COLUMNS, *names, *_key_metrics(decoded, key_types))
-        return frame if mask is None else frame.filter(mask), decoded.frame.height
+        names = self._partitions.columns(spec_id)
+        frame = decoded.frame if mask is None else decoded.frame.filter(mask)
+        if frame.height == 0:
+            return frame.select(*_DATA_COLUMNS, *names), decoded.frame.height
+        metrics = _key_metrics(decoded, key_types)
+        if mask is not None:
+            metrics = [each.filter(mask) for each in metrics]
+        return frame.select(*_DATA_COLUMNS, *names, *metrics), decoded.frame.height
+
+    def _metrics_mask(self, spec_id: int, decoded: ManifestFrame, mask: pl.Series | None) -> pl.Series:
+        """Which files may hold matching rows; metrics are not looked at where the partitions decide the filter."""
+        all_match = self._partition_mask(spec_id, decoded.frame, strict=True)
+        if all_match is not None and mask is not None and (all_match | ~mask).all():
+            return all_match
+        return may_match(self._filter, decoded.metrics)
 
     def _keep_deletes(
         self, manifest: ManifestFile, decoded: ManifestFrame, key_types: Mapping[int, IcebergType]
@@ -217,7 +250,7 @@ class _Planner:
         names = self._partitions.columns(manifest.partition_spec_id)
         frame = decoded.frame.select(*_DELETE_COLUMNS, *names, *_key_metrics(decoded, key_types))
         frame = frame.with_columns(_referenced_data_file(decoded))
-        mask = self._partition_mask(manifest, frame)
+        mask = self._partition_mask(manifest.partition_spec_id, frame)
         if not isinstance(self._filter, AlwaysTrue):
             matching = self._deletes_may_match(decoded)
             mask = matching if mask is None else mask & matching

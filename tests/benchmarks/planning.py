@@ -1,0 +1,228 @@
+"""How long planning takes: a table of many files with column metrics, beside PyIceberg.
+
+    python tests/benchmarks/planning.py [--files 100000] [--manifests 50] [--folder /tmp/planning]
+
+Builds the table's metadata once (no data files: planning never opens them), then plans it without a filter, with a
+filter on metrics and with a filter on the partition, each in a fresh process: the first plan of the process (which
+imports polars), and the median of the next five. Prints seconds and PyIceberg's time divided by ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+ROWS = 100_000
+FILTERS = {
+    "no filter": None,
+    "metrics": "c1 >= {low} and c1 < {high}",
+    "partition": "part = {part}",
+}
+FILES_IN_PARTITION = 80
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+# ---------------------------------------------------------------------------------------------- the table
+
+
+def build(folder: Path, files: int, manifests: int) -> Path:
+    """Write metadata JSON, manifest list and manifests of a v2 table; returns the metadata's location."""
+    from hms_iceberg.spec.manifest_avro import encode_manifest, encode_manifest_list
+    from hms_iceberg.spec.manifests import ManifestContent, ManifestEntry, ManifestEntryStatus
+    from hms_iceberg.spec.metadata_changes import add_snapshot, new_table_metadata
+    from hms_iceberg.spec.metadata_json import metadata_to_json
+    from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+    from hms_iceberg.spec.schema import Schema
+    from hms_iceberg.spec.snapshots import Snapshot
+    from hms_iceberg.spec.transforms import IdentityTransform
+    from hms_iceberg.spec.types import DateType, DoubleType, IntegerType, LongType, NestedField, StringType
+
+    target = folder / "metadata" / "00001.metadata.json"
+    if target.exists():
+        return target
+    (folder / "metadata").mkdir(parents=True, exist_ok=True)
+    kinds: list[Any] = [LongType()] * 8 + [DoubleType()] * 6 + [StringType()] * 3 + [DateType()] * 3
+    columns = [NestedField(n, f"c{n}", kind) for n, kind in enumerate(kinds, 1)]
+    schema = Schema(*columns, NestedField(21, "part", IntegerType()))
+    spec = PartitionSpec(PartitionField(21, 1000, IdentityTransform(), "part"))
+    metadata = new_table_metadata(schema, spec, location=str(folder), properties={}, format_version=2)
+    schema, spec = metadata.schema(), metadata.spec()
+    per_manifest = -(-files // manifests)
+    listed = []
+    for number in range(manifests):
+        path = folder / "metadata" / f"{number:05}-m0.avro"
+        numbers = range(number * per_manifest, min(files, (number + 1) * per_manifest))
+        entries = (ManifestEntry(ManifestEntryStatus.ADDED, 1, None, None, data_file(folder, n)) for n in numbers)
+        data, manifest = encode_manifest(entries, schema, spec, ManifestContent.DATA, 2, 1, str(path))
+        path.write_bytes(data)
+        listed.append(manifest)
+    manifest_list = folder / "metadata" / "snap-1.avro"
+    manifest_list.write_bytes(encode_manifest_list(listed, 2, 1, None, 1)[0])
+    snapshot = Snapshot(
+        snapshot_id=1,
+        sequence_number=1,
+        timestamp_ms=metadata.last_updated_ms + 1,
+        manifest_list=str(manifest_list),
+        summary={"operation": "append"},
+        schema_id=schema.schema_id,
+    )
+    target.write_bytes(metadata_to_json(add_snapshot(metadata, snapshot)))
+    return target
+
+
+def data_file(folder: Path, number: int) -> Any:
+    from hms_iceberg.spec.manifests import DataFile
+
+    columns = range(1, 21)
+    lower: dict[int, bytes] = {}
+    upper: dict[int, bytes] = {}
+    for column in columns:
+        low, high = bounds(column, number)
+        lower[column], upper[column] = low, high
+    partition = number // FILES_IN_PARTITION
+    return DataFile(
+        file_path=f"{folder}/data/part={partition}/00000-{number}-3f0c6a4e-1f5c-4f0e-a5b1-9d2c3e4f5a6b-00001.parquet",
+        file_format="PARQUET",
+        record_count=ROWS,
+        file_size_in_bytes=8_000_000 + number,
+        partition=(partition,),
+        column_sizes={column: 400_000 + number * column % 1000 for column in columns},
+        value_counts=dict.fromkeys(columns, ROWS),
+        null_value_counts=dict.fromkeys(columns, 0),
+        nan_value_counts=dict.fromkeys(range(9, 15), 0),
+        lower_bounds=lower,
+        upper_bounds=upper,
+        split_offsets=(4,),
+        sort_order_id=0,
+    )
+
+
+def bounds(column: int, number: int) -> tuple[bytes, bytes]:
+    if column <= 8:
+        return struct.pack("<q", number * 1000), struct.pack("<q", number * 1000 + 999)
+    if column <= 14:
+        return struct.pack("<d", number * 1.5), struct.pack("<d", number * 1.5 + 10)
+    if column <= 17:
+        return b"name-%012d" % number, b"name-%012d" % (number + 5)
+    return struct.pack("<i", number % 3650), struct.pack("<i", number % 3650 + 2)
+
+
+def filter_text(name: str, files: int) -> str | None:
+    text = FILTERS[name]
+    middle = files // 2
+    if text is None:
+        return None
+    return text.format(low=middle * 1000, high=(middle + 101) * 1000, part=middle // FILES_IN_PARTITION)
+
+
+# ------------------------------------------------------------------------------------------- the measurement
+
+
+def ours(location: str, text: str | None, tasks: bool) -> Callable[[], int]:
+    from hms_iceberg.arrow.storage import ArrowStorage
+    from hms_iceberg.expressions.parser import parse
+    from hms_iceberg.expressions.tree import AlwaysTrue
+    from hms_iceberg.scan.plan import ScanRequest
+    from hms_iceberg.scan.planner import plan_scan
+    from hms_iceberg.spec.metadata_json import metadata_from_json
+
+    storage = ArrowStorage({})
+    metadata = metadata_from_json(storage.read(location), location)
+    request = ScanRequest(metadata, row_filter=AlwaysTrue() if text is None else parse(text))
+
+    def plan() -> int:
+        planned = plan_scan(request, storage)
+        return sum(1 for _ in planned.tasks()) if tasks else len(planned)
+
+    return plan
+
+
+def pyiceberg(location: str, text: str | None) -> Callable[[], int]:
+    from pyiceberg.table import StaticTable
+
+    table = StaticTable.from_metadata(location)
+    return lambda: len(list((table.scan() if text is None else table.scan(row_filter=text)).plan_files()))
+
+
+def measure(who: str, location: str, text: str | None, repeats: int) -> dict[str, Any]:
+    plan = pyiceberg(location, text) if who == "pyiceberg" else ours(location, text, who == "ours as tasks")
+    seconds = []
+    kept = 0
+    for _ in range(repeats):
+        start = time.perf_counter()
+        kept = plan()
+        seconds.append(time.perf_counter() - start)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    rest = seconds[1:] or seconds
+    return {"first": seconds[0], "next": statistics.median(rest), "kept": kept, "peak_mib": round(peak)}
+
+
+def in_fresh_process(who: str, location: Path, text: str | None, repeats: int) -> dict[str, Any]:
+    arguments = [sys.executable, __file__, "--measure", who, "--location", str(location), "--repeats", str(repeats)]
+    if text is not None:
+        arguments += ["--filter", text]
+    done = subprocess.run(arguments, check=True, capture_output=True, text=True)
+    return dict(json.loads(done.stdout))
+
+
+def compare(location: Path, files: int, peers: bool) -> Iterator[str]:
+    yield f"{'':12} {'':14} {'first':>8} {'next':>8} {'files':>8} {'MiB':>6}   ratio first / next"
+    for name in FILTERS:
+        text = filter_text(name, files)
+        peer = in_fresh_process("pyiceberg", location, text, 2) if peers else None
+        for who in ("ours", "ours as tasks"):
+            mine = in_fresh_process(who, location, text, 6)
+            ratio = ""
+            if peer is not None:
+                assert peer["kept"] == mine["kept"], (peer, mine)
+                ratio = f"{peer['first'] / mine['first']:8.1f} / {peer['next'] / mine['next']:.1f}"
+            yield row(name, who, mine) + ratio
+        if peer is not None:
+            yield row(name, "PyIceberg", peer)
+
+
+def row(name: str, who: str, found: dict[str, Any]) -> str:
+    return f"{name:12} {who:14} {found['first']:8.3f} {found['next']:8.3f} {found['kept']:8} {found['peak_mib']:6}   "
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", type=int, default=100_000)
+    parser.add_argument("--manifests", type=int, default=50)
+    parser.add_argument("--folder", type=Path, help="where the table is kept for the next run")
+    parser.add_argument("--alone", action="store_true", help="without PyIceberg")
+    parser.add_argument("--measure")
+    parser.add_argument("--location")
+    parser.add_argument("--filter")
+    parser.add_argument("--repeats", type=int, default=1)
+    given = parser.parse_args()
+    if given.measure:
+        say(json.dumps(measure(given.measure, given.location, given.filter, given.repeats)))
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = given.folder or Path(scratch) / "table"
+        start = time.perf_counter()
+        location = build(folder, given.files, given.manifests)
+        say(
+            f"{given.files} files in {given.manifests} manifests, 20 columns ({time.perf_counter() - start:.1f} s to make)"
+        )
+        for line in compare(location, given.files, not given.alone):
+            say(line)
+
+
+if __name__ == "__main__":
+    main()
