@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -67,6 +68,11 @@ class _Lane:
                 self._bytes -= size
                 self._changed.notify_all()
             yield batch
+
+
+def default_workers(items: int) -> int:
+    """How many items to read at once: one a processor and at least two, but no more than there are."""
+    return min(max(2, os.cpu_count() or 2), max(items, 1))
 
 
 def read_in_order(

@@ -5,12 +5,11 @@ Source: Iceberg specification, "Scan Planning", "Column Projection", "Delete For
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from hms_iceberg.arrow.parallel import read_in_order
+from hms_iceberg.arrow.parallel import default_workers, read_in_order
 from hms_iceberg.arrow.schema import to_arrow
 from hms_iceberg.arrow.task_reader import ScanContext, read_task
 from hms_iceberg.scan.plan import FileScanTask, ScanPlan
@@ -60,7 +59,7 @@ def scan_to_batches(
         metadata,
         storage,
         batch_rows=batch_rows,
-        workers=min(workers or max(2, os.cpu_count() or 2), max(len(plan), 1)),
+        workers=workers or default_workers(len(plan)),
         buffer_bytes=buffer_bytes,
     )
 
