@@ -25,8 +25,8 @@ class PartitionSummaries(Protocol):
     """The part of a manifest list's row that is evaluated; `spec.manifests.ManifestFile` has it."""
 
     @property
-    def partitions(self) -> Sequence[FieldSummary] | None:
-        """One summary per field of the partition spec; None where the writer left them out."""
+    def partitions(self) -> Sequence[FieldSummary | None] | None:
+        """One summary per field of the partition spec; None where the writer left it, or all of them, out."""
 
 
 def manifest_evaluator(
@@ -67,11 +67,13 @@ def partition_summary_evaluator(
     return evaluate
 
 
-def summarize_partitions(summary: FieldSummary, ref: BoundReference) -> ValueSummary:
+def summarize_partitions(summary: FieldSummary | None, ref: BoundReference) -> ValueSummary:
     """What a field summary says about the partition values of a manifest.
 
-    Without bounds all values are null or NaN, as the specification has it.
+    Without bounds all values are null or NaN, as the specification has it. A summary that is None says nothing.
     """
+    if summary is None:
+        return UNKNOWN_VALUES
     floating = isinstance(ref.type, (FloatType, DoubleType))
     without_bounds = summary.lower_bound is None and summary.upper_bound is None
     no_nans = not floating or summary.contains_nan is False

@@ -34,7 +34,7 @@ def double(value: float) -> bytes:
     return struct.pack("<d", value)
 
 
-def kept(text: str, *summaries: FieldSummary) -> bool:
+def kept(text: str, *summaries: FieldSummary | None) -> bool:
     defaults = (FieldSummary(False), FieldSummary(False), FieldSummary(False))
     manifest = ManifestFile(
         manifest_path="m.avro",
@@ -109,6 +109,11 @@ def test_a_manifest_list_without_summaries_keeps_every_manifest():
     )
     assert manifest_evaluator(SPEC, SCHEMA, parse("i = 5"))(manifest)
     assert not manifest_evaluator(SPEC, SCHEMA, parse("false"))(manifest)
+
+
+def test_a_missing_summary_of_one_field_says_nothing_about_it():
+    assert kept("i = 9", None)
+    assert not kept("i = 9 and s = 'x'", None, FieldSummary(False), FieldSummary(False, False, b"ab", b"cd"))
 
 
 def test_a_filter_that_does_not_fit_is_refused_before_anything_is_evaluated():
