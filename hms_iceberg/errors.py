@@ -132,9 +132,14 @@ class CommitError(IcebergError):
 
 
 class CommitFailedError(CommitError):
-    """The table moved on while the change was made. Nothing was changed; a replay may succeed."""
+    """The table moved on while the change was made. Nothing was changed; a replay may succeed.
+
+    `retry_at_once` says that the metastore keeps this writer's place in the queue, so that waiting before the replay
+    would only make others wait.
+    """
 
     retryable: ClassVar[bool] = True
+    retry_at_once: bool = False
 
 
 class CommitConflictError(CommitError):

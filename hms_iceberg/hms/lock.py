@@ -69,20 +69,43 @@ class TableLock:
         """The metastore's number of the lock, granted or waiting; None where there is none."""
         return self._lock_id
 
+    def try_acquire(self) -> bool:
+        """Takes the lock if it is free; else keeps a place in the queue for it, which `acquire` or `release` ends.
+
+        Raises:
+            LockError: the metastore cannot lock, or refused this request.
+            MetastoreUnavailableError: the metastore does not answer.
+        """
+        try:
+            if self._enter().ahead():
+                return False
+            if self._create(time.monotonic() + self._settings.timeout) != ACQUIRED:
+                return False
+        except BaseException:
+            self.release()
+            raise
+        self._keep_alive()
+        return True
+
     def acquire(self) -> None:
         """Takes the lock, waiting for it as long as `iceberg.hive.lock-timeout-ms` allows in all.
+
+        Does nothing where it is held already, and keeps the place in the queue that `try_acquire` took.
 
         Raises:
             LockTimeoutError: somebody else held it for longer; names the holder.
             LockError: the metastore cannot lock, or refused this request.
             MetastoreUnavailableError: the metastore does not answer.
         """
+        if self._heartbeat is not None:
+            return
         began = time.monotonic()
         deadline = began + self._settings.timeout
         try:
-            self._place = FAIR_QUEUE.enter((str(self._client.pool), self._database, self._table))
+            self._enter()
             self._wait_for_turn(began)
-            if self._create(deadline) != ACQUIRED:
+            state = WAITING if self._lock_id is not None else self._create(deadline)
+            if state != ACQUIRED:
                 self._wait_until_granted(began, deadline)
         except BaseException:
             self.release()
@@ -118,6 +141,11 @@ class TableLock:
                 self._place = None
 
     # ------------------------------------------------------------------------------------------- creation
+
+    def _enter(self) -> Place:
+        if self._place is None:
+            self._place = FAIR_QUEUE.enter((str(self._client.pool), self._database, self._table))
+        return self._place
 
     def _wait_for_turn(self, began: float) -> None:
         assert self._place is not None
@@ -203,11 +231,11 @@ class TableLock:
                     return
                 if state != WAITING:
                     raise LockError(f"The metastore dropped the request for the lock on table {self.name}. Try again.")
-            # A queue that moves is looked at often; one that stands still, less and less.
-            longest = self._settings.check_max_wait
-            wait = min(longest, wait * 1.5) if ahead == position else self._settings.check_min_wait
+            # A queue that moves is looked at often, most often by the next one; one that stands still, ever less.
+            shortest, longest = self._settings.check_min_wait, self._settings.check_max_wait
+            wait = min(longest, wait * 1.5) if ahead == position else shortest / 4 * max(1, ahead)
             position = ahead
-            pause = min(longest, wait * max(1, ahead)) * random.uniform(0.5, 1.0)
+            pause = wait * random.uniform(0.5, 1.0)
             if time.monotonic() + pause >= deadline:
                 raise self._timeout(began)
             time.sleep(pause)

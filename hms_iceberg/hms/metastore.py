@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Protocol
 
 from hms_iceberg.errors import (
     CommitFailedError,
     ConfigurationError,
     IcebergError,
-    LockTimeoutError,
     MetastoreAnswerLostError,
     MetastoreError,
     NamespaceAlreadyExistsError,
@@ -23,63 +20,19 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.hms.capability import expectation, known_support, supports_compare_and_swap
 from hms_iceberg.hms.client import HmsClient
-from hms_iceberg.hms.fair_queue import Place
-from hms_iceberg.hms.lock import FAIR_QUEUE, TableLock
+from hms_iceberg.hms.exclusion import Exclusion, Exclusions, Turn
+from hms_iceberg.hms.lock import TableLock
 from hms_iceberg.hms.namespaces import change_database, database_properties, new_database
 from hms_iceberg.hms.settings import ClientSettings, LockSettings, RowSettings
 from hms_iceberg.hms.swap import PointerSwap
 from hms_iceberg.hms.table_rows import ICEBERG, METADATA_LOCATION, TABLE_TYPE, is_iceberg_table, table_pointer
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
+from hms_iceberg.spec.table_properties import COMMIT_NUM_RETRIES, int_property
 
 logger = logging.getLogger(__name__)
 
 LOCK_ENABLED = "engine.hive.lock-enabled"
 CATALOG_LOCK_ENABLED = "iceberg.engine.hive.lock-enabled"
-
-
-class _Exclusion(Protocol):
-    """What a writer holds while it swaps: the table's lock, or a place at the head of this process's queue."""
-
-    def acquire(self) -> None: ...
-
-    def ensure_active(self) -> None: ...
-
-    def release(self) -> None: ...
-
-
-class _Turn:
-    """The exclusion of compare-and-swap: the writers of this process one after the other."""
-
-    def __init__(self, server: str, identifier: Identifier, timeout: float) -> None:
-        self._key = (server, *identifier)
-        self._timeout = timeout
-        self._place: Place | None = None
-
-    def acquire(self) -> None:
-        self._place = FAIR_QUEUE.enter(self._key)
-        try:
-            self._place.wait(self._timeout)
-        except LockTimeoutError as error:
-            name = ".".join(self._key[1:])
-            raise LockTimeoutError(f"Cannot commit to table {name}: {error} Try again later.") from error
-        except BaseException:
-            self.release()
-            raise
-
-    def ensure_active(self) -> None:
-        """Nothing can take a turn away: the server compares."""
-
-    def release(self) -> None:
-        if self._place is not None:
-            self._place.leave()
-            self._place = None
-
-
-class _HeldByThread(threading.local):
-    """The exclusions that the current thread holds, by table."""
-
-    def __init__(self) -> None:
-        self.exclusions: dict[Identifier, _Exclusion] = {}
 
 
 class HiveMetastore:
@@ -100,10 +53,11 @@ class HiveMetastore:
         self._lock_enabled = properties.get(CATALOG_LOCK_ENABLED, properties.get(LOCK_ENABLED, "true"))
         _lock_mode(self._lock_enabled, CATALOG_LOCK_ENABLED)
         self._swap = PointerSwap(self.client, RowSettings.from_properties(properties))
-        self._held = _HeldByThread()
+        self._exclusions = Exclusions()
 
     def close(self) -> None:
-        """Closes the connections."""
+        """Gives kept places in queues back and closes the connections."""
+        self._exclusions.release_parked()
         self.client.close()
 
     # -------------------------------------------------------------------------------------------- commits
@@ -131,9 +85,30 @@ class HiveMetastore:
         if base is None:
             self._swap.create(identifier, new)
             return
-        with self._exclusion(identifier, base.metadata.properties) as exclusion:
-            compare = not isinstance(exclusion, TableLock) or known_support(self.client) is True
-            self._swap.commit(identifier, base, new, exclusion, compare)
+        held = self._exclusions.held(identifier)
+        if held is not None:
+            self._swap.commit(identifier, base, new, held, self._compares(held))
+            return
+        exclusion = self._exclusions.adopt(identifier)
+        waits = exclusion is not None or int_property(new.metadata.properties, COMMIT_NUM_RETRIES) <= 0
+        exclusion = exclusion or self._new_exclusion(identifier, base.metadata.properties)
+        with self._exclusions.hold(identifier, exclusion):
+            if waits:
+                exclusion.acquire()
+            elif not exclusion.try_acquire():
+                # What is before us will make our base stale. The replay takes our place in the queue over.
+                raise self._exclusions.park(
+                    identifier,
+                    CommitFailedError(
+                        f"Cannot commit to table {'.'.join(identifier)} yet: another commit is under way."
+                    ),
+                )
+            try:
+                self._swap.commit(identifier, base, new, exclusion, self._compares(exclusion))
+            except CommitFailedError as error:
+                if waits or not isinstance(exclusion, TableLock):
+                    raise
+                raise self._exclusions.park(identifier, error) from error
 
     @contextmanager
     def exclusive(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[None]:
@@ -146,26 +121,22 @@ class HiveMetastore:
             yield
 
     @contextmanager
-    def _exclusion(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[_Exclusion]:
-        """The exclusion that this thread holds for the table, or a new one for the time of the context."""
-        held = self._held.exclusions
-        if identifier in held:
-            yield held[identifier]
+    def _exclusion(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[Exclusion]:
+        """What this thread holds for the table, or kept a place for, or else a new one, for the time of the context."""
+        held = self._exclusions.held(identifier)
+        if held is not None:
+            yield held
             return
-        exclusion = self._new_exclusion(identifier, properties)
-        exclusion.acquire()
-        held[identifier] = exclusion
-        try:
+        exclusion = self._exclusions.adopt(identifier) or self._new_exclusion(identifier, properties)
+        with self._exclusions.hold(identifier, exclusion):
+            exclusion.acquire()
             yield exclusion
-        finally:
-            del held[identifier]
-            exclusion.release()
 
-    def _new_exclusion(self, identifier: Identifier, properties: Mapping[str, str]) -> _Exclusion:
+    def _new_exclusion(self, identifier: Identifier, properties: Mapping[str, str]) -> Exclusion:
         mode = _lock_mode(properties.get(LOCK_ENABLED, self._lock_enabled), LOCK_ENABLED)
         if mode != "true":
             if supports_compare_and_swap(self.client, identifier[0]):
-                return _Turn(str(self.client.pool), identifier, self._locks.timeout)
+                return Turn(str(self.client.pool), identifier, self._locks.timeout)
             if mode == "false":
                 raise UnsupportedError(
                     f"Cannot commit to table {'.'.join(identifier)} without a lock ({LOCK_ENABLED}=false): the "
@@ -173,6 +144,10 @@ class HiveMetastore:
                     f"concurrent commit could be lost. Set {LOCK_ENABLED}=true for every writer, or upgrade it."
                 )
         return TableLock(self.client, identifier[0], identifier[1], self._locks)
+
+    def _compares(self, exclusion: Exclusion) -> bool:
+        """Whether the server is to compare: always without a lock, and with one where it is known to be able to."""
+        return isinstance(exclusion, Turn) or known_support(self.client) is True
 
     # ----------------------------------------------------------------------------------------- namespaces
 
@@ -307,8 +282,9 @@ class HiveMetastore:
                 )
             row.dbName, row.tableName = target
             exclusion.ensure_active()
-            compare = not isinstance(exclusion, TableLock) or known_support(self.client) is True
-            environment = expectation(METADATA_LOCATION, pointer.metadata_location) if compare else {}
+            environment = {}
+            if self._compares(exclusion):
+                environment = expectation(METADATA_LOCATION, pointer.metadata_location)
             try:
                 self.client.alter_table(source[0], source[1], row, environment)
             except IcebergError as error:
