@@ -18,7 +18,7 @@ from hms_iceberg.expressions.visitors import fold
 from hms_iceberg.spec.manifests import FieldSummary
 from hms_iceberg.spec.partitioning import PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import DoubleType, FloatType, StructType
+from hms_iceberg.spec.types import DoubleType, FloatType, StructType, UUIDType
 
 
 class PartitionSummaries(Protocol):
@@ -70,18 +70,22 @@ def partition_summary_evaluator(
 def summarize_partitions(summary: FieldSummary | None, ref: BoundReference) -> ValueSummary:
     """What a field summary says about the partition values of a manifest.
 
-    Without bounds all values are null or NaN, as the specification has it. A summary that is None says nothing.
+    Without bounds all values are null or NaN, as the specification has it. Bounds of UUIDs are not used: Java orders
+    UUIDs as two signed numbers, so that its bounds may exclude values that are there. A summary that is None says
+    nothing.
     """
     if summary is None:
         return UNKNOWN_VALUES
     floating = isinstance(ref.type, (FloatType, DoubleType))
     without_bounds = summary.lower_bound is None and summary.upper_bound is None
     no_nans = not floating or summary.contains_nan is False
+    has_usable_bounds = not isinstance(ref.type, UUIDType)
+    lower, upper = summary.lower_bound, summary.upper_bound
     return ValueSummary(
         no_nulls=not summary.contains_null,
         only_nulls=summary.contains_null and without_bounds and no_nans,
         no_nans=no_nans,
         only_nans=floating and without_bounds and summary.contains_nan is True,
-        lower=None if summary.lower_bound is None else bound_value(ref.type, summary.lower_bound),
-        upper=None if summary.upper_bound is None else bound_value(ref.type, summary.upper_bound),
+        lower=bound_value(ref.type, lower) if has_usable_bounds and lower is not None else None,
+        upper=bound_value(ref.type, upper) if has_usable_bounds and upper is not None else None,
     )

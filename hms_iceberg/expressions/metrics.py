@@ -16,7 +16,7 @@ from hms_iceberg.expressions.bound import BoundReference
 from hms_iceberg.expressions.bounds import Decision, MightMatchVisitor, MustMatchVisitor, ValueSummary
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.expressions.visitors import fold
-from hms_iceberg.spec.types import DoubleType, FloatType, IcebergType, PrimitiveType
+from hms_iceberg.spec.types import DoubleType, FloatType, IcebergType, PrimitiveType, UUIDType
 from hms_iceberg.spec.values import from_bytes
 
 
@@ -88,7 +88,8 @@ def summarize(file: ContentMetrics, ref: BoundReference) -> ValueSummary:
     """What the metrics of a file say about a column.
 
     Nulls of a field in an optional struct are only counted by some writers where the struct itself is null (ORC files
-    of Java do not), so that "no nulls" needs a value counted for every row.
+    of Java do not), so that "no nulls" needs a value counted for every row. Bounds of UUIDs are only used for files of
+    one row group: Java merges those of several by an order in which half of all UUIDs are negative.
     """
     field_id = ref.field_id
     values = _count(file.value_counts, field_id)
@@ -105,6 +106,8 @@ def summarize(file: ContentMetrics, ref: BoundReference) -> ValueSummary:
         only_nans = nans is not None and values is not None and nans > 0 and nans == values - (nulls or 0)
     else:
         no_nans = True
+    if isinstance(ref.type, UUIDType) and len(getattr(file, "split_offsets", None) or ()) > 1:
+        return ValueSummary(no_nulls=no_nulls, only_nulls=only_nulls, no_nans=True)
     return ValueSummary(
         no_nulls=no_nulls,
         only_nulls=only_nulls,

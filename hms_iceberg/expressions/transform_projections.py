@@ -14,9 +14,10 @@ A transform that keeps order puts neighbouring values into blocks, one partition
 where v - 1 and v + 1 are the neighbours of v among the type's values. Text and bytes have no such neighbours; how long
 the literal is decides there.
 
-Two faults of writers are taken into account. Until Iceberg 0.10, Java stored times before 1970 in the period after the
-right one (rounded towards 1970, not down). And where `truncate` goes below the smallest int or long, the stored value
-wraps around to the top of the range.
+Three faults of writers are taken into account. Until Iceberg 0.10, Java stored times before 1970 in the period after the
+right one (rounded towards 1970, not down). Since then, it stores a timestamp before 1970 that is the last micro- or
+nanosecond of the first second of a period in the period before the right one. And where `truncate` goes below the
+smallest int or long, the stored value wraps around to the top of the range.
 """
 
 from __future__ import annotations
@@ -139,6 +140,7 @@ class _Blocks:
         literal: a result as literal of the partition field.
         one_to_one: every block is a single value.
         late_before_1970: negative results may be stored one too high.
+        early_before_1970: negative results may be stored one too low.
         lowest: the smallest storable result.
         wrapped: what a result below it is stored as; None where that cannot be or is not known.
     """
@@ -149,6 +151,7 @@ class _Blocks:
     literal: Callable[[int], Literal]
     one_to_one: bool
     late_before_1970: bool
+    early_before_1970: bool
     lowest: int
     wrapped: int | None
 
@@ -190,6 +193,8 @@ class _Blocks:
             stored.add(result)
             if self.late_before_1970 and result < 0:
                 stored.add(result + 1)
+            if self.early_before_1970 and self.lowest < result < 0:
+                stored.add(result - 1)
         return self._literals(stored)
 
     def _among(self, units: Iterable[int]) -> BooleanExpression:
@@ -209,11 +214,15 @@ class _Blocks:
         return limit if self.wrapped is None else Or(limit, EqualTo(self.term, self.literal(self.wrapped)))
 
     def _from(self, result: int) -> BooleanExpression:
+        if self.early_before_1970 and result < 0:
+            result -= 1
         if result < self.lowest:
             return NotNull(self.term)
         return GreaterThanOrEqual(self.term, self.literal(result))
 
     def _below(self, result: int) -> BooleanExpression | None:
+        if self.early_before_1970 and result < 0:
+            result -= 1
         return None if result < self.lowest else LessThan(self.term, self.literal(result))
 
     def _above(self, result: int) -> BooleanExpression | None:
@@ -238,6 +247,7 @@ def _blocks(transform: Transform, kind: IcebergType, term: Reference) -> _Blocks
             literal=lambda each: stored_literal(each, result),
             one_to_one=one_to_one,
             late_before_1970=late,
+            early_before_1970=not isinstance(kind, DateType),
             lowest=INT_RANGE[0],
             wrapped=None,
         )
@@ -251,6 +261,7 @@ def _blocks(transform: Transform, kind: IcebergType, term: Reference) -> _Blocks
             literal=lambda each: stored_literal(decimal_value(each, scale), result),
             one_to_one=width == 1,
             late_before_1970=False,
+            early_before_1970=False,
             lowest=lowest,
             wrapped=wrapped,
         )
@@ -262,6 +273,7 @@ def _blocks(transform: Transform, kind: IcebergType, term: Reference) -> _Blocks
         literal=lambda each: stored_literal(each, LongType()),
         one_to_one=width == 1,
         late_before_1970=False,
+        early_before_1970=False,
         lowest=lowest,
         wrapped=transform.bind(kind)(lowest) if lowest % width else None,
     )

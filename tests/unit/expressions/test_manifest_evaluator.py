@@ -11,7 +11,7 @@ from hms_iceberg.expressions.parser import parse
 from hms_iceberg.spec.manifests import FieldSummary, ManifestFile
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import DoubleType, IntegerType, NestedField, StringType
+from hms_iceberg.spec.types import DoubleType, IntegerType, NestedField, StringType, UUIDType
 
 SCHEMA = Schema(
     NestedField(1, "i", IntegerType()),
@@ -109,6 +109,18 @@ def test_a_manifest_list_without_summaries_keeps_every_manifest():
     )
     assert manifest_evaluator(SPEC, SCHEMA, parse("i = 5"))(manifest)
     assert not manifest_evaluator(SPEC, SCHEMA, parse("false"))(manifest)
+
+
+def test_bounds_of_uuids_are_not_used_since_java_orders_them_as_signed_numbers():
+    schema = Schema(NestedField(1, "u", UUIDType()))
+    spec = PartitionSpec(PartitionField(1, 1000, "identity", "u"))
+    # Java's least and greatest of 00…, 7f… and 80…
+    summary = FieldSummary(False, False, b"\x80" + bytes(15), b"\x7f" + bytes(15))
+    manifest = ManifestFile(
+        manifest_path="m", manifest_length=1, partition_spec_id=0, added_snapshot_id=1, partitions=(summary,)
+    )
+    for text, expected in (("u = '00000000-0000-0000-0000-000000000000'", True), ("u is null", False)):
+        assert manifest_evaluator(spec, schema, parse(text))(manifest) is expected
 
 
 def test_a_missing_summary_of_one_field_says_nothing_about_it():

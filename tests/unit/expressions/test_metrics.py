@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import struct
+from dataclasses import replace
 
 import pytest
 
@@ -176,6 +177,13 @@ def test_metrics_of_a_file(text, inclusive, strict):
     left = residual_by_metrics(bind(SCHEMA, parse(text)), FILE)
     assert (str(left) == "false") == (not inclusive)
     assert (str(left) == "true") == strict
+
+
+def test_uuid_bounds_of_several_row_groups_are_no_bounds():
+    text = "u = '00000000-0000-0000-0000-000000000001'"
+    assert not InclusiveMetrics(SCHEMA, parse(text)).eval(replace(FILE, split_offsets=(4,)))
+    assert InclusiveMetrics(SCHEMA, parse(text)).eval(replace(FILE, split_offsets=(4, 1000)))
+    assert not InclusiveMetrics(SCHEMA, parse("u is null")).eval(replace(FILE, split_offsets=(4, 1000)))
 
 
 def test_an_empty_file_has_no_matching_row_and_no_other():
