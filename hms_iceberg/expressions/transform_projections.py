@@ -14,8 +14,8 @@ A transform that keeps order puts neighbouring values into blocks, one partition
 where v - 1 and v + 1 are the neighbours of v among the type's values. Text and bytes have no such neighbours; how long
 the literal is decides there.
 
-Three faults of writers are taken into account. Until Iceberg 0.10, Java stored times before 1970 in the period after the
-right one (rounded towards 1970, not down). Since then, it stores a timestamp before 1970 that is the last micro- or
+Three faults of writers are taken into account. Until Iceberg 0.10, Java stored times before 1970 in the period after
+the right one (rounded towards 1970, not down). Since then, it stores a timestamp before 1970 that is the last micro- or
 nanosecond of the first second of a period in the period before the right one. And where `truncate` goes below the
 smallest int or long, the stored value wraps around to the top of the range.
 """
