@@ -149,7 +149,7 @@ class SchemaFit:
                         f"Cannot write column {path!r}{self._table}: it is required, but {count:,} of {len(array):,} "
                         f"values in a batch are null. Fill the nulls or make the column optional."
                     )
-            return convert(array, live)
+            return nested.without_nulls(convert(array, live))
 
         return checked
 

@@ -108,3 +108,23 @@ def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
         key, item = kind.key_field, kind.item_field
         return make_map(array, offsets, conform(keys, key.type), conform(items, item.type), key, item)
     return array if array.type.equals(kind) else array.cast(kind)
+
+
+def without_nulls(array: pa.Array) -> pa.Array:
+    """The same array with whatever value stands behind each null: for slots that a null parent hides.
+
+    Parquet's writer refuses nulls in a required field even where the struct around it is null.
+    """
+    if not array.null_count:
+        return array
+    kind = array.type
+    if pa.types.is_struct(kind):
+        fields = [kind.field(index) for index in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(struct_children(array), fields=fields)
+    if pa.types.is_list(kind) or pa.types.is_map(kind):
+        offsets, start, length = list_parts(array)
+        if pa.types.is_map(kind):
+            keys, items = map_entries(array, start, length)
+            return pa.MapArray.from_arrays(offsets, keys, items, type=kind)
+        return pa.ListArray.from_arrays(offsets, list_values(array, start, length), type=kind)
+    return pa.Array.from_buffers(kind, len(array), [None, *array.buffers()[1:]], 0, array.offset)
