@@ -23,6 +23,7 @@ from hms_iceberg.errors import (
     MetastoreUnavailableError,
 )
 from hms_iceberg.hms.client import HmsClient
+from hms_iceberg.hms.dead_holders import is_dead, process_mark
 from hms_iceberg.hms.fair_queue import FairQueue, Place
 from hms_iceberg.hms.heartbeat import HEARTBEATS, Heartbeat
 from hms_iceberg.hms.lock_rows import ACQUIRED, WAITING, lock_info
@@ -53,7 +54,7 @@ class TableLock:
         self._database = database
         self._table = table
         self._settings = settings
-        self._agent = f"Iceberg-{uuid.uuid4()}/hms_iceberg/pid={os.getpid()}"
+        self._agent = f"Iceberg-{uuid.uuid4()}/hms_iceberg/{process_mark()}"
         self._place: Place | None = None
         self._lock_id: int | None = None
         self._heartbeat: Heartbeat | None = None
@@ -251,7 +252,17 @@ class TableLock:
             logger.info("The locks on %s cannot be listed: %s", self.name, error)
             return -1
         assert self._lock_id is not None
-        return sum(row.lockid < self._lock_id for row in rows)
+        return sum(row.lockid < self._lock_id and not self._taken_from_the_dead(row) for row in rows)
+
+    def _taken_from_the_dead(self, row: ttypes.ShowLocksResponseElement) -> bool:
+        """Gives back the lock of a process of this machine that was killed; nobody else would before its time-out."""
+        if not is_dead(row.hostname, row.agentInfo):
+            return False
+        logger.warning(
+            "Lock %d on table %s is of a dead process (%s): it is released", row.lockid, self.name, row.agentInfo
+        )
+        self._unlock(row.lockid)
+        return True
 
     def _check(self, deadline: float) -> int:
         assert self._lock_id is not None
