@@ -9,44 +9,95 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from hms_iceberg.scan.manifest_frames import ManifestDecoder
+from hms_iceberg.scan.manifest_frames import MANIFEST, METRIC_COLUMNS, ManifestDecoder
 from hms_iceberg.scan.metric_columns import MetricColumns
+
+if TYPE_CHECKING:
+    import polars as pl
 
 DEFAULT_CACHE_BYTES = 512 * 1024 * 1024
 
 
 class ManifestFrame:
-    """A decoded manifest: its live files as a frame, and their metrics column by column.
+    """Decoded manifests: their live files as a frame, and their metrics column by column.
 
     Args:
-        decoder: the manifest's bytes.
-        metrics: map columns of metrics that are certain to be looked at: one pass decodes them with the rest.
+        frame: the files, in the columns of :class:`hms_iceberg.scan.manifest_frames.ManifestDecoder`.
+        load: decodes map columns of metrics.
+        maps: map columns of metrics that are decoded already.
+        raw_size: bytes of the files that ``load`` keeps.
     """
 
-    __slots__ = ("_decoder", "frame", "metrics")
+    __slots__ = ("_load", "_raw_size", "frame", "metrics")
 
-    def __init__(self, decoder: ManifestDecoder, metrics: Sequence[str] = ()) -> None:
-        self._decoder = decoder
-        decoded = decoder.files(metrics)
-        self.frame = decoded.drop(metrics)
-        maps = {name: decoded[name] for name in metrics}
-        self.metrics = MetricColumns(self.frame["record_count"], decoder.metrics, maps)
+    def __init__(
+        self,
+        frame: pl.DataFrame,
+        load: Callable[[Sequence[str]], pl.DataFrame],
+        maps: dict[str, pl.Series],
+        raw_size: int = 0,
+    ) -> None:
+        self.frame = frame
+        self.metrics = MetricColumns(frame["record_count"], load, maps)
+        self._load = load
+        self._raw_size = raw_size
 
     @property
     def size(self) -> int:
-        """Bytes that the decoded columns and the file take."""
-        return int(self.frame.estimated_size()) + self.metrics.size + self._decoder.size
+        """Bytes that the decoded columns and the files take."""
+        return int(self.frame.estimated_size()) + self.metrics.size + self._raw_size
+
+    def all_columns(self) -> pl.DataFrame:
+        """Files and metrics in one frame."""
+        return self.frame.hstack([self.metrics.maps(name) for name in METRIC_COLUMNS])
 
     def without_metrics(self) -> ManifestFrame:
-        """The same manifest with all metrics yet to be decoded."""
-        bare = object.__new__(ManifestFrame)
-        bare._decoder = self._decoder
-        bare.frame = self.frame
-        bare.metrics = MetricColumns(self.frame["record_count"], self._decoder.metrics)
-        return bare
+        """The same manifests with all metrics yet to be decoded."""
+        return ManifestFrame(self.frame, self._load, {}, self._raw_size)
+
+
+def decode_one(decoder: ManifestDecoder, metrics: Sequence[str]) -> ManifestFrame:
+    """A manifest with some metrics; the others are decoded when they are looked at.
+
+    Args:
+        decoder: of one manifest.
+        metrics: map columns that are certain to be looked at: one pass decodes them with the rest.
+    """
+    decoded = decoder.files(metrics)
+    maps = {name: decoded[name] for name in metrics}
+    return ManifestFrame(decoded.drop(*metrics, MANIFEST), decoder.metrics, maps, decoder.size)
+
+
+def decode_small(decoder: ManifestDecoder) -> list[ManifestFrame]:
+    """Several small manifests, with all their metrics."""
+    decoded = decoder.files(METRIC_COLUMNS)
+    counts = dict(decoded.group_by(MANIFEST).len().iter_rows())
+    decoded = decoded.drop(MANIFEST)
+    frames = []
+    start = 0
+    for number in range(len(decoder.manifests)):
+        part = decoded.slice(start, counts.get(number, 0))
+        start += part.height
+        frames.append(_with_all_metrics(part))
+    return frames
+
+
+def join_frames(frames: Sequence[ManifestFrame]) -> ManifestFrame:
+    """Small manifests of one spec as one; all have all their metrics decoded."""
+    import polars as pl
+
+    if len(frames) == 1:
+        return frames[0]
+    return _with_all_metrics(pl.concat([each.all_columns() for each in frames], rechunk=True))
+
+
+def _with_all_metrics(decoded: pl.DataFrame) -> ManifestFrame:
+    maps = {name: decoded[name] for name in METRIC_COLUMNS}
+    return ManifestFrame(decoded.drop(METRIC_COLUMNS), lambda names: decoded.select(names), maps)
 
 
 @dataclass

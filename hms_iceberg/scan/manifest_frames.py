@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -54,6 +54,7 @@ FILE_COLUMNS = (
     "content_offset",
     "content_size_in_bytes",
 )
+MANIFEST = "manifest"
 METRIC_COLUMNS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 
 _DELETED = int(ManifestEntryStatus.DELETED)
@@ -61,38 +62,30 @@ _ADDED = int(ManifestEntryStatus.ADDED)
 
 
 class ManifestDecoder:
-    """One manifest's bytes, and the columns that can be made of them.
+    """The bytes of one manifest, or of several of one spec and schema, and the columns that can be made of them.
+
+    Several small manifests are decoded as one, because most of the cost of a small one is the call.
 
     Args:
-        data: the Avro file.
-        manifest: the manifest's row in the manifest list: what entries inherit from.
+        files: each manifest's bytes with its row in the manifest list, which entries inherit from. All are of one
+            partition spec, and :func:`columnar_schema` is the same for all.
         partitions: names and types of the partition columns.
 
     Raises:
-        CorruptManifestError: the file cannot be read as a manifest.
+        CorruptManifestError: a file cannot be read as a manifest.
     """
 
-    def __init__(self, data: bytes, manifest: ManifestFile, partitions: PartitionColumns) -> None:
-        self._manifest = manifest
+    def __init__(self, files: Sequence[tuple[bytes, ManifestFile]], partitions: PartitionColumns) -> None:
+        self.manifests = [manifest for _, manifest in files]
         self._partitions = partitions
-        self._what = f"manifest {manifest.manifest_path}"
-        try:
-            self._container = read_container(data, self._what)
-        except CorruptFileError as error:
-            raise CorruptManifestError(str(error)) from error
-        layout = entry_layout(self._container.schema_json, self._what)
-        names = partitions.columns(manifest.partition_spec_id)
-        if len(names) != len(layout.partition):
-            raise CorruptManifestError(
-                f"Cannot read {self._what}: its partitions have {len(layout.partition)} values, partition spec "
-                f"{manifest.partition_spec_id} has {len(names)} fields"
-            )
-        self._flat = _flat_schema(self._container.schema_json, names)
+        self._containers = [_container(data, manifest) for data, manifest in files]
+        self._names = partitions.columns(self.manifests[0].partition_spec_id)
+        self._flat = _flat_schema_of(self._containers[0], self.manifests[0], self._names)
 
     @property
     def size(self) -> int:
-        """Bytes of the file."""
-        return len(self._container.data)
+        """Bytes of the files."""
+        return sum(len(each.data) for each in self._containers)
 
     def files(self, metrics: Sequence[str] = ()) -> pl.DataFrame:
         """One row for each live file, inherited values filled in.
@@ -101,36 +94,74 @@ class ManifestDecoder:
             metrics: which of ``METRIC_COLUMNS`` to decode in the same pass.
 
         Returns:
-            A frame of ``FILE_COLUMNS``, the partition columns of the manifest's spec, and ``metrics``.
+            A frame of ``FILE_COLUMNS``, the partition columns of the manifests' spec, ``metrics``, and ``MANIFEST``:
+            the number of the manifest among those of the decoder.
 
         Raises:
             CorruptManifestError: an entry is damaged.
         """
-        names = self._partitions.columns(self._manifest.partition_spec_id)
-        wanted = ["status", *FILE_COLUMNS, *names, *metrics]
+        wanted = ["status", *FILE_COLUMNS, *self._names, *metrics]
         live = self._live([name for name in wanted if name in self._flat.columns])
-        dtypes = {**file_dtypes(), **{name: self._partitions.dtypes[name] for name in names}}
+        dtypes = {**file_dtypes(), **{name: self._partitions.dtypes[name] for name in self._names}}
         dtypes |= {name: metric_dtypes()[name] for name in metrics}
-        frame = live.select(**_columns(live, dtypes, self._manifest))
-        _check_sequence_numbers(frame, self._manifest)
+        frame = live.select(MANIFEST, **_columns(live, dtypes, self.manifests))
+        _check_sequence_numbers(frame, self.manifests)
         return frame
 
     def metrics(self, names: Sequence[str]) -> pl.DataFrame:
         """Some of ``METRIC_COLUMNS``, in the rows of :meth:`files`."""
         present = [name for name in names if name in self._flat.columns]
         live = self._live(["status", *present])
-        return live.select(**{name: _column(live, name, metric_dtypes()[name]) for name in names})
+        return live.select(**{name: _column(live.schema, name, metric_dtypes()[name]) for name in names})
 
     def _live(self, columns: list[str]) -> pl.DataFrame:
-        try:
-            frame = _decode(self._container, self._flat, columns, self._what)
-        except CorruptManifestError:
-            raise
-        except CorruptFileError as error:
-            raise CorruptManifestError(str(error)) from error
-        if self._manifest.has_deleted_files:
+        rows, frame = _decode(self._containers, self.manifests, self._flat, columns)
+        frame = frame.with_columns(_repeat(range(len(rows)), rows).alias(MANIFEST))
+        if any(each.has_deleted_files for each in self.manifests):
             return frame.filter(frame["status"] != _DELETED)
         return frame
+
+
+def columnar_schema(data: bytes, manifest: ManifestFile, partitions: PartitionColumns) -> bytes:
+    """What tells whether two manifests can be decoded as one.
+
+    Raises:
+        CorruptManifestError: the file cannot be read as a manifest.
+    """
+    names = partitions.columns(manifest.partition_spec_id)
+    return _flat_schema_of(_container(data, manifest), manifest, names).text
+
+
+def _container(data: bytes, manifest: ManifestFile) -> AvroContainer:
+    try:
+        return read_container(data, _what(manifest))
+    except CorruptFileError as error:
+        raise CorruptManifestError(str(error)) from error
+
+
+def _flat_schema_of(container: AvroContainer, manifest: ManifestFile, names: tuple[str, ...]) -> _FlatSchema:
+    layout = entry_layout(container.schema_json, _what(manifest))
+    if len(names) != len(layout.partition):
+        raise CorruptManifestError(
+            f"Cannot read {_what(manifest)}: its partitions have {len(layout.partition)} values, partition spec "
+            f"{manifest.partition_spec_id} has {len(names)} fields"
+        )
+    return _flat_schema(container.schema_json, names)
+
+
+def _what(manifest: ManifestFile) -> str:
+    return f"manifest {manifest.manifest_path}"
+
+
+def _repeat(values: Iterable[int | None], counts: Sequence[int]) -> pl.Series:
+    """Each value as often as its count says."""
+    import polars as pl
+
+    repeated = pl.Series(list(values), dtype=pl.Int64)
+    if len(counts) == 1:
+        return repeated.new_from_index(0, counts[0])
+    numbers = [number for number, count in enumerate(counts) for _ in range(count)]
+    return repeated.gather(pl.Series(numbers, dtype=pl.UInt32))
 
 
 @lru_cache(maxsize=1)
@@ -166,52 +197,67 @@ def metric_dtypes() -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------- inheritance
 
 
-def _columns(live: pl.DataFrame, dtypes: dict[str, Any], manifest: ManifestFile) -> dict[str, pl.Expr]:
+def _columns(live: pl.DataFrame, dtypes: dict[str, Any], manifests: Sequence[ManifestFile]) -> dict[str, pl.Expr]:
     import polars as pl
 
-    columns = {name: _column(live, name, dtype) for name, dtype in dtypes.items()}
-    inherited = pl.lit(manifest.sequence_number, pl.Int64)
-    if manifest.sequence_number != 0:
-        # Files carried over keep the number they were added with, and must say so themselves.
-        inherited = pl.when(pl.col("status") == _ADDED).then(inherited)
+    schema = live.schema
+    columns = {name: _column(schema, name, dtype) for name, dtype in dtypes.items()}
+    inherited = _of_manifest([each.sequence_number for each in manifests])
+    if any(each.sequence_number for each in manifests):
+        # Files carried over keep the number they were added with, and must say so themselves (but for v1).
+        inherited = pl.when((pl.col("status") == _ADDED) | (inherited == 0)).then(inherited)
+    snapshot_id = _of_manifest([each.added_snapshot_id for each in manifests])
     columns["content"] = columns["content"].fill_null(0)
     columns["file_format"] = columns["file_format"].str.to_uppercase()
-    columns["spec_id"] = pl.lit(manifest.partition_spec_id, pl.Int32)
-    columns["snapshot_id"] = columns["snapshot_id"].fill_null(manifest.added_snapshot_id)
+    columns["spec_id"] = pl.lit(manifests[0].partition_spec_id, pl.Int32)
+    columns["snapshot_id"] = pl.coalesce(columns["snapshot_id"], snapshot_id)
     columns["sequence_number"] = pl.coalesce(columns["sequence_number"], inherited)
     columns["file_sequence_number"] = pl.coalesce(columns["file_sequence_number"], inherited)
-    columns["first_row_id"] = _row_ids(columns["first_row_id"], manifest)
+    columns["first_row_id"] = _row_ids(columns["first_row_id"], [each.first_row_id for each in manifests])
     return columns
 
 
-def _column(live: pl.DataFrame, name: str, dtype: Any) -> pl.Expr:
+def _of_manifest(values: Sequence[int | None]) -> pl.Expr:
+    """A value of each row's manifest."""
+    import polars as pl
+
+    if all(value == values[0] for value in values):
+        return pl.lit(values[0], pl.Int64)
+    return pl.lit(pl.Series(values, dtype=pl.Int64)).gather(pl.col(MANIFEST))
+
+
+def _column(schema: Mapping[str, Any], name: str, dtype: Any) -> pl.Expr:
     """A column of the file with the type it is to have; null where the file lacks it."""
     import polars as pl
 
-    found = live.schema.get(name)
+    found = schema.get(name)
     if found is None:
         return pl.lit(None, dtype)
     # Values of a column that no schema knows any more keep the type they have in the file.
     return pl.col(name) if found == dtype or dtype == pl.Null else pl.col(name).cast(dtype)
 
 
-def _row_ids(own: pl.Expr, manifest: ManifestFile) -> pl.Expr:
+def _row_ids(own: pl.Expr, first_row_ids: Sequence[int | None]) -> pl.Expr:
     import polars as pl
 
-    if manifest.first_row_id is None:
+    if all(each is None for each in first_row_ids):
         # Before the first snapshot of format v3 no file has row ids, whatever it says itself.
         return pl.lit(None, pl.Int64)
+    first = _of_manifest(first_row_ids)
     inheriting = pl.when(own.is_null()).then(pl.col("record_count")).otherwise(0)
-    return pl.coalesce(own, inheriting.cum_sum() - inheriting + manifest.first_row_id)
+    before = inheriting.cum_sum() - inheriting
+    if len(first_row_ids) > 1:
+        before = before.over(MANIFEST)
+    return pl.when(first.is_not_null()).then(pl.coalesce(own, before + first))
 
 
-def _check_sequence_numbers(frame: pl.DataFrame, manifest: ManifestFile) -> None:
+def _check_sequence_numbers(frame: pl.DataFrame, manifests: Sequence[ManifestFile]) -> None:
     missing = frame["sequence_number"].null_count()
     if missing:
-        path = frame.filter(frame["sequence_number"].is_null())["file_path"][0]
+        row = frame.filter(frame["sequence_number"].is_null()).row(0, named=True)
         raise CorruptManifestError(
-            f"Cannot read manifest {manifest.manifest_path}: {missing} files carried over from another manifest have "
-            f"no sequence number, the first is {path}; only added files inherit one"
+            f"Cannot read {_what(manifests[row[MANIFEST]])}: {row['file_path']} was carried over from another manifest "
+            "and has no sequence number; only added files inherit one"
         )
 
 
@@ -276,32 +322,49 @@ def _for_polars(avro_type: Any) -> Any:
     return {key: _for_polars(value) if key == "items" else value for key, value in avro_type.items() if key in kept}
 
 
-def _decode(container: AvroContainer, flat: _FlatSchema, columns: list[str], what: str) -> pl.DataFrame:
+def _decode(
+    containers: Sequence[AvroContainer], manifests: Sequence[ManifestFile], flat: _FlatSchema, columns: list[str]
+) -> tuple[list[int], pl.DataFrame]:
+    """The number of entries of each manifest, and some of their columns below one another."""
     import polars as pl
 
-    rows, plain = _decompressed(container, flat, what)
     try:
-        frame = pl.read_avro(plain, columns=columns)
-        if frame.height == rows:
-            return frame
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
-        pass
-    # Slower, but it reads more and says what is wrong.
-    records = [_flat_record(each, flat) for each in read_records(container, flat.layout.parsed, what)]
+        rows, plain = _decompressed(containers, manifests, flat)
+        try:
+            frame = pl.read_avro(plain, columns=columns)
+            if frame.height == sum(rows):
+                return rows, frame
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
+            pass
+        # Slower, but it reads more and says what is wrong.
+        records = [
+            _flat_record(record, flat)
+            for container, manifest in zip(containers, manifests, strict=True)
+            for record in read_records(container, flat.layout.parsed, _what(manifest))
+        ]
+    except CorruptManifestError:
+        raise
+    except CorruptFileError as error:
+        raise CorruptManifestError(str(error)) from error
     dtypes = {**file_dtypes(), **metric_dtypes(), **_partition_types(flat), "status": pl.Int32}
-    return pl.DataFrame(records, schema={name: dtypes[name] for name in columns}, strict=False)
+    return rows, pl.DataFrame(records, schema={name: dtypes[name] for name in columns}, strict=False)
 
 
-def _decompressed(container: AvroContainer, flat: _FlatSchema, what: str) -> tuple[int, io.BytesIO]:
-    """The number of records, and the file with its new header and without compression (zlib is faster than polars)."""
-    sync = container.sync
+def _decompressed(
+    containers: Sequence[AvroContainer], manifests: Sequence[ManifestFile], flat: _FlatSchema
+) -> tuple[list[int], io.BytesIO]:
+    """All blocks behind one new header, without compression (zlib is faster than polars), and the entries of each."""
+    sync = containers[0].sync
     pieces = [write_header(flat.text, "null", {}, sync)]
-    rows = 0
-    for block in read_blocks(container, what):
-        raw = decompress(container.data[block.start : block.end], container.codec, what)
-        pieces += (encode_long(block.records), encode_long(len(raw)), raw, sync)
-        rows += block.records
-    return rows, io.BytesIO(b"".join(pieces))
+    counts = []
+    for container, manifest in zip(containers, manifests, strict=True):
+        rows = 0
+        for block in read_blocks(container, _what(manifest)):
+            raw = decompress(container.data[block.start : block.end], container.codec, _what(manifest))
+            pieces += (encode_long(block.records), encode_long(len(raw)), raw, sync)
+            rows += block.records
+        counts.append(rows)
+    return counts, io.BytesIO(b"".join(pieces))
 
 
 def _flat_record(record: dict[str, Any], flat: _FlatSchema) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -11,8 +12,8 @@ from typing import TypeVar
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError, UnsupportedError
 from hms_iceberg.expressions.manifest_evaluator import partition_summary_evaluator
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
-from hms_iceberg.scan.cache import ManifestCache, ManifestFrame
-from hms_iceberg.scan.manifest_frames import ManifestDecoder
+from hms_iceberg.scan.cache import ManifestCache, ManifestFrame, decode_one, decode_small, join_frames
+from hms_iceberg.scan.manifest_frames import ManifestDecoder, columnar_schema
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.avro_container import read_container
 from hms_iceberg.spec.manifest_avro import decode_manifest_list
@@ -25,6 +26,11 @@ T = TypeVar("T")
 
 # Some of the time of a read is waiting, so that a few more threads than cores do not hurt.
 _THREADS = max(4, 2 * (os.cpu_count() or 1))
+_READERS = 16
+# Manifests of so many entries at most are decoded together, up to so many entries and manifests in one go.
+_SMALL = 500
+_GROUP_ENTRIES = 2000
+_GROUP_MANIFESTS = 200
 
 
 def manifests_of(snapshot: Snapshot, storage: Storage) -> list[ManifestFile]:
@@ -118,51 +124,115 @@ class ManifestSource:
         self._partitions = partitions
         self._cache = cache
         self._plan = cache.begin_plan()
-        self.cached = 0
+        self._cached = 0
+        self._lock = threading.Lock()
+
+    @property
+    def cached(self) -> int:
+        """How many manifests were found in the cache."""
+        return self._cached
 
     def map(
         self,
         manifests: Sequence[ManifestFile],
-        function: Callable[[ManifestFile, ManifestFrame], T],
-        metrics: Callable[[ManifestFile], Sequence[str]] = lambda manifest: (),
+        function: Callable[[int, ManifestFrame], T],
+        metrics: Callable[[int], Sequence[str]] = lambda spec_id: (),
     ) -> list[T]:
-        """What a function makes of each manifest, in order; decoding and function run in threads.
+        """What a function makes of the manifests, in their order; decoding and function run in threads.
 
         Args:
             manifests: the manifests.
-            function: gets a manifest and its columns.
-            metrics: which map columns of metrics the function is certain to look at.
+            function: gets a spec id and the columns of one manifest, or of several small ones, of that spec.
+            metrics: which map columns of metrics the function is certain to look at, by spec id.
 
         Raises:
             MissingFileError: a manifest is gone; names it.
             CorruptManifestError: a manifest cannot be read.
         """
+        groups = _groups(manifests)
 
-        def work(manifest: ManifestFile) -> T:
-            key = self._key(manifest)
-            decoded = self._cache.get(key, self._plan)
-            if decoded is None:
-                decoded = self._load(manifest, metrics(manifest))
-            else:
-                self.cached += 1
-            result = function(manifest, decoded)
-            self._cache.put(key, decoded, self._plan)
-            return result
+        def work(group: Sequence[ManifestFile]) -> T:
+            spec_id = group[0].partition_spec_id
+            if len(group) > 1:
+                return function(spec_id, self._small(group, pool))
+            return self._alone(group[0], function, metrics(spec_id))
 
         if len(manifests) <= 1:
-            return [work(manifest) for manifest in manifests]
-        with ThreadPoolExecutor(min(_THREADS, len(manifests)), thread_name_prefix="iceberg-plan") as pool:
-            return list(pool.map(work, manifests))
+            return [self._alone(each, function, metrics(each.partition_spec_id)) for each in manifests]
+        with (
+            ThreadPoolExecutor(_THREADS, thread_name_prefix="iceberg-plan") as workers,
+            ThreadPoolExecutor(_READERS, thread_name_prefix="iceberg-read") as pool,
+        ):
+            return list(workers.map(work, groups))
+
+    def _alone(self, manifest: ManifestFile, function: Callable[[int, ManifestFrame], T], metrics: Sequence[str]) -> T:
+        key = self._key(manifest)
+        decoded = self._find(key)
+        if decoded is None:
+            known = -1
+            decoded = decode_one(ManifestDecoder([(self._read(manifest), manifest)], self._partitions), metrics)
+        else:
+            known = decoded.metrics.columns_made
+        result = function(manifest.partition_spec_id, decoded)
+        if decoded.metrics.columns_made != known:
+            self._cache.put(key, decoded, self._plan)
+        return result
+
+    def _small(self, group: Sequence[ManifestFile], pool: ThreadPoolExecutor) -> ManifestFrame:
+        frames = {each.manifest_path: self._find(self._key(each)) for each in group}
+        missing = [each for each in group if frames[each.manifest_path] is None]
+        read = zip(pool.map(self._read, missing), missing, strict=True)
+        alike: dict[bytes, list[tuple[bytes, ManifestFile]]] = {}
+        for data, manifest in read:
+            alike.setdefault(columnar_schema(data, manifest, self._partitions), []).append((data, manifest))
+        for files in alike.values():
+            for (_, manifest), decoded in zip(
+                files, decode_small(ManifestDecoder(files, self._partitions)), strict=True
+            ):
+                frames[manifest.manifest_path] = decoded
+                self._cache.put(self._key(manifest), decoded, self._plan)
+        return join_frames([frame for frame in frames.values() if frame is not None])
+
+    def _find(self, key: Hashable) -> ManifestFrame | None:
+        found = self._cache.get(key, self._plan)
+        if found is not None:
+            with self._lock:
+                self._cached += 1
+        return found
 
     def _key(self, manifest: ManifestFile) -> Hashable:
         names = self._partitions.columns(manifest.partition_spec_id)
         dtypes = tuple(self._partitions.dtypes[name] for name in names)
         return manifest.manifest_path, manifest.sequence_number, manifest.first_row_id, names, dtypes
 
-    def _load(self, manifest: ManifestFile, metrics: Sequence[str]) -> ManifestFrame:
+    def _read(self, manifest: ManifestFile) -> bytes:
         if manifest.key_metadata is not None:
             raise UnsupportedError(
                 f"Cannot read manifest {manifest.manifest_path}: it is encrypted, which is not supported"
             )
-        data = self._storage.read(manifest.manifest_path)
-        return ManifestFrame(ManifestDecoder(data, manifest, self._partitions), metrics)
+        return self._storage.read(manifest.manifest_path)
+
+
+def _groups(manifests: Sequence[ManifestFile]) -> list[list[ManifestFile]]:
+    """Small manifests of one spec together, every other one alone; in the order of the first of each group."""
+    groups: list[list[ManifestFile]] = []
+    open_groups: dict[int, tuple[list[ManifestFile], int]] = {}
+    for manifest in manifests:
+        rows = _entries(manifest)
+        if rows is None or rows > _SMALL:
+            groups.append([manifest])
+            continue
+        group, size = open_groups.get(manifest.partition_spec_id, ([], 0))
+        if not group:
+            groups.append(group)
+        group.append(manifest)
+        size += rows
+        is_full = size >= _GROUP_ENTRIES or len(group) >= _GROUP_MANIFESTS
+        open_groups[manifest.partition_spec_id] = ([], 0) if is_full else (group, size)
+    return groups
+
+
+def _entries(manifest: ManifestFile) -> int | None:
+    counts = (manifest.added_files_count, manifest.existing_files_count, manifest.deleted_files_count)
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None

@@ -41,6 +41,11 @@ class MetricColumns:
         return len(self.record_counts)
 
     @property
+    def columns_made(self) -> int:
+        """How many columns are decoded."""
+        return len(self._maps) + len(self._values) + len(self._bounds)
+
+    @property
     def size(self) -> int:
         """Bytes of what is decoded."""
         series = [*self._maps.values(), *self._values.values(), *self._bounds.values()]
@@ -77,6 +82,11 @@ class MetricColumns:
         if missing:
             self._maps.update(self._load(missing).to_dict())
 
+    def maps(self, name: str) -> pl.Series:
+        """A whole map column."""
+        self.prepare((name,))
+        return self._maps[name]
+
     def _bound(self, name: str, field_id: int, field_type: IcebergType) -> pl.Series:
         key = (name, field_id, field_type)
         if key not in self._bounds:
@@ -86,8 +96,7 @@ class MetricColumns:
     def _column(self, name: str, field_id: int) -> pl.Series:
         key = (name, field_id)
         if key not in self._values:
-            self.prepare((name,))
-            self._values[key] = map_values(self._maps[name], field_id)
+            self._values[key] = map_values(self.maps(name), field_id)
         return self._values[key]
 
 

@@ -137,9 +137,9 @@ class _Planner:
         kept = keep_manifests(manifests, self._projection, self._partitions)
         if not kept:
             return _DeleteFiles(self._frame([], _DELETE_COLUMNS), manifests_total=len(manifests))
-        loaded = self._source.map(kept, lambda manifest, decoded: (manifest, decoded))
+        loaded = self._source.map(kept, lambda spec_id, decoded: (spec_id, decoded))
         key_types = _key_types((decoded.frame for _, decoded in loaded), self._metadata)
-        frames = [self._keep_deletes(manifest, decoded, key_types) for manifest, decoded in loaded]
+        frames = [self._keep_deletes(spec_id, decoded, key_types) for spec_id, decoded in loaded]
         return _DeleteFiles(
             self._frame(frames, _DELETE_COLUMNS),
             key_types,
@@ -153,8 +153,8 @@ class _Planner:
         kept = keep_manifests(manifests, self._projection, self._partitions)
         found = self._source.map(
             kept,
-            lambda manifest, decoded: self._keep_files(manifest, decoded, key_types),
-            lambda manifest: self._metrics_at_once(manifest, key_types),
+            lambda spec_id, decoded: self._keep_files(spec_id, decoded, key_types),
+            lambda spec_id: self._metrics_at_once(spec_id, key_types),
         )
         frame = self._frame([each for each, _ in found], _DATA_COLUMNS)
         return _DataFiles(frame, len(manifests), len(kept), sum(total for _, total in found))
@@ -213,17 +213,16 @@ class _Planner:
         columns = {each.field_id: name for each, name in zip(struct.fields, names, strict=True)}
         return frame.with_columns(keep=partition_predicate(projected, columns))["keep"]
 
-    def _metrics_at_once(self, manifest: ManifestFile, key_types: Mapping[int, IcebergType]) -> tuple[str, ...]:
+    def _metrics_at_once(self, spec_id: int, key_types: Mapping[int, IcebergType]) -> tuple[str, ...]:
         """The metrics to decode together with the files, where no partition is likely to make them superfluous."""
         if key_types:
             return METRIC_COLUMNS
-        is_decided = isinstance(self._projection(manifest.partition_spec_id), AlwaysTrue)
+        is_decided = isinstance(self._projection(spec_id), AlwaysTrue)
         return metrics_of(self._filter) if is_decided else ()
 
     def _keep_files(
-        self, manifest: ManifestFile, decoded: ManifestFrame, key_types: Mapping[int, IcebergType]
+        self, spec_id: int, decoded: ManifestFrame, key_types: Mapping[int, IcebergType]
     ) -> tuple[pl.DataFrame, int]:
-        spec_id = manifest.partition_spec_id
         mask = self._partition_mask(spec_id, decoded.frame)
         if not isinstance(self._filter, AlwaysTrue) and (mask is None or mask.any()):
             matching = self._metrics_mask(spec_id, decoded, mask)
@@ -244,13 +243,11 @@ class _Planner:
             return all_match
         return may_match(self._filter, decoded.metrics)
 
-    def _keep_deletes(
-        self, manifest: ManifestFile, decoded: ManifestFrame, key_types: Mapping[int, IcebergType]
-    ) -> pl.DataFrame:
-        names = self._partitions.columns(manifest.partition_spec_id)
+    def _keep_deletes(self, spec_id: int, decoded: ManifestFrame, key_types: Mapping[int, IcebergType]) -> pl.DataFrame:
+        names = self._partitions.columns(spec_id)
         frame = decoded.frame.select(*_DELETE_COLUMNS, *names, *_key_metrics(decoded, key_types))
         frame = frame.with_columns(_referenced_data_file(decoded))
-        mask = self._partition_mask(manifest.partition_spec_id, frame)
+        mask = self._partition_mask(spec_id, frame)
         if not isinstance(self._filter, AlwaysTrue):
             matching = self._deletes_may_match(decoded)
             mask = matching if mask is None else mask & matching
