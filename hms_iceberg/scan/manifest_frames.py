@@ -316,7 +316,7 @@ def _for_polars(avro_type: Any) -> Any:
     if avro_type.get("type") == "record":
         fields = [{"name": field["name"], "type": _for_polars(field["type"])} for field in avro_type["fields"]]
         return {"type": "record", "name": avro_type["name"], "fields": fields}
-    kept = ("type", "name", "size", "items")
+    kept: tuple[str, ...] = ("type", "name", "size", "items")
     if avro_type.get("logicalType") == "decimal":
         kept = (*kept, "logicalType", "precision", "scale")
     return {key: _for_polars(value) if key == "items" else value for key, value in avro_type.items() if key in kept}

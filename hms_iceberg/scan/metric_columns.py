@@ -116,10 +116,9 @@ def map_values(maps: pl.Series, key: int) -> pl.Series:
     first = maps[0]
     keys = [] if first is None else first.struct.field("key").to_list()
     if key in keys:
-        pairs = maps.list.get(keys.index(key), null_on_oob=True)
-        found = pairs.struct.field("key") == key
-        if found.sum() == len(maps):
-            return pairs.struct.field("value")
+        at_place = maps.list.get(keys.index(key), null_on_oob=True)
+        if (at_place.struct.field("key") == key).sum() == len(maps):
+            return at_place.struct.field("value")
     pairs = pl.DataFrame({"pair": maps}).with_row_index("row").explode("pair").unnest("pair")
     values = pairs.filter(pl.col("key") == key).unique("row", keep="last", maintain_order=True)
     rows = pl.DataFrame({"row": pl.Series(range(len(maps)), dtype=pl.UInt32)})

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from hms_iceberg.expressions.residuals import residual_evaluator
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.partition_columns import PartitionColumns
-from hms_iceberg.spec.manifests import DataFile, DataFileContent
+from hms_iceberg.scan.tasks import FileScanTask, planned_tasks
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot
-from hms_iceberg.spec.types import StructType, UUIDType
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+__all__ = ["FileScanTask", "PlanMetrics", "ScanPlan", "ScanRequest"]
 
 
 @dataclass(frozen=True)
@@ -70,32 +70,6 @@ class PlanMetrics:
 
 
 @dataclass(frozen=True)
-class FileScanTask:
-    """One data file to read, and what to do with its rows.
-
-    Args:
-        file: the data file, without metrics.
-        delete_files: the delete files and deletion vectors that apply to it.
-        residual: the part of the filter that the file's partition does not decide; bound to the plan's schema.
-        data_sequence_number: the file's data sequence number.
-        file_sequence_number: the sequence number of the snapshot that added the file.
-        delete_sequence_numbers: data sequence numbers of ``delete_files``, in their order.
-    """
-
-    file: DataFile
-    delete_files: tuple[DataFile, ...]
-    residual: BooleanExpression
-    data_sequence_number: int
-    file_sequence_number: int | None = None
-    delete_sequence_numbers: tuple[int, ...] = ()
-
-    @property
-    def length(self) -> int:
-        """Bytes of the data file."""
-        return self.file.file_size_in_bytes
-
-
-@dataclass(frozen=True)
 class ScanPlan:
     """The files to read and the deletes to apply, as frames.
 
@@ -142,96 +116,4 @@ class ScanPlan:
 
     def tasks(self) -> Iterator[FileScanTask]:
         """One task for each data file, in the order of ``files``; made while they are asked for."""
-        deletes = list(content_files(self.delete_files, self.partitions))
-        sequence_numbers = self.delete_files["sequence_number"].to_list()
-        assigned = _grouped(self.assignments)
-        residuals = _Residuals(self)
-        rows = self.files.select("sequence_number", "file_sequence_number").iter_rows()
-        for index, (file, (sequence_number, file_sequence_number)) in enumerate(
-            zip(content_files(self.files, self.partitions), rows, strict=True)
-        ):
-            mine = assigned.get(index, ())
-            yield FileScanTask(
-                file=file,
-                delete_files=tuple(deletes[each] for each in mine),
-                residual=residuals.of(file),
-                data_sequence_number=sequence_number,
-                file_sequence_number=file_sequence_number,
-                delete_sequence_numbers=tuple(sequence_numbers[each] for each in mine),
-            )
-
-
-def content_files(frame: pl.DataFrame, partitions: PartitionColumns) -> Iterator[DataFile]:
-    """The rows of a plan's frame as data files without metrics, in order.
-
-    Args:
-        frame: the files or delete files of a plan.
-        partitions: the plan's partition columns.
-    """
-    takers: dict[int, Callable[[Mapping[str, Any]], tuple[Any, ...]]] = {}
-    for row in frame.iter_rows(named=True):
-        spec_id = row["spec_id"]
-        if spec_id not in takers:
-            takers[spec_id] = _partition_taker(partitions.columns(spec_id), partitions.structs[spec_id])
-        yield DataFile(
-            content=DataFileContent(row.get("content", 0)),
-            file_path=row["file_path"],
-            file_format=row["file_format"],
-            spec_id=spec_id,
-            partition=takers[spec_id](row),
-            record_count=row["record_count"],
-            file_size_in_bytes=row["file_size_in_bytes"],
-            key_metadata=row["key_metadata"],
-            split_offsets=_tuple(row.get("split_offsets")),
-            equality_ids=_tuple(row.get("equality_ids")),
-            sort_order_id=row["sort_order_id"],
-            first_row_id=row.get("first_row_id"),
-            referenced_data_file=row.get("referenced_data_file"),
-            content_offset=row.get("content_offset"),
-            content_size_in_bytes=row.get("content_size_in_bytes"),
-        )
-
-
-def _tuple(values: list[int] | None) -> tuple[int, ...] | None:
-    return None if values is None else tuple(values)
-
-
-def _partition_taker(
-    names: tuple[str, ...], partition_type: StructType
-) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
-    uuids = [isinstance(each.field_type, UUIDType) for each in partition_type.fields]
-    if not any(uuids):
-        return lambda row: tuple(row[name] for name in names)
-    pairs = tuple(zip(names, uuids, strict=True))
-    return lambda row: tuple(
-        uuid.UUID(bytes=row[name]) if is_uuid and row[name] is not None else row[name] for name, is_uuid in pairs
-    )
-
-
-def _grouped(assignments: pl.DataFrame) -> dict[int, list[int]]:
-    grouped: dict[int, list[int]] = {}
-    for data_file, delete_file in assignments.iter_rows():
-        grouped.setdefault(data_file, []).append(delete_file)
-    return grouped
-
-
-class _Residuals:
-    """The residual of a plan's filter for each partition, made once per partition."""
-
-    def __init__(self, plan: ScanPlan) -> None:
-        self._plan = plan
-        self._evaluators: dict[int, Callable[[tuple[Any, ...]], BooleanExpression]] = {}
-        self._known: dict[tuple[int, tuple[Any, ...]], BooleanExpression] = {}
-
-    def of(self, file: DataFile) -> BooleanExpression:
-        """The residual for a file's partition."""
-        plan = self._plan
-        if isinstance(plan.row_filter, AlwaysTrue):
-            return plan.row_filter
-        key = (file.spec_id, file.partition)
-        if key not in self._known:
-            if file.spec_id not in self._evaluators:
-                spec = plan.metadata.spec_by_id(file.spec_id)
-                self._evaluators[file.spec_id] = residual_evaluator(spec, plan.row_filter, plan.schema)
-            self._known[key] = self._evaluators[file.spec_id](file.partition)
-        return self._known[key]
+        yield from planned_tasks(self)

@@ -10,6 +10,7 @@ Source: Avro specification, "Object Container Files".
 from __future__ import annotations
 
 import bz2
+import importlib
 import io
 import json
 import os
@@ -338,9 +339,8 @@ def _write_block(out: io.BytesIO, block: io.BytesIO, count: int, codec: str, syn
 
 def _cramjam(codec: str) -> Any:
     try:
-        import cramjam
+        return importlib.import_module("cramjam")
     except ImportError as error:
         raise UnsupportedError(
             f"Avro compression codec {codec!r} needs the package cramjam: install it, or use deflate (gzip)"
         ) from error
-    return cramjam

@@ -1,0 +1,303 @@
+"""Tasks of a plan: one data file each, with its deletes and what is left of the filter.
+
+A plan is columns. Its tasks are only handles on a row; the objects behind them are made, a thousand rows at a time,
+when somebody looks at them.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hms_iceberg.expressions.residuals import residual_evaluator
+from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.scan.partition_columns import PartitionColumns
+from hms_iceberg.spec.manifests import DataFile, DataFileContent
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import StructType, UUIDType
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_ROWS_AT_ONCE = 1000
+_REQUIRED = ("file_path", "file_format", "record_count", "file_size_in_bytes", "spec_id")
+_OPTIONAL = (
+    "split_offsets",
+    "equality_ids",
+    "key_metadata",
+    "sort_order_id",
+    "first_row_id",
+    "referenced_data_file",
+    "content_offset",
+    "content_size_in_bytes",
+)
+
+
+class FileScanTask:
+    """One data file to read, and what to do with its rows.
+
+    Args:
+        file: the data file, without metrics.
+        delete_files: the delete files and deletion vectors that apply to it.
+        residual: the part of the filter that the file's partition does not decide; bound to the plan's schema.
+        data_sequence_number: the file's data sequence number.
+        file_sequence_number: the sequence number of the snapshot that added the file.
+        delete_sequence_numbers: data sequence numbers of ``delete_files``, in their order.
+    """
+
+    __slots__ = ("_row", "_rows")
+
+    def __init__(
+        self,
+        file: DataFile,
+        delete_files: Sequence[DataFile] = (),
+        residual: BooleanExpression | None = None,
+        data_sequence_number: int = 0,
+        file_sequence_number: int | None = None,
+        delete_sequence_numbers: Sequence[int] = (),
+    ) -> None:
+        remaining = AlwaysTrue() if residual is None else residual
+        deletes = tuple(delete_files), tuple(delete_sequence_numbers)
+        self._rows: _Rows = _OneRow((file, *deletes, remaining, data_sequence_number, file_sequence_number))
+        self._row = 0
+
+    @classmethod
+    def _of_row(cls, rows: _Rows, row: int) -> FileScanTask:
+        task = cls.__new__(cls)
+        task._rows = rows
+        task._row = row
+        return task
+
+    @property
+    def file(self) -> DataFile:
+        """The data file, without metrics."""
+        file: DataFile = self._rows.value(self._row)[0]
+        return file
+
+    @property
+    def delete_files(self) -> tuple[DataFile, ...]:
+        """The delete files and deletion vectors that apply to it."""
+        files: tuple[DataFile, ...] = self._rows.value(self._row)[1]
+        return files
+
+    @property
+    def delete_sequence_numbers(self) -> tuple[int, ...]:
+        """Data sequence numbers of ``delete_files``, in their order."""
+        numbers: tuple[int, ...] = self._rows.value(self._row)[2]
+        return numbers
+
+    @property
+    def residual(self) -> BooleanExpression:
+        """The part of the filter that the file's partition does not decide; bound to the plan's schema."""
+        residual: BooleanExpression = self._rows.value(self._row)[3]
+        return residual
+
+    @property
+    def data_sequence_number(self) -> int:
+        """The file's data sequence number."""
+        number: int = self._rows.value(self._row)[4]
+        return number
+
+    @property
+    def file_sequence_number(self) -> int | None:
+        """The sequence number of the snapshot that added the file."""
+        number: int | None = self._rows.value(self._row)[5]
+        return number
+
+    @property
+    def length(self) -> int:
+        """Bytes of the data file."""
+        return self.file.file_size_in_bytes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FileScanTask) and self._rows.value(self._row) == other._rows.value(other._row)
+
+    def __hash__(self) -> int:
+        return hash((self.file.file_path, self.data_sequence_number))
+
+    def __repr__(self) -> str:
+        return f"FileScanTask({self.file.file_path}, {len(self.delete_files)} delete files, residual {self.residual})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        file, deletes, numbers, *rest = self._rows.value(self._row)
+        return FileScanTask, (file, deletes, *rest, numbers)
+
+
+class _Rows(Protocol):
+    def value(self, row: int) -> tuple[Any, ...]:
+        """File, delete files, their sequence numbers, residual, both sequence numbers of a row."""
+        ...
+
+
+class _OneRow:
+    __slots__ = ("_value",)
+
+    def __init__(self, value: tuple[Any, ...]) -> None:
+        self._value = value
+
+    def value(self, row: int) -> tuple[Any, ...]:
+        return self._value
+
+
+class Plan(Protocol):
+    """What tasks are made of; :class:`hms_iceberg.scan.plan.ScanPlan` is one."""
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The table."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the filter."""
+
+    @property
+    def row_filter(self) -> BooleanExpression:
+        """The filter, bound."""
+
+    @property
+    def partitions(self) -> PartitionColumns:
+        """The partition columns of the frames."""
+
+    @property
+    def files(self) -> pl.DataFrame:
+        """The data files."""
+
+    @property
+    def delete_files(self) -> pl.DataFrame:
+        """The delete files."""
+
+    @property
+    def assignments(self) -> pl.DataFrame:
+        """Which deletes apply to which file."""
+
+
+def planned_tasks(plan: Plan) -> Iterator[FileScanTask]:
+    """One task for each row of a plan's files, in order."""
+    shared = _Shared(plan)
+    for start in range(0, plan.files.height, _ROWS_AT_ONCE):
+        rows = _PlannedRows(shared, start)
+        for row in range(min(_ROWS_AT_ONCE, plan.files.height - start)):
+            yield FileScanTask._of_row(rows, row)
+
+
+def content_files(frame: pl.DataFrame, partitions: PartitionColumns) -> list[DataFile]:
+    """The rows of a plan's frame as data files without metrics, in order.
+
+    Args:
+        frame: the files or delete files of a plan.
+        partitions: the plan's partition columns.
+    """
+    columns = frame.to_dict(as_series=False)
+    spec_ids = columns["spec_id"]
+    partition_lists = {
+        spec_id: _partitions_of(columns, partitions.columns(spec_id), partitions.structs[spec_id], frame.height)
+        for spec_id in set(spec_ids)
+    }
+    contents = [DataFileContent(each) for each in columns.get("content", [0] * frame.height)]
+    nothing: list[Any] = [None] * frame.height
+    rows = zip(*(columns[name] for name in _REQUIRED), *(columns.get(name, nothing) for name in _OPTIONAL), strict=True)
+    files = []
+    for row, values in enumerate(rows):
+        path, file_format, records, size, spec_id, splits, ids, key, order, first, about, offset, length = values
+        file = DataFile(
+            file_path=path,
+            file_format=file_format,
+            record_count=records,
+            file_size_in_bytes=size,
+            content=contents[row],
+            spec_id=spec_id,
+            partition=partition_lists[spec_id][row],
+            key_metadata=key,
+            split_offsets=None if splits is None else tuple(splits),
+            equality_ids=None if ids is None else tuple(ids),
+            sort_order_id=order,
+            first_row_id=first,
+            referenced_data_file=about,
+            content_offset=offset,
+            content_size_in_bytes=length,
+        )
+        files.append(file)
+    return files
+
+
+def _partitions_of(
+    columns: dict[str, list[Any]], names: tuple[str, ...], partition_type: StructType, rows: int
+) -> list[tuple[Any, ...]]:
+    """The partition tuple of each row, as if all were of one spec."""
+    if not names:
+        return [()] * rows
+    lists = []
+    for name, field in zip(names, partition_type.fields, strict=True):
+        values = columns[name]
+        if isinstance(field.field_type, UUIDType):
+            values = [uuid.UUID(bytes=each) if isinstance(each, bytes) and len(each) == 16 else each for each in values]
+        lists.append(values)
+    return list(zip(*lists, strict=True))
+
+
+class _Shared:
+    """What all tasks of a plan have in common: delete files and residuals, made once."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.lock = threading.RLock()
+        self._deletes: list[DataFile] | None = None
+        self._numbers: list[int] = []
+        self._assigned: dict[int, list[int]] = {}
+        self._evaluators: dict[int, Callable[[tuple[Any, ...]], BooleanExpression]] = {}
+        self._residuals: dict[tuple[int, tuple[Any, ...]], BooleanExpression] = {}
+
+    def deletes_of(self, row: int) -> tuple[tuple[DataFile, ...], tuple[int, ...]]:
+        """The delete files of a data file, and their sequence numbers."""
+        if self._deletes is None:
+            for data_file, delete_file in self.plan.assignments.iter_rows():
+                self._assigned.setdefault(data_file, []).append(delete_file)
+            self._numbers = self.plan.delete_files["sequence_number"].to_list()
+            self._deletes = content_files(self.plan.delete_files, self.plan.partitions)
+        mine = self._assigned.get(row)
+        if mine is None:
+            return (), ()
+        return tuple(self._deletes[each] for each in mine), tuple(self._numbers[each] for each in mine)
+
+    def residual(self, file: DataFile) -> BooleanExpression:
+        """What the partition of a file leaves of the filter."""
+        plan = self.plan
+        if isinstance(plan.row_filter, AlwaysTrue):
+            return plan.row_filter
+        key = (file.spec_id, file.partition)
+        if key not in self._residuals:
+            if file.spec_id not in self._evaluators:
+                spec = plan.metadata.spec_by_id(file.spec_id)
+                self._evaluators[file.spec_id] = residual_evaluator(spec, plan.row_filter, plan.schema)
+            self._residuals[key] = self._evaluators[file.spec_id](file.partition)
+        return self._residuals[key]
+
+
+class _PlannedRows:
+    """A stretch of a plan's rows; their objects are made when the first of them is looked at."""
+
+    __slots__ = ("_shared", "_start", "_values")
+
+    def __init__(self, shared: _Shared, start: int) -> None:
+        self._shared = shared
+        self._start = start
+        self._values: list[tuple[Any, ...]] | None = None
+
+    def value(self, row: int) -> tuple[Any, ...]:
+        if self._values is None:
+            with self._shared.lock:
+                self._values = self._values or self._make()
+        return self._values[row]
+
+    def _make(self) -> list[tuple[Any, ...]]:
+        plan, shared = self._shared.plan, self._shared
+        part = plan.files.slice(self._start, _ROWS_AT_ONCE)
+        files = content_files(part, plan.partitions)
+        numbers = zip(part["sequence_number"].to_list(), part["file_sequence_number"].to_list(), strict=True)
+        return [
+            (file, *shared.deletes_of(self._start + row), shared.residual(file), data, added)
+            for row, (file, (data, added)) in enumerate(zip(files, numbers, strict=True))
+        ]
