@@ -112,7 +112,7 @@ TIMESTAMPS = (TimestampType, TimestampNanoType, *ZONED)
 NUMBERS = (IntegerType, LongType, FloatType, DoubleType, DecimalType)
 
 _SMALL = (-21, -20, -11, -10, -9, -3, -1, 0, 1, 2, 3, 9, 10, 11, 20, 29, 30)
-_DAYS = (-366, -365, -364, -32, -31, -30, -2, -1, 0, 1, 30, 31, 364, 365, 366, 18262)
+_DAYS = (-366, -365, -32, -31, -2, -1, 0, 1, 31, 365, 18262)
 _TEXTS = (
     "",
     "a",
@@ -148,8 +148,11 @@ _BYTES = (
 
 
 def _around(unit: int) -> list[int]:
-    hours = [hour * unit // 24 + shift for hour in (-25, -24, -1, 0, 1, 23, 24, 25) for shift in (-1, 0, 1)]
-    return hours + [day * unit + shift for day in _DAYS for shift in (-1, 0, 1)]
+    """Times near the limits of hours and days, and the last moment of the second after them."""
+    second = unit // 86_400
+    shifts = (-1, 0, 1, second - 1, second)
+    hours = [hour * unit // 24 + shift for hour in (-25, -1, 0, 1, 24) for shift in shifts]
+    return hours + [day * unit + shift for day in _DAYS for shift in shifts]
 
 
 def _pool(kind: IcebergType) -> list[Any]:

@@ -10,23 +10,29 @@ from hypothesis import strategies as st
 
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.evaluate import evaluator
+from hms_iceberg.expressions.literals import stored_literal
 from hms_iceberg.expressions.manifest_evaluator import manifest_evaluator
 from hms_iceberg.expressions.metrics import InclusiveMetrics, StrictMetrics
 from hms_iceberg.expressions.projections import inclusive_projection, strict_projection
 from hms_iceberg.expressions.residuals import residual_by_metrics, residual_evaluator
 from hms_iceberg.expressions.terms import Reference
-from hms_iceberg.expressions.tree import Transformed
+from hms_iceberg.expressions.tree import Operation, Transformed, predicate
 from hms_iceberg.spec.manifests import DataFile, FieldSummary, ManifestFile
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import BucketTransform, HourTransform, MonthTransform, YearTransform
+from hms_iceberg.spec.transforms import BucketTransform, DayTransform, HourTransform, MonthTransform, YearTransform
 from hms_iceberg.spec.types import (
     BinaryType,
     DateType,
     DoubleType,
     FloatType,
     IcebergType,
+    IntegerType,
+    LongType,
+    NestedField,
     StringType,
+    StructType,
+    TimestampNanoType,
     TimestampType,
     TimestamptzType,
 )
@@ -46,6 +52,10 @@ from tests.support.expression_strategies import (
 MANY = settings(max_examples=EXAMPLES, deadline=None)
 SOURCES = (("a", 1), ("b", 2), ("s.c", 4))
 FLOATING = (FloatType, DoubleType)
+ORDERED = (Operation.LT, Operation.LT_EQ, Operation.GT, Operation.GT_EQ, Operation.EQ, Operation.NOT_EQ)
+MICROS = (TimestampType, TimestamptzType)
+TIMES = (DateType(), TimestampType(), TimestamptzType(), TimestampNanoType())
+TIME_TRANSFORMS = (YearTransform(), MonthTransform(), DayTransform(), HourTransform())
 
 
 # --------------------------------------------------------------------------------------------------- partitions
@@ -70,21 +80,25 @@ def partition_of(row: tuple[Any, ...], spec: PartitionSpec, schema: Schema) -> t
     )
 
 
-def partition_of_old_java(row: tuple[Any, ...], spec: PartitionSpec, schema: Schema) -> tuple[Any, ...]:
-    """The partition as Java up to 0.10 stored it: times rounded towards 1970."""
+def stored_partitions(row: tuple[Any, ...], spec: PartitionSpec, schema: Schema) -> list[tuple[Any, ...]]:
+    """The partitions that writers may have stored a row in: the right one, and those of Java's faults."""
     names = {source_id: name for name, source_id in SOURCES}
-    partition = list(partition_of(row, spec, schema))
+    right = partition_of(row, spec, schema)
+    rounded_towards_1970, first_second_off = list(right), list(right)
     for position, field in enumerate(spec.fields):
-        kind = schema.find_type(names[field.source_id])
-        value, result = value_of(row, names[field.source_id]), partition[position]
-        timestamp = isinstance(kind, (TimestampType, TimestamptzType))
-        faulty = isinstance(field.transform, (YearTransform, MonthTransform, HourTransform)) or str(
-            field.transform
-        ) == ("day" if timestamp else "")
-        if faulty and (timestamp or isinstance(kind, DateType)) and result is not None and result < 0:
-            before = field.transform.bind(kind)(value - 1)
-            partition[position] = result if before != result else result + 1
-    return tuple(partition)
+        kind, transform = schema.find_type(names[field.source_id]), field.transform
+        value, result = value_of(row, names[field.source_id]), right[position]
+        if str(transform) not in ("year", "month", "day", "hour") or result is None or result >= 0:
+            continue
+        apply = transform.bind(kind)
+        if isinstance(kind, MICROS) or (isinstance(kind, DateType) and str(transform) != "day"):
+            starts_a_period = apply(value - 1) != result
+            rounded_towards_1970[position] = result + (not starts_a_period)
+        if not isinstance(kind, DateType):
+            second = 1_000_000 if isinstance(kind, MICROS) else 1_000_000_000
+            if value % second == second - 1:
+                first_second_off[position] = apply(value - second)
+    return list(dict.fromkeys([right, tuple(rounded_towards_1970), tuple(first_second_off)]))
 
 
 @MANY
@@ -98,8 +112,8 @@ def test_an_inclusive_projection_keeps_the_partition_of_every_matching_row(data)
     keeps = evaluator(spec.partition_type(schema), projected)
     for row in data.draw(st.lists(table_rows(schema), min_size=1, max_size=8)):
         if matches(row):
-            assert keeps(partition_of(row, spec, schema)), (str(projected), row)
-            assert keeps(partition_of_old_java(row, spec, schema)), (str(projected), row)
+            for partition in stored_partitions(row, spec, schema):
+                assert keeps(partition), (str(projected), row, partition)
 
 
 @MANY
@@ -113,8 +127,61 @@ def test_all_rows_of_a_partition_match_where_the_strict_projection_does(data):
     is_full = evaluator(spec.partition_type(schema), projected)
     for row in data.draw(st.lists(table_rows(schema), min_size=1, max_size=8)):
         if not matches(row):
-            assert not is_full(partition_of(row, spec, schema)), (str(projected), row)
-            assert not is_full(partition_of_old_java(row, spec, schema)), (str(projected), row)
+            for partition in stored_partitions(row, spec, schema):
+                assert not is_full(partition), (str(projected), row, partition)
+
+
+@st.composite
+def moments(draw: st.DrawFn, kind: IcebergType) -> list[int]:
+    """A few moments around the beginning of one period at or before 1970."""
+    days = draw(st.sampled_from([-366, -365, -32, -31, -2, -1, 0]))
+    if isinstance(kind, DateType):
+        return [days + shift for shift in (-1, 0, 1)]
+    second = 1_000_000 if isinstance(kind, MICROS) else 1_000_000_000
+    start = (days * 24 + draw(st.sampled_from([0, 1]))) * 3600 * second
+    return [start + shift for shift in (-second, -1, 0, 1, second - 1, second)]
+
+
+@MANY
+@given(st.data())
+def test_times_before_1970_are_found_in_the_partitions_that_any_writer_stored(data):
+    kind, transform = data.draw(
+        st.sampled_from([(kind, each) for kind in TIMES for each in TIME_TRANSFORMS if each.can_transform(kind)])
+    )
+    schema = Schema(NestedField(1, "a", kind), NestedField(2, "b", kind), NestedField(3, "s", StructType()))
+    spec = PartitionSpec(PartitionField(1, 1000, transform, "p"))
+    near = data.draw(moments(kind))
+    operation = data.draw(st.sampled_from([*ORDERED, Operation.IN, Operation.NOT_IN]))
+    values = [stored_literal(each, kind) for each in data.draw(st.lists(st.sampled_from(near), min_size=2, max_size=2))]
+    expression = predicate(operation, "a", values[0] if operation in ORDERED else values)
+    matches = evaluator(schema, expression)
+    keeps = evaluator(spec.partition_type(schema), inclusive_projection(schema, spec)(expression))
+    is_full = evaluator(spec.partition_type(schema), strict_projection(schema, spec)(expression))
+    for value in near:
+        row = (value, None, None)
+        for partition in stored_partitions(row, spec, schema):
+            assert keeps(partition) or not matches(row), (str(expression), row, partition)
+            assert matches(row) or not is_full(partition), (str(expression), row, partition)
+
+
+@MANY
+@given(st.data())
+def test_integers_at_the_ends_of_their_range_are_found_in_the_partitions_of_truncate(data):
+    kind, half = data.draw(st.sampled_from([(IntegerType(), 2**31), (LongType(), 2**63)]))
+    width = data.draw(st.sampled_from([3, 10, 16, 1000]))
+    schema = Schema(NestedField(1, "a", kind), NestedField(2, "b", kind), NestedField(3, "s", StructType()))
+    spec = PartitionSpec(PartitionField(1, 1000, f"truncate[{width}]", "p"))
+    near = [end + shift for end in (-half, -half + width - half % width, 0, half - width) for shift in range(4)]
+    operation = data.draw(st.sampled_from(ORDERED))
+    expression = predicate(operation, "a", data.draw(st.sampled_from(near)))
+    matches = evaluator(schema, expression)
+    keeps = evaluator(spec.partition_type(schema), inclusive_projection(schema, spec)(expression))
+    is_full = evaluator(spec.partition_type(schema), strict_projection(schema, spec)(expression))
+    for value in near:
+        row = (value, None, None)
+        partition = partition_of(row, spec, schema)
+        assert keeps(partition) or not matches(row), (str(expression), row, partition)
+        assert matches(row) or not is_full(partition), (str(expression), row, partition)
 
 
 @MANY
@@ -146,7 +213,7 @@ def test_a_residual_answers_as_the_whole_predicate_for_rows_of_its_partition(dat
     matches = evaluator(schema, expression)
     residual_of = residual_evaluator(spec, expression, schema)
     for row in data.draw(st.lists(table_rows(schema), min_size=1, max_size=8)):
-        for partition in (partition_of(row, spec, schema), partition_of_old_java(row, spec, schema)):
+        for partition in stored_partitions(row, spec, schema):
             residual = residual_of(partition)
             assert evaluator(schema, residual)(row) == matches(row), (str(residual), row)
 
