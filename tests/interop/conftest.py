@@ -81,7 +81,7 @@ def iceberg_java(metastore: Any, tmp_path_factory: pytest.TempPathFactory) -> It
         "TZ": "UTC",
     }
     folder = tmp_path_factory.mktemp("java_peer")
-    script = Path(__file__).with_name("java_peer.py")
+    script = Path(__file__).parent.parent / "support" / "java_peer.py"
     with open(folder / "stderr.log", "w") as log:
         process = subprocess.Popen(
             [sys.executable, str(script), str(jar), metastore.uri, str(metastore.warehouse)],
@@ -109,4 +109,6 @@ def iceberg_java(metastore: Any, tmp_path_factory: pytest.TempPathFactory) -> It
 def pyiceberg_catalog(metastore: Any) -> Any:
     """PyIceberg's catalog on the metastore of the run."""
     module = pytest.importorskip("pyiceberg.catalog", reason="PyIceberg is not installed")
-    return module.load_catalog("interop", type="hive", uri=metastore.uri, warehouse=str(metastore.warehouse))
+    properties = {"uri": metastore.uri, "warehouse": str(metastore.warehouse)}
+    # Hive 2 knows no `timestamp with local time zone`.
+    return module.load_catalog("interop", type="hive", **properties, **{"hive.hive2-compatible": "true"})

@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from rows import arrow_rows, json_rows
 
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
@@ -32,6 +31,7 @@ from hms_iceberg.spec.types import (
     TimestampType,
     TimestamptzType,
 )
+from tests.support.peer_rows import arrow_rows, json_rows
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
