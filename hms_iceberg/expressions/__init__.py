@@ -8,10 +8,87 @@
     inclusive_projection, strict_…   partition predicates                  projections
     manifest_evaluator               one manifest by its summaries         manifest_evaluator
     residual_evaluator               what is left to check in a partition  residuals
+    fold, BoundExpressionVisitor     translation to other engines          visitors
 
 What a predicate means is what SQL's `where` means, and is the same everywhere: a comparison with null is never true,
 nor is its negation. For floating-point numbers it is Spark's order: NaN equals itself and is greater than every other
 number, and -0.0 equals 0.0. `is nan` of null is false, so `is not nan` of null is true.
+
+The names that users build predicates with can be imported from here: `from hms_iceberg.expressions import EqualTo`.
 """
 
 from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hms_iceberg.expressions.parser import parse
+    from hms_iceberg.expressions.tree import (
+        AlwaysFalse,
+        AlwaysTrue,
+        And,
+        BooleanExpression,
+        EqualTo,
+        GreaterThan,
+        GreaterThanOrEqual,
+        In,
+        IsNaN,
+        IsNull,
+        LessThan,
+        LessThanOrEqual,
+        Not,
+        NotEqualTo,
+        NotIn,
+        NotNaN,
+        NotNull,
+        NotStartsWith,
+        Or,
+        Reference,
+        StartsWith,
+        Transformed,
+    )
+
+__all__ = [
+    "AlwaysFalse",
+    "AlwaysTrue",
+    "And",
+    "BooleanExpression",
+    "EqualTo",
+    "GreaterThan",
+    "GreaterThanOrEqual",
+    "In",
+    "IsNaN",
+    "IsNull",
+    "LessThan",
+    "LessThanOrEqual",
+    "Not",
+    "NotEqualTo",
+    "NotIn",
+    "NotNaN",
+    "NotNull",
+    "NotStartsWith",
+    "Or",
+    "Reference",
+    "StartsWith",
+    "Transformed",
+    "parse",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name on first use (PEP 562), so that importing one module of the room stays cheap.
+
+    Raises:
+        AttributeError: the room has no such public name.
+    """
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    home = "parser" if name == "parse" else "tree"
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

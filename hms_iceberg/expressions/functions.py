@@ -12,7 +12,7 @@ from typing import Any, Union
 
 from hms_iceberg.expressions.literals import Literal, literal
 from hms_iceberg.expressions.terms import Reference, Term, Transformed
-from hms_iceberg.expressions.text_values import literal_from_text, number_from_text, timestamp_from_text
+from hms_iceberg.expressions.text_values import MAX_DIGITS, literal_from_text, number_from_text, timestamp_from_text
 from hms_iceberg.expressions.tree import (
     AlwaysFalse,
     AlwaysTrue,
@@ -107,6 +107,8 @@ def number_literal(text: str, suffix: str) -> Literal:
     Raises:
         ValueError: the suffix is unknown or does not fit the number.
     """
+    if not suffix and text.isdigit() and text.isascii() and len(text) < MAX_DIGITS:
+        return Literal(int(text), LongType())
     kind = _SUFFIXES.get(suffix.lower())
     if suffix and kind is None:
         raise ValueError(

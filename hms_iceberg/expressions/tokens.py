@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from hms_iceberg.errors import ExpressionParseError
 
@@ -21,8 +21,7 @@ _TOKEN = re.compile(
 _SHOWN = 60  # characters of the filter on either side of an error
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """One token: its kind (the groups above, or "end"), its value without quotes, and where it starts and ends."""
 
     kind: str

@@ -216,3 +216,14 @@ def test_a_chain_of_thousands_is_as_shallow_as_one_of_two():
     assert hash(tree) == hash(Or(*tree.operands))
     assert tree == Or(*tree.operands)
     assert len(str(tree)) > 100_000
+
+
+def test_users_import_the_names_from_the_package():
+    import hms_iceberg.expressions as room
+
+    for name in room.__all__:
+        assert getattr(room, name).__name__ == name
+    assert room.EqualTo is EqualTo
+    assert set(room.__all__) <= set(dir(room))
+    with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
+        room.Nothing  # noqa: B018
