@@ -72,7 +72,7 @@ class AvroReader:
             self._container = read_container(data, location)
             self._blocks = list(read_blocks(self._container, location))
             schema = json.loads(self._container.schema_json)
-            plain = _Types(location)
+            plain = _Types()
             self._fields = [plain.field(field) for field in schema["fields"]]
             self._decoder = parsed_schema(json.dumps(_without_logical_types(schema)).encode())
         except (CorruptFileError, ValueError, KeyError, TypeError) as error:
@@ -80,6 +80,8 @@ class AvroReader:
                 f"Cannot read {location}: {error}. The file is damaged or is no Avro file; restore it, or remove it "
                 f"from the table."
             ) from error
+        except UnsupportedError as error:
+            raise UnsupportedError(f"Cannot read {location}: {error}") from error
         self._names = [field["name"] for field in schema["fields"]]
         self.schema = identified(pa.schema([field for field, _ in self._fields]), mapping)
 
@@ -113,14 +115,16 @@ class AvroReader:
             yield position, self._batch(waiting, chosen)
 
     def _records(self, block: Any) -> list[dict[str, Any]]:
-        raw = decompress(self._container.data[block.start : block.end], self._container.codec, self._location)
-        stream = io.BytesIO(raw)
         try:
+            raw = decompress(self._container.data[block.start : block.end], self._container.codec, self._location)
+            stream = io.BytesIO(raw)
             return [fastavro.schemaless_reader(stream, self._decoder, None) for _ in range(block.records)]  # type: ignore[misc]
-        except (EOFError, IndexError, ValueError, OverflowError, TypeError, MemoryError) as error:
+        except (CorruptFileError, EOFError, IndexError, ValueError, OverflowError, TypeError, MemoryError) as error:
             raise CorruptDataFileError(
                 f"Cannot read {self._location}: a record of the Avro block at byte {block.first} is damaged ({error})."
             ) from error
+        except UnsupportedError as error:
+            raise UnsupportedError(f"Cannot read {self._location}: {error}") from error
 
     def _batch(self, records: list[dict[str, Any]], chosen: Sequence[int]) -> pa.RecordBatch:
         arrays = []
@@ -151,8 +155,7 @@ def top_level(schema: pa.Schema, leaves: Sequence[int]) -> list[int]:
 class _Types:
     """Avro types as Arrow types with field ids, and how their values are converted."""
 
-    def __init__(self, location: str) -> None:
-        self._location = location
+    def __init__(self) -> None:
         self._named: dict[str, Any] = {}
 
     def field(self, field: dict[str, Any]) -> tuple[pa.Field, _Convert | None]:
@@ -169,7 +172,7 @@ class _Types:
         if isinstance(schema, list):
             branches = [branch for branch in schema if branch != "null"]
             if len(branches) != 1:
-                raise UnsupportedError(f"Cannot read {self._location}: unions of several types are not supported.")
+                raise UnsupportedError("unions of several types are not supported.")
             kind, convert, _ = self._type(branches[0])
             return kind, _or_none(convert), True
         if isinstance(schema, str):
@@ -200,7 +203,7 @@ class _Types:
             return pa.binary(schema["size"]), None
         known = _LOGICAL.get((name, str(logical))) or _PRIMITIVES.get(name)
         if known is None:
-            raise UnsupportedError(f"Cannot read {self._location}: Avro type {name!r} is not supported.")
+            raise UnsupportedError(f"Avro type {name!r} is not supported.")
         return known, None
 
     def _record(self, schema: dict[str, Any]) -> tuple[pa.DataType, _Convert | None]:

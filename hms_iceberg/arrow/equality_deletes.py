@@ -8,6 +8,7 @@ specification, "Equality Delete Files".
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 
 from hms_iceberg.arrow.memo import Memo
 from hms_iceberg.arrow.projection import FileProjection
-from hms_iceberg.arrow.readers import open_reader
+from hms_iceberg.arrow.readers import check_row_count, open_reader
 from hms_iceberg.arrow.values import constant
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.spec.manifests import DataFile
@@ -77,7 +78,7 @@ class EqualityDeletes:
         """A key as a column to read: the top-level column around it, pruned to it."""
         schema = self.key_schema(field_id)
         (top,) = schema.select_ids([field_id]).fields
-        return top
+        return replace(top, required=False)  # files that were rewritten after a key was dropped lack it
 
     def keys(self, deletes: Sequence[DataFile]) -> list[KeySet]:
         """What to look rows up in, one for each set of equality ids.
@@ -114,6 +115,7 @@ class EqualityDeletes:
 
         reader = open_reader(self._storage, file.file_path, file.file_format, self._mapping)
         try:
+            check_row_count(reader, file)
             projection = FileProjection(reader.schema, columns, {}, file.file_path, reader.reads_nested_fields)
             frames = [
                 _frame(ids, columns, projection.project(batch))

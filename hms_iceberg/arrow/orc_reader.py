@@ -85,7 +85,7 @@ class OrcReader:
         except pa.ArrowInvalid as error:
             if "out of range for nanosecond" not in str(error):
                 raise self._damage(error) from error
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise self._damage(error) from error
         return self._stripe_beyond_nanoseconds(stripe, names)
 
@@ -114,7 +114,7 @@ class OrcReader:
     def _damaged(self) -> Iterator[None]:
         try:
             yield
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise self._damage(error) from error
 
     def _damage(self, error: Exception) -> CorruptDataFileError:

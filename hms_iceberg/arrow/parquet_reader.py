@@ -202,7 +202,7 @@ def _damaged(location: str) -> Iterator[None]:
     """Errors of the decoder name the file."""
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError) as error:
         raise CorruptDataFileError(
             f"Cannot read {location}: {error}. The file is damaged or is no Parquet file; restore it, or remove it "
             f"from the table."

@@ -15,7 +15,7 @@ import pyarrow as pa
 from hms_iceberg.arrow.memo import Memo
 from hms_iceberg.arrow.projection import FileProjection
 from hms_iceberg.arrow.puffin import read_deletion_vector
-from hms_iceberg.arrow.readers import open_reader
+from hms_iceberg.arrow.readers import check_row_count, open_reader
 from hms_iceberg.spec.manifests import DataFile
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
 from hms_iceberg.storage import Storage
@@ -77,6 +77,7 @@ def read_position_deletes(storage: Storage, file: DataFile) -> dict[str, Any]:
     """
     reader = open_reader(storage, file.file_path, file.file_format)
     try:
+        check_row_count(reader, file)
         projection = FileProjection(reader.schema, _COLUMNS, {}, file.file_path, reader.reads_nested_fields)
         paths, positions = [], []
         for rows in reader.ranges():

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from hms_iceberg.arrow import nested
 from hms_iceberg.arrow.schema import child_fields, field_id_of, is_bytes, is_list_like, is_text, to_arrow_type
 from hms_iceberg.arrow.values import constant
-from hms_iceberg.errors import TypeMismatchError, UnsupportedError
+from hms_iceberg.errors import CorruptDataFileError, TypeMismatchError, UnsupportedError
 from hms_iceberg.spec.types import (
     DecimalType,
     FixedType,
@@ -52,6 +52,7 @@ class FileProjection:
 
     Raises:
         TypeMismatchError: a column of the file cannot become the table's type; the message names both.
+        CorruptDataFileError: the file lacks a required column that has no default.
     """
 
     def __init__(
@@ -88,7 +89,7 @@ class FileProjection:
             if entry is not None and not isinstance(target.field_type, UnknownType):
                 self._makers.append((entry[0], self._converter(entry[1], target.field_type, target.name)))
             else:
-                self._makers.append((None, _absent(target, self._constants)))
+                self._makers.append((None, self._absent(target, target.name)))
 
     def project(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """The wanted columns of a batch that holds the chosen leaves, plain."""
@@ -96,6 +97,17 @@ class FileProjection:
         return [make(rows) if index is None else make(batch.column(index)) for index, make in self._makers]
 
     # ------------------------------------------------------------------------------------------ compilation
+
+    def _absent(self, field: NestedField, path: str) -> Callable[[int], pa.Array]:
+        """What stands for a column that the file lacks."""
+        value = self._constants.get(field.field_id, field.initial_default)
+        if value is None and field.required:
+            raise CorruptDataFileError(
+                f"Cannot read column {path!r} of {self._location}: the column is required and has no default, but the "
+                f"file has no column with field id {field.field_id}. The file is damaged, or was not written for this "
+                f"table; restore it, or make the column optional."
+            )
+        return lambda length: constant(value, field.field_type, length)
 
     def _converter(self, file_field: pa.Field, target: IcebergType, path: str) -> Converter:
         kind = file_field.type
@@ -130,7 +142,7 @@ class FileProjection:
             if found is not None and not isinstance(child.field_type, UnknownType):
                 makers.append((found[0], self._converter(found[1], child.field_type, f"{path}.{child.name}")))
             else:
-                makers.append((None, _absent(child, self._constants)))
+                makers.append((None, self._absent(child, f"{path}.{child.name}")))
             plain = to_arrow_type(child.field_type, field_ids=False, extensions=False)
             fields.append(pa.field(child.name, plain, child.optional))
 
@@ -185,11 +197,6 @@ class FileProjection:
             return nested.make_struct(array, [children[index].cast(pa.binary()) for index in order], fields)
 
         return convert
-
-
-def _absent(field: NestedField, constants: Mapping[int, Any]) -> Callable[[int], pa.Array]:
-    value = constants.get(field.field_id, field.initial_default)
-    return lambda length: constant(value, field.field_type, length)
 
 
 # ------------------------------------------------------------------------------------------------ choosing leaves

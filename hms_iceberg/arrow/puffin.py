@@ -77,3 +77,16 @@ def decode_deletion_vector(blob: bytes, what: str) -> Any:
 def _positions(vector: memoryview) -> Any:
     bitmap = pyroaring.BitMap64.deserialize(bytes(vector))
     return np.frombuffer(bitmap.to_array(), np.uint64).astype(np.int64)
+
+
+def encode_deletion_vector(positions: Any) -> bytes:
+    """The bytes of a ``deletion-vector-v1`` blob.
+
+    Args:
+        positions: a ``pyroaring.BitMap64``.
+
+    Returns:
+        Length, magic, vector and checksum.
+    """
+    vector = _VECTOR_MAGIC + positions.serialize()
+    return struct.pack(">I", len(vector)) + vector + struct.pack(">I", zlib.crc32(vector))

@@ -10,7 +10,8 @@ import pyarrow as pa
 from hms_iceberg.arrow.avro_reader import AvroReader
 from hms_iceberg.arrow.orc_reader import OrcReader
 from hms_iceberg.arrow.parquet_reader import ParquetReader, RangeMetrics, RowRange
-from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
+from hms_iceberg.spec.manifests import DataFile
 from hms_iceberg.spec.name_mapping import NameMapping
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
@@ -63,3 +64,17 @@ def open_reader(storage: Storage, location: str, file_format: str, mapping: Name
     raise UnsupportedError(
         f"Cannot read {location}: files of format {file_format} are unknown; known are PARQUET, ORC and AVRO."
     )
+
+
+def check_row_count(reader: FileReader, file: DataFile) -> None:
+    """Refuses a file that does not hold the rows that its manifest entry promises.
+
+    Raises:
+        CorruptDataFileError: the numbers differ.
+    """
+    found = sum(rows.rows for rows in reader.ranges())
+    if found != file.record_count:
+        raise CorruptDataFileError(
+            f"Cannot read {file.file_path}: it holds {found:,} rows, its manifest entry says {file.record_count:,}. "
+            f"The file was changed or damaged after it was committed; restore it."
+        )

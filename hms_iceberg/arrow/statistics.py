@@ -76,7 +76,7 @@ def read_footer(storage: Storage, location: str) -> pq.FileMetaData:
     with open_for_arrow(storage, location) as file:
         try:
             return pq.ParquetFile(file, arrow_extensions_enabled=False).metadata
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, ValueError) as error:
             raise CorruptDataFileError(
                 f"Cannot read the footer of {location}: {error}. Expected a Parquet file; check that it was written "
                 f"completely."

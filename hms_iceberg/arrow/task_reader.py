@@ -15,7 +15,7 @@ from hms_iceberg.arrow.nested import conform
 from hms_iceberg.arrow.parquet_reader import RowRange, rows_only
 from hms_iceberg.arrow.position_deletes import PositionDeletes
 from hms_iceberg.arrow.projection import FileProjection
-from hms_iceberg.arrow.readers import FileReader, open_reader
+from hms_iceberg.arrow.readers import FileReader, check_row_count, open_reader
 from hms_iceberg.arrow.schema import to_arrow
 from hms_iceberg.arrow.values import constant
 from hms_iceberg.errors import IcebergError
@@ -86,6 +86,7 @@ def read_task(context: ScanContext, task: FileScanTask) -> Iterator[pa.RecordBat
     except IcebergError as error:
         raise type(error)(f"{error} It is a data file of the table at {context.metadata.location}.") from error
     try:
+        check_row_count(reader, task.file)
         yield from _TaskReader(context, task, reader).batches()
     finally:
         reader.close()
