@@ -6,14 +6,14 @@ Planning".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from hms_iceberg.expressions.binding import bind
-from hms_iceberg.expressions.bound import BoundPredicate
+from hms_iceberg.expressions.bound import BoundPredicate, BoundTransform
 from hms_iceberg.expressions.bounds import ValueSummary, might_match, must_match
-from hms_iceberg.expressions.evaluate import Test, evaluator
+from hms_iceberg.expressions.evaluate import Test, evaluator, value_test
 from hms_iceberg.expressions.metrics import ContentMetrics, summarize
 from hms_iceberg.expressions.transform_projections import project
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or
@@ -107,9 +107,23 @@ def residual_by_metrics(expression: BooleanExpression, file: ContentMetrics) -> 
     return fold(expression, _SummaryResidual(lambda predicate: summarize(file, predicate.ref)))
 
 
-class _SummaryResidual(ExpressionVisitor[BooleanExpression]):
-    def __init__(self, summary_of: Callable[[BoundPredicate], ValueSummary]) -> None:
-        self.summary_of = summary_of
+def residual_by_constants(expression: BooleanExpression, constants: Mapping[int, Any]) -> BooleanExpression:
+    """What of a bound predicate is left to test in rows that all have the same values in some fields.
+
+    For the columns that a file lacks (their initial default, or None) and those that partitions give.
+
+    Args:
+        expression: a bound tree.
+        constants: field id to stored value, or None.
+
+    Returns:
+        A bound tree that tests none of these fields.
+    """
+    return fold(expression, _ConstantResidual(constants))
+
+
+class _Rebuilder(ExpressionVisitor[BooleanExpression]):
+    """Makes the same tree again, simplified by what becomes of its tests."""
 
     def visit_true(self) -> BooleanExpression:
         return AlwaysTrue()
@@ -123,8 +137,27 @@ class _SummaryResidual(ExpressionVisitor[BooleanExpression]):
     def visit_or(self, operands: Sequence[BooleanExpression]) -> BooleanExpression:
         return Or(*operands)
 
+
+class _SummaryResidual(_Rebuilder):
+    def __init__(self, summary_of: Callable[[BoundPredicate], ValueSummary]) -> None:
+        self.summary_of = summary_of
+
     def visit_bound(self, predicate: BoundPredicate) -> BooleanExpression:
         known = self.summary_of(predicate)
         if must_match(predicate)(known):
             return AlwaysTrue()
         return predicate if might_match(predicate)(known) else AlwaysFalse()
+
+
+class _ConstantResidual(_Rebuilder):
+    def __init__(self, constants: Mapping[int, Any]) -> None:
+        self.constants = constants
+
+    def visit_bound(self, predicate: BoundPredicate) -> BooleanExpression:
+        ref, term = predicate.ref, predicate.term
+        if ref.field_id not in self.constants:
+            return predicate
+        value = self.constants[ref.field_id]
+        if isinstance(term, BoundTransform):
+            value = term.transform.bind(ref.type)(value)
+        return AlwaysTrue() if value_test(predicate)(value) else AlwaysFalse()

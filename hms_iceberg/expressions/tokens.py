@@ -12,7 +12,7 @@ _TOKEN = re.compile(
     (?P<space>\s+)
   | (?P<string>'(?:[^']|'')*')
   | (?P<quoted>`(?:[^`]|``)*`|"(?:[^"]|"")*")
-  | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?P<suffix>\w*))
+  | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?P<suffix>\w*))
   | (?P<name>[^\W\d][\w$]*)
   | (?P<operator><=>|<=|>=|<>|!=|==|[=<>(),.+\-])
     """,
@@ -66,7 +66,8 @@ def tokenize(text: str) -> list[Token]:
 def _unreadable(text: str, position: int) -> ExpressionParseError:
     character = text[position]
     if character in "'`\"":
-        return parse_error(text, position, f"the quote {character} is not closed")
+        doubled = f"; inside of quotes it is written twice: {character * 2}"
+        return parse_error(text, position, f"the quote {character} is not closed{doubled}")
     hints = {
         "&": "; combine conditions with 'and'",
         "|": "; combine conditions with 'or'",

@@ -14,9 +14,10 @@ from hms_iceberg.expressions.literals import stored_literal
 from hms_iceberg.expressions.manifest_evaluator import manifest_evaluator
 from hms_iceberg.expressions.metrics import InclusiveMetrics, StrictMetrics
 from hms_iceberg.expressions.projections import inclusive_projection, strict_projection
-from hms_iceberg.expressions.residuals import residual_by_metrics, residual_evaluator
+from hms_iceberg.expressions.residuals import residual_by_constants, residual_by_metrics, residual_evaluator
 from hms_iceberg.expressions.terms import Reference
 from hms_iceberg.expressions.tree import Operation, Transformed, predicate
+from hms_iceberg.expressions.visitors import referenced_field_ids
 from hms_iceberg.spec.manifests import DataFile, FieldSummary, ManifestFile
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
@@ -338,3 +339,16 @@ def test_a_residual_by_metrics_answers_as_the_whole_predicate_for_rows_of_its_fi
     residual = residual_by_metrics(bind(schema, expression), data.draw(data_files(schema, rows)))
     for row in rows:
         assert evaluator(schema, residual)(row) == evaluator(schema, expression)(row), (str(residual), row)
+
+
+@MANY
+@given(st.data())
+def test_a_residual_by_constants_answers_as_the_whole_predicate_for_rows_that_have_them(data):
+    schema = data.draw(tables())
+    expression = data.draw(expressions(table_leaves(schema)))
+    row = data.draw(table_rows(schema))
+    known = data.draw(st.lists(st.sampled_from(SOURCES), unique=True))
+    constants = {field_id: value_of(row, name) for name, field_id in known}
+    residual = residual_by_constants(bind(schema, expression), constants)
+    assert referenced_field_ids(residual).isdisjoint(constants)
+    assert evaluator(schema, residual)(row) == evaluator(schema, expression)(row), (str(residual), row)

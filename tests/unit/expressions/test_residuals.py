@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.parser import parse
-from hms_iceberg.expressions.residuals import residual_evaluator
+from hms_iceberg.expressions.residuals import residual_by_constants, residual_evaluator
 from hms_iceberg.spec.datetimes import MICROS_PER_DAY
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
@@ -61,3 +62,19 @@ def test_without_partitions_the_whole_predicate_is_left():
 def test_residuals_of_one_partition_are_one_object():
     residual_of = residual_evaluator(SPEC, parse("i > 3 and s = 'x'"), SCHEMA)
     assert residual_of((5, 0, 3)) is residual_of([5, 0, 3])
+
+
+@pytest.mark.parametrize(
+    ("text", "residual"),
+    [
+        ("i = 5 and s = 'x'", "s = 'x'"),
+        ("i = 6 or s = 'x'", "s = 'x'"),
+        ("i = 6", "false"),
+        ("bucket(4, i) = 3 or i > 3", "true"),
+        ("ts is null and s = 'x'", "s = 'x'"),
+        ("ts > '2024-01-01' and s = 'x'", "false"),
+    ],
+)
+def test_constant_columns_are_decided(text, residual):
+    constants = {1: 5, 3: None}
+    assert str(residual_by_constants(bind(SCHEMA, parse(text)), constants)) == residual
