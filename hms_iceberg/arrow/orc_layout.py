@@ -74,6 +74,8 @@ class OrcLayout:
         tail = self._bytes(max(0, size - _TAIL_GUESS), min(size, _TAIL_GUESS))
         postscript_length = tail[-1]
         postscript = _message(tail[-1 - postscript_length : -1])
+        if postscript.get(8000) != [b"ORC"]:
+            raise ValueError("it has no postscript")
         footer_length = _number(postscript, 1)
         self._compression = _number(postscript, 2)
         self._block_size = _number(postscript, 3)
