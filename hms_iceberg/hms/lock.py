@@ -36,6 +36,9 @@ _MAX_TEXT = 128  # of HL_USER, HL_HOST and HL_AGENT_INFO
 _REFUSED_TRIES = 5
 _ANSWER_SECONDS = 30.0
 
+# Agents of locks of this process that could not be given back.
+_GIVEN_UP: set[str] = set()
+
 FAIR_QUEUE = FairQueue()
 os.register_at_fork(after_in_child=FAIR_QUEUE._forget_all)
 
@@ -255,11 +258,14 @@ class TableLock:
         return sum(row.lockid < self._lock_id and not self._taken_from_the_dead(row) for row in rows)
 
     def _taken_from_the_dead(self, row: ttypes.ShowLocksResponseElement) -> bool:
-        """Gives back the lock of a process of this machine that was killed; nobody else would before its time-out."""
-        if not is_dead(row.hostname, row.agentInfo):
+        """Gives back a lock that nobody holds any more, and that would else block the table until its time-out.
+
+        It is of a process of this machine that was killed, or one that this process could not give back.
+        """
+        if row.agentInfo not in _GIVEN_UP and not is_dead(row.hostname, row.agentInfo):
             return False
         logger.warning(
-            "Lock %d on table %s is of a dead process (%s): it is released", row.lockid, self.name, row.agentInfo
+            "Lock %d on table %s is of a dead holder (%s): it is released", row.lockid, self.name, row.agentInfo
         )
         self._unlock(row.lockid)
         return True
@@ -322,6 +328,7 @@ class TableLock:
         try:
             self._client.unlock(lock_id, self.name, _ANSWER_SECONDS)
         except IcebergError as error:
+            _GIVEN_UP.add(self._agent)
             logger.warning(
                 "Lock %d on table %s could not be given back, and blocks it until the metastore drops it: %s",
                 lock_id,
