@@ -11,6 +11,8 @@ import pytest
 from hms_iceberg.errors import JavaNotFoundError, MissingDependencyError
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from hms_iceberg.catalog import Catalog
     from hms_iceberg.hms.embedded import EmbeddedMetastore
 
@@ -43,3 +45,14 @@ def namespace(catalog: Catalog) -> str:
     name = f"test_{uuid.uuid4().hex[:12]}"
     catalog.create_namespace(name)
     return name
+
+
+@pytest.fixture(scope="session")
+def spark(metastore: EmbeddedMetastore) -> Iterator[SparkSession]:
+    """An extended Spark session on the test run's metastore."""
+    pytest.importorskip("pyspark", reason="needs PySpark: pip install 'hms_iceberg[spark]'")
+    from tests.support.spark_session import extended_session
+
+    session = extended_session(metastore)
+    yield session
+    session.stop()

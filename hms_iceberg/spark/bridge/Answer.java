@@ -1,0 +1,69 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+
+/**
+ * What Python answered: the length of a JSON header (four bytes, little endian), the header, then arrays of
+ * numbers and texts in the order in which they are taken. Each array starts at a multiple of eight.
+ */
+final class Answer {
+  private final JsonNode header;
+  private final ByteBuffer data;
+
+  Answer(byte[] bytes) {
+    this.data = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN);
+    int length = this.data.getInt();
+    try {
+      this.header = Bridge.JSON.readTree(bytes, 4, length);
+    } catch (IOException e) {
+      throw new IllegalStateException("The planner's answer is not readable: " + e.getMessage(), e);
+    }
+    this.data.position(4 + length);
+  }
+
+  JsonNode header() {
+    return header;
+  }
+
+  int[] takeInts(int count) {
+    align();
+    int[] taken = new int[count];
+    data.asIntBuffer().get(taken);
+    data.position(data.position() + 4 * count);
+    return taken;
+  }
+
+  long[] takeLongs(int count) {
+    align();
+    long[] taken = new long[count];
+    data.asLongBuffer().get(taken);
+    data.position(data.position() + 8 * count);
+    return taken;
+  }
+
+  /** Texts come as count + 1 offsets and one block of UTF-8. */
+  String[] takeTexts(int count) {
+    long[] offsets = takeLongs(count + 1);
+    align();
+    byte[] bytes = data.array();
+    int start = data.position();
+    String[] taken = new String[count];
+    for (int i = 0; i < count; i++) {
+      int from = start + (int) offsets[i];
+      taken[i] = new String(bytes, from, (int) (offsets[i + 1] - offsets[i]), StandardCharsets.UTF_8);
+    }
+    data.position(start + (int) offsets[count]);
+    return taken;
+  }
+
+  private void align() {
+    int past = data.position() % 8;
+    if (past != 0) {
+      data.position(data.position() + 8 - past);
+    }
+  }
+}

@@ -1,0 +1,107 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.function.Function;
+import org.apache.spark.QueryContext;
+import org.apache.spark.sql.AnalysisException;
+import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.classic.SparkSession;
+import scala.Function1;
+import scala.Option;
+import scala.collection.immutable.Map$;
+import scala.runtime.AbstractFunction1;
+
+/**
+ * The one door between the JVM and Python: it puts the extension into a session and carries questions to the
+ * planner. A question and its answer cross once a table or once a scan, never once a file.
+ */
+public final class Bridge {
+  public static final ObjectMapper JSON = new ObjectMapper();
+  static final String CATALOG = "spark.sql.catalog.spark_catalog";
+
+  private static volatile Function planner;
+
+  private Bridge() {}
+
+  /**
+   * A session that shares everything with the given one (context, shared state, settings, temporary views) and
+   * also knows Iceberg tables. The given session itself is not changed.
+   */
+  public static SparkSession extend(SparkSession session, Function planner) {
+    Bridge.planner = planner;
+    String catalogClass = SessionCatalog.class.getName();
+    String before = session.sessionState().conf().getConfString(CATALOG, "builtin");
+    if (catalogClass.equals(before)) {
+      return session;
+    }
+    SparkSessionExtensions extensions = session.extensions();
+    extensions.injectPreCBORule(new RuleBuilder());
+    SparkSession extended = session.cloneSession();
+    setForSession(session, extended, SessionCatalog.INNER_CLASS, before);
+    setForSession(session, extended, CATALOG, catalogClass);
+    return extended;
+  }
+
+  /** The shared state's settings are where newSession() starts from. */
+  private static void setForSession(SparkSession session, SparkSession extended, String key, String value) {
+    session.sharedState().conf().set(key, value);
+    extended.sessionState().conf().setConfString(key, value);
+  }
+
+  public static boolean isExtended(SparkSession session) {
+    String current = session.sessionState().conf().getConfString(CATALOG, "builtin");
+    return SessionCatalog.class.getName().equals(current) && planner != null;
+  }
+
+  /** Asks Python; the answer is a JSON header, and for a scan what follows it. */
+  static Answer ask(ObjectNode question) {
+    Function asked = planner;
+    if (asked == null) {
+      throw failure("No planner is registered with this JVM: call hms_iceberg.spark.extend(spark) again.", null);
+    }
+    Object answered;
+    try {
+      answered = asked.apply(JSON.writeValueAsString(question));
+    } catch (Exception e) {
+      throw failure("The Iceberg planner in Python did not answer: " + e.getMessage()
+          + " (if the Python process was restarted, call hms_iceberg.spark.extend(spark) again)", e);
+    }
+    Answer answer = new Answer((byte[]) answered);
+    JsonNode error = answer.header().get("error");
+    if (error != null) {
+      throw failure(error.get("type").asText() + ": " + error.get("message").asText(), null);
+    }
+    return answer;
+  }
+
+  static ObjectNode question(String call) {
+    ObjectNode node = JSON.createObjectNode();
+    node.put("call", call);
+    return node;
+  }
+
+  /** An AnalysisException, which Scala declares unchecked and PySpark turns into its own typed error. */
+  static RuntimeException failure(String message, Throwable cause) {
+    Option none = Option.empty();
+    AnalysisException exception = new AnalysisException(
+        message, none, none, Option.apply(cause), none, Map$.MODULE$.empty(), new QueryContext[0]);
+    return Bridge.unchecked(exception);
+  }
+
+  private static RuntimeException unchecked(Exception exception) {
+    Bridge.sneak(exception);
+    return new RuntimeException(exception);
+  }
+
+  private static void sneak(Exception exception) {
+    org.apache.spark.unsafe.Platform.throwException(exception);
+  }
+
+  static final class RuleBuilder extends AbstractFunction1 {
+    public Object apply(Object session) {
+      return new PlanScans((org.apache.spark.sql.SparkSession) session);
+    }
+  }
+}

@@ -1,0 +1,210 @@
+package hms_iceberg.bridge;
+
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.zip.CRC32;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FSDataInputStream;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
+import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
+import org.apache.spark.sql.types.LongType$;
+import org.apache.spark.sql.types.MetadataBuilder;
+import org.apache.spark.sql.types.StringType$;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** Reads delete files where they are needed: on the executor, once for all its tasks while memory lasts. */
+final class DeleteFiles {
+  private static final int VECTOR_MAGIC = 1681511377;
+  private static final StructType POSITIONS = new StructType(new StructField[] {
+      field("file_path", StringType$.MODULE$, 2147483546L), field("pos", LongType$.MODULE$, 2147483545L)});
+  private static final BoundedCache CACHE = new BoundedCache(Runtime.getRuntime().maxMemory() / 8);
+
+  private DeleteFiles() {}
+
+  private static StructField field(String name, org.apache.spark.sql.types.DataType type, long id) {
+    return new StructField(name, type, true, new MetadataBuilder().putLong(FileColumns.ID, id).build());
+  }
+
+  /** The deleted positions of one data file, from all of its position deletes or its deletion vector. */
+  static PositionSet positions(FileTask task, Configuration conf, ReadSettings settings) throws Exception {
+    if (task.positionDeletes.length == 1) {
+      return positions(task.positionDeletes[0], task.path, conf, settings);
+    }
+    PositionSet all = new PositionSet();
+    for (int i = 0; i < task.positionDeletes.length; i++) {
+      all.addAll(positions(task.positionDeletes[i], task.path, conf, settings));
+    }
+    return all;
+  }
+
+  private static PositionSet positions(DeleteFile file, String dataFile, Configuration conf, ReadSettings settings)
+      throws Exception {
+    Map byDataFile = (Map) CACHE.get(
+        file.path + "@" + file.contentOffset, new LoadPositions(file, dataFile, conf, settings));
+    PositionSet found = (PositionSet) byDataFile.get(file.isVector() ? "" : dataFile);
+    return found == null ? new PositionSet() : found;
+  }
+
+  /** The rows of a group's delete files: key to the newest sequence number that deletes it. */
+  static Map keys(EqualityDeletes group, Configuration conf, ReadSettings settings) throws Exception {
+    return (Map) CACHE.get(group.key, new LoadKeys(group, conf, settings));
+  }
+
+  static final class LoadPositions implements BoundedCache.Loader {
+    private final DeleteFile file;
+    private final Configuration conf;
+    private final ReadSettings settings;
+    private long bytes;
+
+    LoadPositions(DeleteFile file, String dataFile, Configuration conf, ReadSettings settings) {
+      this.file = file;
+      this.conf = conf;
+      this.settings = settings;
+    }
+
+    public Object load() throws Exception {
+      Map loaded = file.isVector()
+          ? Collections.singletonMap("", vector(file, conf)) : positionsByFile(file, conf, settings);
+      for (java.util.Iterator it = loaded.values().iterator(); it.hasNext();) {
+        bytes += ((PositionSet) it.next()).bytes() + 512;
+      }
+      return loaded;
+    }
+
+    public long bytes() {
+      return bytes;
+    }
+  }
+
+  static final class LoadKeys implements BoundedCache.Loader {
+    private final EqualityDeletes group;
+    private final Configuration conf;
+    private final ReadSettings settings;
+    private long bytes;
+
+    LoadKeys(EqualityDeletes group, Configuration conf, ReadSettings settings) {
+      this.group = group;
+      this.conf = conf;
+      this.settings = settings;
+    }
+
+    public Object load() throws Exception {
+      Map newest = new HashMap();
+      for (int i = 0; i < group.files.length; i++) {
+        bytes += add(newest, group.files[i], group.columns, conf, settings);
+      }
+      return newest;
+    }
+
+    public long bytes() {
+      return bytes;
+    }
+  }
+
+  private static Map positionsByFile(DeleteFile file, Configuration conf, ReadSettings settings) throws Exception {
+    Map byFile = new HashMap();
+    ParquetFile parquet = new ParquetFile(conf, new Path(file.path), 0, file.size, settings);
+    try {
+      Layering layering = open(parquet, file, POSITIONS, conf);
+      ColumnVector[] columns = layering.vectors(POSITIONS);
+      ColumnarBatch batch = parquet.batch();
+      UTF8String lastPath = null;
+      PositionSet positions = null;
+      while (parquet.nextBatch()) {
+        for (int row = 0; row < batch.numRows(); row++) {
+          UTF8String path = columns[0].getUTF8String(row);
+          if (lastPath == null || !lastPath.equals(path)) {
+            lastPath = path.copy();
+            positions = (PositionSet) byFile.get(path.toString());
+            if (positions == null) {
+              positions = new PositionSet();
+              byFile.put(path.toString(), positions);
+            }
+          }
+          positions.add(columns[1].getLong(row));
+        }
+      }
+    } finally {
+      parquet.close();
+    }
+    return byFile;
+  }
+
+  private static long add(Map newest, DeleteFile file, StructType columns, Configuration conf, ReadSettings settings)
+      throws Exception {
+    Long sequenceNumber = Long.valueOf(file.sequenceNumber);
+    long bytes = 0;
+    ParquetFile parquet = new ParquetFile(conf, new Path(file.path), 0, file.size, settings);
+    try {
+      Layering layering = open(parquet, file, columns, conf);
+      ColumnarBatch keys = new ColumnarBatch(layering.vectors(columns));
+      UnsafeProjection projection = Keys.projection(columns);
+      while (parquet.nextBatch()) {
+        keys.setNumRows(parquet.batch().numRows());
+        for (int row = 0; row < keys.numRows(); row++) {
+          UnsafeRow key = projection.apply(keys.getRow(row));
+          Long known = (Long) newest.get(key);
+          if (known == null) {
+            UnsafeRow own = key.copy();
+            bytes += own.getSizeInBytes() + 100;
+            newest.put(own, sequenceNumber);
+          } else if (known.longValue() < file.sequenceNumber) {
+            newest.put(key.copy(), sequenceNumber);
+          }
+        }
+      }
+    } finally {
+      parquet.close();
+    }
+    return bytes;
+  }
+
+  private static Layering open(ParquetFile parquet, DeleteFile file, StructType columns, Configuration conf)
+      throws IOException {
+    if (!parquet.hasFieldIds()) {
+      throw new IOException("The delete file " + file.path + " has no field ids, so its columns are not known.");
+    }
+    FileColumns fileColumns = new FileColumns(conf, parquet.schema(), true, null, Collections.emptyMap());
+    StructType read = fileColumns.toRead(columns);
+    VectorizedParquetRecordReader reader = parquet.read(read, null);
+    reader.initBatch(new StructType(), null);
+    reader.enableReturningBatches();
+    return new Layering(reader.resultBatch(), read, read, fileColumns, null);
+  }
+
+  /** Length (big endian), magic number, bitmaps (little endian), checksum (big endian). */
+  private static PositionSet vector(DeleteFile file, Configuration conf) throws IOException {
+    byte[] bytes = new byte[(int) file.contentSize];
+    Path path = new Path(file.path);
+    FSDataInputStream stream = path.getFileSystem(conf).open(path);
+    try {
+      stream.readFully(file.contentOffset, bytes);
+    } finally {
+      stream.close();
+    }
+    ByteBuffer data = ByteBuffer.wrap(bytes);
+    int length = data.getInt();
+    CRC32 checksum = new CRC32();
+    boolean sound = length == bytes.length - 8;
+    if (sound) {
+      checksum.update(bytes, 4, length);
+      sound = data.getInt(bytes.length - 4) == (int) checksum.getValue();
+    }
+    data.order(ByteOrder.LITTLE_ENDIAN);
+    if (!sound || data.getInt() != VECTOR_MAGIC) {
+      throw new IOException("The deletion vector at byte " + file.contentOffset + " of " + file.path
+          + " is damaged: its length, magic number or checksum is wrong.");
+    }
+    return PositionSet.read(data);
+  }
+}

@@ -1,0 +1,313 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.parquet.schema.GroupType;
+import org.apache.parquet.schema.LogicalTypeAnnotation;
+import org.apache.parquet.schema.MessageType;
+import org.apache.parquet.schema.PrimitiveType;
+import org.apache.parquet.schema.Type;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetToSparkSchemaConverter;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.BinaryType$;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.NullType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.TimestampNTZType;
+import org.apache.spark.sql.types.TimestampNTZType$;
+import org.apache.spark.sql.types.TimestampType;
+import org.apache.spark.sql.types.TimestampType$;
+
+/**
+ * Finds the wanted columns in one file: by field id, or by the table's name mapping where the file has no ids,
+ * at every level of nesting. From that come the columns to read, under the file's own names, and the views that
+ * make the wanted columns of them.
+ */
+final class FileColumns {
+  /** Keys of the metadata of a field of the wanted schema. */
+  static final String ID = "parquet.field.id";
+  static final String KIND = "iceberg.type";
+  static final String DEFAULT = "iceberg.initial-default";
+
+  private final Configuration conf;
+  private final MessageType file;
+  private final boolean byId;
+  private final JsonNode mapping;
+  private final Map constants;
+
+  FileColumns(Configuration conf, MessageType file, boolean byId, JsonNode mapping, Map constants) {
+    this.conf = conf;
+    this.file = file;
+    this.byId = byId;
+    this.mapping = mapping;
+    this.constants = constants;
+  }
+
+  /**
+   * The file's columns that hold the wanted ones, as a struct with the file's names. A column that the file lacks
+   * and that is null comes under a name that no file has: Spark's reader makes a column of nulls of it.
+   */
+  StructType toRead(StructType wanted) {
+    StructType found = toRead(wanted, file, mapping);
+    StructField[] fields = wanted.fields();
+    for (int i = 0; i < fields.length; i++) {
+      if (isNullColumn(fields[i])) {
+        found = found.add(new StructField(absent(fields[i]), fields[i].dataType(), true, Metadata.empty()));
+      }
+    }
+    return found;
+  }
+
+  private boolean isNullColumn(StructField field) {
+    return field.metadata().contains(ID) && !(field.dataType() instanceof NullType) && find(field, file, mapping) == null && missing(field, true) == null;
+  }
+
+  private static String absent(StructField field) {
+    return "_absent_" + field.metadata().getLong(ID) + "_of_iceberg";
+  }
+
+  private StructType toRead(StructType wanted, GroupType group, JsonNode names) {
+    StructField[] fields = wanted.fields();
+    List found = new ArrayList();
+    for (int i = 0; i < fields.length; i++) {
+      Type type = find(fields[i], group, names);
+      if (type != null) {
+        DataType read = typeToRead(fields[i], type, child(names, fields[i]));
+        found.add(new StructField(type.getName(), read, true, Metadata.empty()));
+      }
+    }
+    return new StructType((StructField[]) found.toArray(new StructField[0]));
+  }
+
+  private DataType typeToRead(StructField field, Type type, JsonNode names) {
+    return typeToRead(field.dataType(), kind(field), type, names);
+  }
+
+  private DataType typeToRead(DataType wanted, String kind, Type type, JsonNode names) {
+    if (wanted instanceof StructType) {
+      StructType struct = toRead((StructType) wanted, type.asGroupType(), names);
+      return struct.fields().length == 0 ? anyField(type.asGroupType()) : struct;
+    }
+    if (wanted instanceof ArrayType) {
+      return new ArrayType(
+          typeToRead(((ArrayType) wanted).elementType(), null, Layout.element(type), child(names, "element")), true);
+    }
+    if (wanted instanceof MapType) {
+      GroupType entry = Layout.entry(type);
+      return new MapType(
+          typeToRead(((MapType) wanted).keyType(), null, entry.getType(0), child(names, "key")),
+          typeToRead(((MapType) wanted).valueType(), null, entry.getType(1), child(names, "value")), true);
+    }
+    if (isUuid(wanted, type)) {
+      return BinaryType$.MODULE$;
+    }
+    return timestampToRead(wanted, type);
+  }
+
+  /** Sixteen fixed bytes under a wanted string are a UUID: no string is ever stored like that. */
+  private static boolean isUuid(DataType wanted, Type type) {
+    return wanted instanceof org.apache.spark.sql.types.StringType && type.isPrimitive()
+        && type.asPrimitiveType().getPrimitiveTypeName() == PrimitiveType.PrimitiveTypeName.FIXED_LEN_BYTE_ARRAY
+        && type.asPrimitiveType().getTypeLength() == 16;
+  }
+
+  /** With or without a zone, both are microseconds since 1970: Spark only has to be told which it will find. */
+  private static DataType timestampToRead(DataType wanted, Type type) {
+    if (!(wanted instanceof TimestampType) && !(wanted instanceof TimestampNTZType) || !type.isPrimitive()) {
+      return wanted;
+    }
+    if (type.asPrimitiveType().getPrimitiveTypeName() == PrimitiveType.PrimitiveTypeName.INT96) {
+      return TimestampType$.MODULE$;
+    }
+    LogicalTypeAnnotation annotation = type.getLogicalTypeAnnotation();
+    if (annotation instanceof LogicalTypeAnnotation.TimestampLogicalTypeAnnotation) {
+      boolean utc = ((LogicalTypeAnnotation.TimestampLogicalTypeAnnotation) annotation).isAdjustedToUTC();
+      return utc ? (DataType) TimestampType$.MODULE$ : (DataType) TimestampNTZType$.MODULE$;
+    }
+    return wanted;
+  }
+
+  /** A struct none of whose wanted fields is in the file: some field must be read to learn where it is null. */
+  private StructType anyField(GroupType group) {
+    MessageType only = new MessageType(group.getName(), new Type[] {group.getType(0)});
+    return new ParquetToSparkSchemaConverter(conf).convert(only);
+  }
+
+  /** How each wanted column is made from a batch of the columns that are read. */
+  ColumnView[] views(StructType wanted, StructType read) {
+    return views(wanted, file, mapping, read, true);
+  }
+
+  private ColumnView[] views(StructType wanted, GroupType group, JsonNode names, StructType read, boolean top) {
+    StructField[] fields = wanted.fields();
+    ColumnView[] views = new ColumnView[fields.length];
+    for (int i = 0; i < fields.length; i++) {
+      Type type = find(fields[i], group, names);
+      if (type == null && top && isNullColumn(fields[i])) {
+        views[i] = ColumnView.same();
+        views[i].ordinal = read.fieldIndex(absent(fields[i]));
+      } else if (type == null) {
+        views[i] = ColumnView.constant(fields[i].dataType(), missing(fields[i], top));
+      } else {
+        int at = read.fieldIndex(type.getName());
+        views[i] = view(
+            fields[i].dataType(), kind(fields[i]), type, child(names, fields[i]), read.fields()[at].dataType());
+        views[i].ordinal = at;
+      }
+    }
+    return views;
+  }
+
+  private ColumnView view(DataType wanted, String kind, Type type, JsonNode names, DataType read) {
+    if (wanted instanceof StructType) {
+      ColumnView[] children =
+          views((StructType) wanted, type.asGroupType(), names, (StructType) read, false);
+      return ColumnView.struct((StructType) wanted, (StructType) read, children);
+    }
+    if (wanted instanceof ArrayType) {
+      ColumnView element = view(
+          ((ArrayType) wanted).elementType(), null, Layout.element(type), child(names, "element"),
+          ((ArrayType) read).elementType());
+      return ColumnView.array(wanted, element);
+    }
+    if (wanted instanceof MapType) {
+      GroupType entry = Layout.entry(type);
+      ColumnView key = view(
+          ((MapType) wanted).keyType(), null, entry.getType(0), child(names, "key"), ((MapType) read).keyType());
+      ColumnView value = view(
+          ((MapType) wanted).valueType(), null, entry.getType(1), child(names, "value"),
+          ((MapType) read).valueType());
+      return ColumnView.map(wanted, key, value);
+    }
+    return isUuid(wanted, type) ? ColumnView.uuid() : ColumnView.same();
+  }
+
+  /** What a column has that the file lacks: its partition's value, else its default, else null. */
+  private Object missing(StructField field, boolean top) {
+    if (top && field.metadata().contains(ID)) {
+      Integer id = Integer.valueOf((int) field.metadata().getLong(ID));
+      if (constants.containsKey(id)) {
+        return constants.get(id);
+      }
+    }
+    if (!field.metadata().contains(DEFAULT)) {
+      return null;
+    }
+    try {
+      return Values.of(field.dataType(), Json.read(field.metadata().getString(DEFAULT)));
+    } catch (RuntimeException e) {
+      throw new IllegalStateException("The default of the column " + field.name() + " cannot be used: "
+          + e.getMessage(), e);
+    }
+  }
+
+  /** The names of the table's columns (quoted as in Spark's filters) to those of the file, where comparable. */
+  void names(StructType wanted, java.util.Map found) {
+    names(wanted, file, mapping, "", "", found);
+  }
+
+  private void names(
+      StructType wanted, GroupType group, JsonNode names, String prefix, String filePrefix, Map found) {
+    StructField[] fields = wanted.fields();
+    for (int i = 0; i < fields.length; i++) {
+      Type type = find(fields[i], group, names);
+      if (type == null) {
+        continue;
+      }
+      String name = prefix + quoted(fields[i].name());
+      String fileName = filePrefix + quoted(type.getName());
+      if (fields[i].dataType() instanceof StructType) {
+        if (!type.isPrimitive()) {
+          names((StructType) fields[i].dataType(), type.asGroupType(), child(names, fields[i]), name + ".",
+              fileName + ".", found);
+        }
+      } else if (type.isPrimitive() && !isUuid(fields[i].dataType(), type)
+          && timestampToRead(fields[i].dataType(), type).equals(fields[i].dataType())) {
+        found.put(name, fileName);
+      }
+    }
+  }
+
+  private static String quoted(String name) {
+    return org.apache.spark.sql.catalyst.util.QuotingUtils.quoteIfNeeded(name);
+  }
+
+  private static String kind(StructField field) {
+    return field.metadata().contains(KIND) ? field.metadata().getString(KIND) : null;
+  }
+
+  private Type find(StructField field, GroupType group, JsonNode names) {
+    if (!field.metadata().contains(ID)) {
+      return null;
+    }
+    int id = (int) field.metadata().getLong(ID);
+    return byId ? findById(group, id) : findByName(group, entry(names, id));
+  }
+
+  private static Type findById(GroupType group, int id) {
+    for (int i = 0; i < group.getFieldCount(); i++) {
+      Type type = group.getType(i);
+      if (type.getId() != null && type.getId().intValue() == id) {
+        return type;
+      }
+    }
+    return null;
+  }
+
+  /** Exactly as the mapping says, else whatever differs only in case: Hive keeps its names in lower case. */
+  private static Type findByName(GroupType group, JsonNode entry) {
+    if (entry == null || entry.get("names") == null) {
+      return null;
+    }
+    JsonNode names = entry.get("names");
+    for (int i = 0; i < names.size(); i++) {
+      if (group.containsField(Json.at(names, i).asText())) {
+        return group.getType(Json.at(names, i).asText());
+      }
+    }
+    for (int i = 0; i < names.size(); i++) {
+      for (int j = 0; j < group.getFieldCount(); j++) {
+        if (group.getFieldName(j).equalsIgnoreCase(Json.at(names, i).asText())) {
+          return group.getType(j);
+        }
+      }
+    }
+    return null;
+  }
+
+  private static JsonNode entry(JsonNode names, int id) {
+    for (int i = 0; names != null && i < names.size(); i++) {
+      JsonNode fieldId = Json.at(names, i).get("field-id");
+      if (fieldId != null && fieldId.asInt() == id) {
+        return Json.at(names, i);
+      }
+    }
+    return null;
+  }
+
+  private static JsonNode child(JsonNode names, StructField field) {
+    if (names == null || !field.metadata().contains(ID)) {
+      return null;
+    }
+    JsonNode entry = entry(names, (int) field.metadata().getLong(ID));
+    return entry == null ? null : entry.get("fields");
+  }
+
+  private static JsonNode child(JsonNode names, String role) {
+    for (int i = 0; names != null && i < names.size(); i++) {
+      JsonNode own = Json.at(names, i).get("names");
+      for (int j = 0; own != null && j < own.size(); j++) {
+        if (role.equals(Json.at(own, j).asText())) {
+          return Json.at(names, i).get("fields");
+        }
+      }
+    }
+    return null;
+  }
+}

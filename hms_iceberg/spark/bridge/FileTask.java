@@ -1,0 +1,36 @@
+package hms_iceberg.bridge;
+
+import java.io.Serializable;
+import java.util.Map;
+
+/** What a task must know of one data file besides its path and its split; travels with Spark's own description. */
+final class FileTask implements Serializable {
+  static final String KEY = "hms_iceberg.task";
+
+  final String path;
+  final int specId;
+  final long sequenceNumber;
+  /** The row id of the file's first row, or a negative number where rows have none. */
+  final long firstRowId;
+  /** Values, in Spark's internal form, of the columns that are the same in all rows: field id to value. */
+  final Map constants;
+  /** The partition as JSON, for the metadata column. */
+  final DeleteFile[] positionDeletes;
+  final EqualityDeletes[] equalityDeletes;
+
+  FileTask(
+      String path, int specId, long sequenceNumber, long firstRowId, Map constants, DeleteFile[] positionDeletes,
+      EqualityDeletes[] equalityDeletes) {
+    this.path = path;
+    this.specId = specId;
+    this.sequenceNumber = sequenceNumber;
+    this.firstRowId = firstRowId;
+    this.constants = constants;
+    this.positionDeletes = positionDeletes;
+    this.equalityDeletes = equalityDeletes;
+  }
+
+  boolean hasDeletes() {
+    return positionDeletes.length > 0 || equalityDeletes.length > 0;
+  }
+}

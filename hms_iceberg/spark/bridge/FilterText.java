@@ -1,0 +1,239 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.And;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
+import org.apache.spark.sql.catalyst.expressions.EqualTo;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GetStructField;
+import org.apache.spark.sql.catalyst.expressions.GreaterThan;
+import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
+import org.apache.spark.sql.catalyst.expressions.In;
+import org.apache.spark.sql.catalyst.expressions.InSet;
+import org.apache.spark.sql.catalyst.expressions.IsNaN;
+import org.apache.spark.sql.catalyst.expressions.IsNotNull;
+import org.apache.spark.sql.catalyst.expressions.IsNull;
+import org.apache.spark.sql.catalyst.expressions.LessThan;
+import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Not;
+import org.apache.spark.sql.catalyst.expressions.Or;
+import org.apache.spark.sql.catalyst.expressions.StartsWith;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.unsafe.types.UTF8String;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * A condition of Spark as JSON text for the planner. What has no counterpart becomes {"op": "unknown"}: the
+ * planner then keeps every file that might matter, and Spark evaluates the whole condition on the rows anyway.
+ */
+final class FilterText {
+  private final List columns;
+
+  private FilterText(List columns) {
+    this.columns = columns;
+  }
+
+  /** The condition's text; columns are the attributes of the table. */
+  static ObjectNode of(Expression condition, List columns) {
+    return new FilterText(columns).of(condition);
+  }
+
+  private ObjectNode of(Expression expression) {
+    if (expression instanceof And || expression instanceof Or) {
+      return node(expression instanceof And ? "and" : "or", children(expression));
+    }
+    if (expression instanceof Not) {
+      return node("not", children(expression));
+    }
+    if (expression instanceof EqualTo) {
+      return comparison("eq", "eq", expression);
+    }
+    if (expression instanceof EqualNullSafe) {
+      return comparison("eq-null-safe", "eq-null-safe", expression);
+    }
+    if (expression instanceof LessThan) {
+      return comparison("lt", "gt", expression);
+    }
+    if (expression instanceof LessThanOrEqual) {
+      return comparison("lt-eq", "gt-eq", expression);
+    }
+    if (expression instanceof GreaterThan) {
+      return comparison("gt", "lt", expression);
+    }
+    if (expression instanceof GreaterThanOrEqual) {
+      return comparison("gt-eq", "lt-eq", expression);
+    }
+    if (expression instanceof StartsWith) {
+      return comparison("starts-with", null, expression);
+    }
+    if (expression instanceof IsNull || expression instanceof IsNotNull || expression instanceof IsNaN) {
+      String op = expression instanceof IsNull ? "is-null" : expression instanceof IsNotNull ? "not-null" : "is-nan";
+      return onColumn(op, (Expression) expression.children().head());
+    }
+    if (expression instanceof In) {
+      return membership(((In) expression).value(), CollectionConverters.asJava(((In) expression).list()));
+    }
+    if (expression instanceof InSet) {
+      return setMembership((InSet) expression);
+    }
+    if (expression instanceof Literal && ((Literal) expression).dataType() instanceof BooleanType) {
+      Object value = ((Literal) expression).value();
+      return node(Boolean.TRUE.equals(value) ? "true" : "false", null);
+    }
+    if (expression.dataType() instanceof BooleanType && column(expression) != null) {
+      ObjectNode node = onColumn("eq", expression);
+      node.put("value", true);
+      return node;
+    }
+    return unknown();
+  }
+
+  private static ObjectNode unknown() {
+    return node("unknown", null);
+  }
+
+  private static ObjectNode node(String op, ArrayNode children) {
+    ObjectNode node = Bridge.JSON.createObjectNode();
+    node.put("op", op);
+    if (children != null) {
+      node.set("children", children);
+    }
+    return node;
+  }
+
+  private ArrayNode children(Expression expression) {
+    ArrayNode nodes = Bridge.JSON.createArrayNode();
+    for (Iterator it = CollectionConverters.asJava(expression.children()).iterator(); it.hasNext();) {
+      nodes.add(of((Expression) it.next()));
+    }
+    return nodes;
+  }
+
+  private ObjectNode onColumn(String op, Expression child) {
+    ArrayNode path = column(child);
+    if (path == null) {
+      return unknown();
+    }
+    ObjectNode node = node(op, null);
+    node.set("column", path);
+    return node;
+  }
+
+  private ObjectNode comparison(String op, String flipped, Expression expression) {
+    Expression left = (Expression) expression.children().apply(0);
+    Expression right = (Expression) expression.children().apply(1);
+    if (left instanceof Literal && flipped != null) {
+      Expression swapped = left;
+      left = right;
+      right = swapped;
+      op = flipped;
+    }
+    ArrayNode path = column(left);
+    if (path == null || !(right instanceof Literal)) {
+      return unknown();
+    }
+    ObjectNode node = node(op, null);
+    node.set("column", path);
+    return putValue(node, "value", ((Literal) right).value()) ? node : unknown();
+  }
+
+  private ObjectNode membership(Expression value, List list) {
+    List values = new ArrayList();
+    for (int i = 0; i < list.size(); i++) {
+      if (!(list.get(i) instanceof Literal)) {
+        return unknown();
+      }
+      values.add(((Literal) list.get(i)).value());
+    }
+    return membershipOf(value, values);
+  }
+
+  private ObjectNode setMembership(InSet set) {
+    List values = new ArrayList();
+    for (scala.collection.Iterator it = set.hset().iterator(); it.hasNext();) {
+      values.add(it.next());
+    }
+    return membershipOf(set.child(), values);
+  }
+
+  private ObjectNode membershipOf(Expression value, List values) {
+    ArrayNode path = column(value);
+    if (path == null) {
+      return unknown();
+    }
+    ObjectNode node = node("in", null);
+    node.set("column", path);
+    ArrayNode array = node.putArray("values");
+    for (int i = 0; i < values.size(); i++) {
+      ObjectNode holder = Bridge.JSON.createObjectNode();
+      if (!putValue(holder, "value", values.get(i))) {
+        return unknown();
+      }
+      array.add(holder.get("value"));
+    }
+    return node;
+  }
+
+  /** The names from the table's column down to the field, or null where the expression is something else. */
+  private ArrayNode column(Expression expression) {
+    if (expression instanceof Attribute) {
+      return ownName((Attribute) expression);
+    }
+    if (expression instanceof GetStructField) {
+      GetStructField field = (GetStructField) expression;
+      ArrayNode path = column(field.child());
+      if (path != null) {
+        path.add(field.childSchema().fields()[field.ordinal()].name());
+      }
+      return path;
+    }
+    return null;
+  }
+
+  /** The name as the table has it; in a query it may stand in another case. */
+  private ArrayNode ownName(Attribute attribute) {
+    for (int i = 0; i < columns.size(); i++) {
+      Attribute column = (Attribute) columns.get(i);
+      if (column.exprId().equals(attribute.exprId())) {
+        ArrayNode path = Bridge.JSON.createArrayNode();
+        path.add(column.name());
+        return path;
+      }
+    }
+    return null;
+  }
+
+  /** Values in Spark's internal form, which for dates and times is Iceberg's too. */
+  private static boolean putValue(ObjectNode node, String key, Object value) {
+    if (value == null) {
+      node.putNull(key);
+    } else if (value instanceof Boolean) {
+      node.put(key, ((Boolean) value).booleanValue());
+    } else if (value instanceof Byte || value instanceof Short || value instanceof Integer || value instanceof Long) {
+      node.put(key, ((Number) value).longValue());
+    } else if (value instanceof Float || value instanceof Double) {
+      double number = ((Number) value).doubleValue();
+      if (Double.isNaN(number) || Double.isInfinite(number)) {
+        node.put(key, Double.toString(number));
+      } else {
+        node.put(key, number);
+      }
+    } else if (value instanceof UTF8String) {
+      node.put(key, value.toString());
+    } else if (value instanceof Decimal) {
+      node.put(key, ((Decimal) value).toJavaBigDecimal().toPlainString());
+    } else if (value instanceof byte[]) {
+      node.put(key, Hex.of((byte[]) value));
+    } else {
+      return false;
+    }
+    return true;
+  }
+}

@@ -1,0 +1,124 @@
+package hms_iceberg.bridge;
+
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.execution.datasources.FileFormat$;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetOptions;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.AtomicType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.util.SerializableConfiguration;
+import scala.Function1;
+import scala.Option;
+import scala.collection.immutable.Map;
+import scala.collection.immutable.Seq;
+import scala.reflect.ClassTag$;
+
+/** Spark's Parquet format, but columns are found as Iceberg finds them and deleted rows are left out. */
+public final class IcebergFormat extends ParquetFileFormat {
+  private final String description;
+  private final StructType idSchema;
+  private final String nameMapping;
+  private final boolean plain;
+
+  IcebergFormat(String description, StructType idSchema, String nameMapping, boolean plain) {
+    this.description = description;
+    this.idSchema = idSchema;
+    this.nameMapping = nameMapping;
+    this.plain = plain;
+  }
+
+  /** Spark shows this where it names what is scanned. */
+  public String shortName() {
+    return "iceberg " + description;
+  }
+
+  public String toString() {
+    return "Iceberg";
+  }
+
+  /** Where columns may be filled in, or rows left out, the generated code must not insist on Spark's vectors. */
+  public Option vectorTypes(StructType required, StructType partition, SQLConf conf) {
+    boolean same = plain;
+    StructField[] fields = ((StructType) withIds(required, idSchema)).fields();
+    for (int i = 0; i < fields.length; i++) {
+      same = same && fields[i].dataType() instanceof AtomicType && !fields[i].metadata().contains(FileColumns.KIND)
+          && !fields[i].metadata().contains(FileColumns.DEFAULT);
+    }
+    return same ? super.vectorTypes(required, partition, conf) : Option.empty();
+  }
+
+  public Function1 buildReaderWithPartitionValues(
+      SparkSession session, StructType dataSchema, StructType partitionSchema, StructType requiredSchema,
+      Seq filters, Map options, Configuration conf) {
+    // Called for what it puts into conf: everything that this version of Spark's Parquet reader looks up there.
+    super.buildReaderWithPartitionValues(
+        session, dataSchema, partitionSchema, requiredSchema, filters, options, conf);
+    SQLConf sqlConf = getSqlConf(session);
+    ReadSettings settings = new ReadSettings();
+    settings.returnBatches = "true".equals(options.getOrElse(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), new No()));
+    settings.unsafeRows = !sqlConf.parquetVectorizedReaderEnabled();
+    settings.offHeap = sqlConf.offHeapColumnVectorEnabled();
+    settings.batchSize = sqlConf.parquetVectorizedReaderBatchSize();
+    settings.pushFilters = sqlConf.parquetFilterPushDown();
+    settings.pushDates = sqlConf.parquetFilterPushDownDate();
+    settings.pushTimestamps = sqlConf.parquetFilterPushDownTimestamp();
+    settings.pushDecimals = sqlConf.parquetFilterPushDownDecimal();
+    settings.pushStrings = sqlConf.parquetFilterPushDownStringPredicate();
+    settings.inThreshold = sqlConf.parquetFilterPushDownInFilterThreshold();
+    settings.convertInt96 = sqlConf.isParquetINT96TimestampConversion();
+    settings.timeZone = sqlConf.sessionLocalTimeZone();
+    ParquetOptions parquetOptions = new ParquetOptions(options, sqlConf);
+    settings.rebaseMode = parquetOptions.datetimeRebaseModeInRead();
+    settings.int96RebaseMode = parquetOptions.int96RebaseModeInRead();
+    return new FileReader(
+        session.sparkContext().broadcast(
+            new SerializableConfiguration(conf), ClassTag$.MODULE$.apply(SerializableConfiguration.class)),
+        (StructType) withIds(requiredSchema, idSchema), partitionSchema, nameMapping,
+        CollectionTools.filters(filters), settings);
+  }
+
+  /** What Spark asks for (perhaps fewer nested fields) with the ids of the table's fields, found by name. */
+  private static DataType withIds(DataType asked, DataType known) {
+    if (asked instanceof StructType && known instanceof StructType) {
+      StructField[] fields = ((StructType) asked).fields();
+      StructField[] named = new StructField[fields.length];
+      for (int i = 0; i < fields.length; i++) {
+        StructField match = field((StructType) known, fields[i].name());
+        named[i] = match == null ? fields[i] : new StructField(
+            match.name(), withIds(fields[i].dataType(), match.dataType()), true, match.metadata());
+      }
+      return new StructType(named);
+    }
+    if (asked instanceof ArrayType && known instanceof ArrayType) {
+      return new ArrayType(withIds(((ArrayType) asked).elementType(), ((ArrayType) known).elementType()), true);
+    }
+    if (asked instanceof MapType && known instanceof MapType) {
+      return new MapType(
+          withIds(((MapType) asked).keyType(), ((MapType) known).keyType()),
+          withIds(((MapType) asked).valueType(), ((MapType) known).valueType()), true);
+    }
+    return known;
+  }
+
+  private static StructField field(StructType struct, String name) {
+    StructField[] fields = struct.fields();
+    for (int i = 0; i < fields.length; i++) {
+      if (fields[i].name().equals(name)) {
+        return fields[i];
+      }
+    }
+    return null;
+  }
+
+  static final class No extends scala.runtime.AbstractFunction0 {
+    public Object apply() {
+      return "false";
+    }
+  }
+}

@@ -1,0 +1,238 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.EnumSet;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalLong;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.MetadataColumn;
+import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.MetadataBuilder;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** One snapshot of an Iceberg table, as the analyzer sees it. PlanScans puts its files in its place. */
+public final class IcebergTable implements SupportsRead, SupportsMetadataColumns {
+  private final String name;
+  private final String metadataLocation;
+  private final JsonNode description;
+  private final StructType idSchema;
+  private final StructType hiddenSchema;
+  private final StructType schema;
+
+  private IcebergTable(String name, String metadataLocation, JsonNode description) {
+    this.name = name;
+    this.metadataLocation = metadataLocation;
+    this.description = description;
+    this.idSchema = (StructType) DataType.fromJson(description.get("schema").toString());
+    this.hiddenSchema = (StructType) DataType.fromJson(description.get("metadata_schema").toString());
+    this.schema = withoutIds(idSchema);
+  }
+
+  /** Loads the metadata file; at most one of a version (snapshot id, branch or tag) and microseconds is given. */
+  static IcebergTable load(String name, String metadataLocation, String version, Long asOfMicros) {
+    ObjectNode question = Bridge.question("load");
+    question.put("name", name);
+    question.put("metadata_location", metadataLocation);
+    question.put("version", version);
+    question.put("as_of_micros", asOfMicros);
+    return new IcebergTable(name, metadataLocation, Bridge.ask(question).header());
+  }
+
+  String metadataLocation() {
+    return metadataLocation;
+  }
+
+  /** The snapshot that is read, or null where the table has none. */
+  Long snapshotId() {
+    JsonNode id = description.get("snapshot_id");
+    return id == null || id.isNull() ? null : Long.valueOf(id.asLong());
+  }
+
+  int schemaId() {
+    return description.get("schema_id").asInt();
+  }
+
+  /** All columns, hidden ones last; their Iceberg ids, and what else the reader must know, are in the metadata. */
+  StructType idSchema() {
+    return Structs.concat(idSchema, hiddenSchema);
+  }
+
+  public String name() {
+    return name;
+  }
+
+  public String id() {
+    return description.get("uuid").asText();
+  }
+
+  public String version() {
+    return metadataLocation + "#" + snapshotId();
+  }
+
+  public StructType schema() {
+    return schema;
+  }
+
+  public Transform[] partitioning() {
+    List transforms = new ArrayList();
+    for (Iterator it = description.get("partitioning").elements(); it.hasNext();) {
+      JsonNode field = (JsonNode) it.next();
+      List arguments = new ArrayList();
+      if (field.has("argument")) {
+        arguments.add(Expressions.literal(Integer.valueOf(field.get("argument").asInt())));
+      }
+      arguments.add(Expressions.column(field.get("column").asText()));
+      String transform = field.get("transform").asText();
+      transforms.add("identity".equals(transform)
+          ? Expressions.identity(field.get("column").asText())
+          : Expressions.apply(transform, (Expression[]) arguments.toArray(new Expression[0])));
+    }
+    return (Transform[]) transforms.toArray(new Transform[0]);
+  }
+
+  public Map properties() {
+    Map properties = new LinkedHashMap();
+    for (Iterator it = description.get("properties").fields(); it.hasNext();) {
+      Map.Entry entry = (Map.Entry) it.next();
+      properties.put(entry.getKey(), ((JsonNode) entry.getValue()).asText());
+    }
+    return properties;
+  }
+
+  public Set capabilities() {
+    return EnumSet.of(TableCapability.BATCH_READ);
+  }
+
+  public MetadataColumn[] metadataColumns() {
+    StructField[] fields = hiddenSchema.fields();
+    MetadataColumn[] columns = new MetadataColumn[fields.length];
+    for (int i = 0; i < fields.length; i++) {
+      columns[i] = new HiddenColumn(fields[i].name(), fields[i].dataType());
+    }
+    return columns;
+  }
+
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return new Estimate(schema, description.get("size_in_bytes").asLong(), description.get("row_count"));
+  }
+
+  public boolean equals(Object other) {
+    if (!(other instanceof IcebergTable)) {
+      return false;
+    }
+    IcebergTable that = (IcebergTable) other;
+    return name.equals(that.name) && id().equals(that.id()) && version().equals(that.version());
+  }
+
+  public int hashCode() {
+    return version().hashCode();
+  }
+
+  public String toString() {
+    return "Iceberg " + name + (snapshotId() == null ? " (no snapshot)" : " (snapshot " + snapshotId() + ")");
+  }
+
+  /** Users get a schema with comments and nothing else, so that ids do not travel into what they write. */
+  private static StructType withoutIds(StructType struct) {
+    StructField[] fields = struct.fields();
+    StructField[] plain = new StructField[fields.length];
+    for (int i = 0; i < fields.length; i++) {
+      Metadata metadata = Metadata.empty();
+      if (fields[i].metadata().contains("comment")) {
+        metadata = new MetadataBuilder().putString("comment", fields[i].metadata().getString("comment")).build();
+      }
+      plain[i] = new StructField(fields[i].name(), withoutIds(fields[i].dataType()), fields[i].nullable(), metadata);
+    }
+    return new StructType(plain);
+  }
+
+  private static DataType withoutIds(DataType type) {
+    if (type instanceof StructType) {
+      return withoutIds((StructType) type);
+    }
+    if (type instanceof org.apache.spark.sql.types.ArrayType) {
+      org.apache.spark.sql.types.ArrayType array = (org.apache.spark.sql.types.ArrayType) type;
+      return new org.apache.spark.sql.types.ArrayType(withoutIds(array.elementType()), array.containsNull());
+    }
+    if (type instanceof org.apache.spark.sql.types.MapType) {
+      org.apache.spark.sql.types.MapType map = (org.apache.spark.sql.types.MapType) type;
+      return new org.apache.spark.sql.types.MapType(
+          withoutIds(map.keyType()), withoutIds(map.valueType()), map.valueContainsNull());
+    }
+    return type;
+  }
+
+  static final class HiddenColumn implements MetadataColumn {
+    private final String name;
+    private final DataType type;
+
+    HiddenColumn(String name, DataType type) {
+      this.name = name;
+      this.type = type;
+    }
+
+    public String name() {
+      return name;
+    }
+
+    public DataType dataType() {
+      return type;
+    }
+  }
+
+  /** What the optimizer may know before the files are planned: the size that the snapshot's summary gives. */
+  static final class Estimate implements ScanBuilder, SupportsReportStatistics, Statistics {
+    private final StructType schema;
+    private final long size;
+    private final JsonNode rows;
+
+    Estimate(StructType schema, long size, JsonNode rows) {
+      this.schema = schema;
+      this.size = size;
+      this.rows = rows;
+    }
+
+    public Scan build() {
+      return this;
+    }
+
+    public StructType readSchema() {
+      return schema;
+    }
+
+    public Statistics estimateStatistics() {
+      return this;
+    }
+
+    public OptionalLong sizeInBytes() {
+      return OptionalLong.of(size);
+    }
+
+    public OptionalLong numRows() {
+      return rows == null || rows.isNull() ? OptionalLong.empty() : OptionalLong.of(rows.asLong());
+    }
+
+    public Map columnStats() {
+      return Collections.emptyMap();
+    }
+  }
+}

@@ -1,0 +1,25 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.IOException;
+
+/** JSON on the executors. */
+final class Json {
+  private static final ObjectMapper MAPPER = new ObjectMapper();
+
+  private Json() {}
+
+  /** The i-th element; Janino does not see that get(int) of a JsonNode is a JsonNode. */
+  static JsonNode at(JsonNode array, int i) {
+    return (JsonNode) array.get(i);
+  }
+
+  static JsonNode read(String text) {
+    try {
+      return text == null ? null : MAPPER.readTree(text);
+    } catch (IOException e) {
+      throw new IllegalStateException("Not JSON: " + text, e);
+    }
+  }
+}

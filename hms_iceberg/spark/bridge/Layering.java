@@ -1,0 +1,54 @@
+package hms_iceberg.bridge;
+
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+
+/** The columns of a batch as they are read, and what is laid over them. Spark reuses one batch for a whole file. */
+final class Layering {
+  private final ColumnarBatch batch;
+  private final StructType read;
+  private final StructType fileColumns;
+  private final FileColumns columns;
+  private final FileTask task;
+
+  Layering(ColumnarBatch batch, StructType read, StructType fileColumns, FileColumns columns, FileTask task) {
+    this.batch = batch;
+    this.read = read;
+    this.fileColumns = fileColumns;
+    this.columns = columns;
+    this.task = task;
+  }
+
+  /** The positions of the batch's rows in the file. */
+  ColumnVector positions() {
+    return batch.column(read.fieldIndex(FileReader.POSITION));
+  }
+
+  /** The columns of some wanted schema, in its order. */
+  ColumnVector[] vectors(StructType wanted) {
+    ColumnView[] views = columns.views(wanted, fileColumns);
+    ColumnVector[] vectors = new ColumnVector[views.length];
+    for (int i = 0; i < views.length; i++) {
+      ColumnVector own = views[i].of(views[i].ordinal < 0 ? null : batch.column(views[i].ordinal));
+      vectors[i] = MetadataColumns.of(wanted.fields()[i], own, this, task);
+    }
+    return vectors;
+  }
+
+  /** What Spark gets: the wanted columns, then the partition's. It is the batch itself where nothing is changed. */
+  ColumnarBatch output(StructType wanted, StructType partition) {
+    ColumnVector[] vectors = vectors(wanted);
+    ColumnVector[] all = new ColumnVector[vectors.length + partition.fields().length];
+    System.arraycopy(vectors, 0, all, 0, vectors.length);
+    int firstPartition = read.fields().length;
+    for (int i = vectors.length; i < all.length; i++) {
+      all[i] = batch.column(firstPartition + i - vectors.length);
+    }
+    boolean same = all.length == batch.numCols();
+    for (int i = 0; same && i < all.length; i++) {
+      same = all[i] == batch.column(i);
+    }
+    return same ? batch : new ColumnarBatch(all);
+  }
+}

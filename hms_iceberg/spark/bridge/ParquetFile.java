@@ -1,0 +1,153 @@
+package hms_iceberg.bridge;
+
+import java.io.Closeable;
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.time.ZoneId;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.mapred.FileSplit;
+import org.apache.hadoop.mapreduce.JobID;
+import org.apache.hadoop.mapreduce.TaskAttemptID;
+import org.apache.hadoop.mapreduce.TaskID;
+import org.apache.hadoop.mapreduce.TaskType;
+import org.apache.hadoop.mapreduce.task.TaskAttemptContextImpl;
+import org.apache.parquet.HadoopReadOptions;
+import org.apache.parquet.ParquetReadOptions;
+import org.apache.parquet.filter2.predicate.FilterPredicate;
+import org.apache.parquet.hadoop.ParquetFileReader;
+import org.apache.parquet.hadoop.ParquetInputFormat;
+import org.apache.parquet.hadoop.metadata.ParquetMetadata;
+import org.apache.parquet.hadoop.util.HadoopInputFile;
+import org.apache.parquet.io.SeekableInputStream;
+import org.apache.parquet.schema.GroupType;
+import org.apache.parquet.schema.MessageType;
+import org.apache.parquet.schema.Type;
+import org.apache.spark.sql.catalyst.util.RebaseDateTime.RebaseSpec;
+import org.apache.spark.sql.execution.datasources.DataSourceUtils;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport;
+import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import scala.runtime.AbstractFunction1;
+
+/** One Parquet file, or the row groups of one split of it, opened with its footer read once. */
+final class ParquetFile implements Closeable {
+  private final Configuration conf;
+  private final Path path;
+  private final long start;
+  private final long length;
+  private final HadoopInputFile file;
+  private final SeekableInputStream stream;
+  private final ParquetMetadata footer;
+  private final ReadSettings settings;
+  private VectorizedParquetRecordReader reader;
+
+  ParquetFile(Configuration shared, Path path, long start, long length, ReadSettings settings) throws IOException {
+    this.conf = new Configuration(shared);
+    this.path = path;
+    this.start = start;
+    this.length = length;
+    this.settings = settings;
+    try {
+      this.file = HadoopInputFile.fromPath(path, conf);
+    } catch (FileNotFoundException e) {
+      throw new FileNotFoundException("The table's snapshot refers to the file " + path + ", which does not exist."
+          + " Somebody may have deleted it by hand, or expired the snapshot while this query ran.");
+    }
+    ParquetReadOptions options = HadoopReadOptions.builder(conf, path).withRange(start, start + length).build();
+    this.stream = file.newStream();
+    this.footer = ParquetFileReader.readFooter(file, options, stream);
+  }
+
+  MessageType schema() {
+    return footer.getFileMetaData().getSchema();
+  }
+
+  boolean hasFieldIds() {
+    return hasFieldIds(schema());
+  }
+
+  private static boolean hasFieldIds(GroupType group) {
+    for (int i = 0; i < group.getFieldCount(); i++) {
+      Type field = group.getType(i);
+      if (field.getId() != null || (!field.isPrimitive() && hasFieldIds(field.asGroupType()))) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /**
+   * A reader of exactly these columns, which have the file's own names. Iceberg's writers use the proleptic
+   * calendar; a file without field ids was written by somebody else, and follows the session's settings.
+   */
+  VectorizedParquetRecordReader read(StructType columns, FilterPredicate filter) throws IOException {
+    conf.set(ParquetReadSupport.SPARK_ROW_REQUESTED_SCHEMA(), columns.json());
+    conf.setBoolean(SQLConf.CASE_SENSITIVE().key(), true);
+    conf.setBoolean(SQLConf.PARQUET_FIELD_ID_READ_ENABLED().key(), false);
+    conf.set(ParquetInputFormat.READ_SUPPORT_CLASS, ParquetReadSupport.class.getName());
+    if (filter != null) {
+      ParquetInputFormat.setFilterPredicate(conf, filter);
+    }
+    RebaseSpec dates = rebase(false);
+    RebaseSpec int96 = rebase(true);
+    ZoneId zone = settings.convertInt96 && !writtenByParquetJava() ? ZoneId.of(settings.timeZone) : null;
+    reader = new VectorizedParquetRecordReader(
+        zone, dates.mode().toString(), dates.timeZone(), int96.mode().toString(), int96.timeZone(),
+        settings.offHeap, settings.batchSize);
+    TaskAttemptID attempt = new TaskAttemptID(new TaskID(new JobID(), TaskType.MAP, 0), 0);
+    FileSplit split = new FileSplit(path, start, length, new String[0]);
+    try {
+      SparkVersions.initialize(reader, split, new TaskAttemptContextImpl(conf, attempt), file, stream, footer);
+    } catch (IOException e) {
+      throw e;
+    } catch (RuntimeException e) {
+      throw e;
+    } catch (Exception e) {
+      throw new IOException(e);
+    }
+    return reader;
+  }
+
+  ColumnarBatch batch() {
+    return reader.resultBatch();
+  }
+
+  boolean nextBatch() throws IOException {
+    return reader.nextBatch();
+  }
+
+  RebaseSpec rebase(boolean int96) {
+    boolean iceberg = hasFieldIds();
+    String mode = iceberg ? "CORRECTED" : int96 ? settings.int96RebaseMode : settings.rebaseMode;
+    Lookup lookup = new Lookup(footer.getFileMetaData().getKeyValueMetaData());
+    return int96 ? DataSourceUtils.int96RebaseSpec(lookup, mode) : DataSourceUtils.datetimeRebaseSpec(lookup, mode);
+  }
+
+  private boolean writtenByParquetJava() {
+    String writer = footer.getFileMetaData().getCreatedBy();
+    return writer != null && writer.startsWith("parquet-mr");
+  }
+
+  public void close() throws IOException {
+    if (reader != null) {
+      reader.close();
+    }
+    stream.close();
+  }
+
+  static final class Lookup extends AbstractFunction1 {
+    private final Map metadata;
+
+    Lookup(Map metadata) {
+      this.metadata = metadata;
+    }
+
+    public Object apply(Object key) {
+      return metadata.get(key);
+    }
+  }
+}

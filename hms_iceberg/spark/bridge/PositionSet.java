@@ -1,0 +1,63 @@
+package hms_iceberg.bridge;
+
+import java.nio.ByteBuffer;
+import java.util.HashMap;
+import java.util.Map;
+import org.roaringbitmap.RoaringBitmap;
+
+/** Positions of up to 63 bits: one bitmap for each value of the upper half, which nearly always is zero. */
+final class PositionSet {
+  private final Map byUpperHalf = new HashMap();
+  private int lastUpper = -1;
+  private RoaringBitmap last;
+
+  void add(long position) {
+    int upper = (int) (position >>> 32);
+    if (last == null || upper != lastUpper) {
+      last = (RoaringBitmap) byUpperHalf.get(Integer.valueOf(upper));
+      if (last == null) {
+        last = new RoaringBitmap();
+        byUpperHalf.put(Integer.valueOf(upper), last);
+      }
+      lastUpper = upper;
+    }
+    last.add((int) position);
+  }
+
+  void addAll(PositionSet other) {
+    for (java.util.Iterator it = other.byUpperHalf.entrySet().iterator(); it.hasNext();) {
+      Map.Entry entry = (Map.Entry) it.next();
+      RoaringBitmap own = (RoaringBitmap) byUpperHalf.get(entry.getKey());
+      RoaringBitmap theirs = (RoaringBitmap) entry.getValue();
+      byUpperHalf.put(entry.getKey(), own == null ? theirs.clone() : RoaringBitmap.or(own, theirs));
+    }
+    last = null;
+  }
+
+  boolean contains(long position) {
+    RoaringBitmap bitmap = (RoaringBitmap) byUpperHalf.get(Integer.valueOf((int) (position >>> 32)));
+    return bitmap != null && bitmap.contains((int) position);
+  }
+
+  long bytes() {
+    long bytes = 64;
+    for (java.util.Iterator it = byUpperHalf.values().iterator(); it.hasNext();) {
+      bytes += ((RoaringBitmap) it.next()).getLongSizeInBytes();
+    }
+    return bytes;
+  }
+
+  /** Reads the portable form: a count, then for each an upper half and its bitmap. */
+  static PositionSet read(ByteBuffer data) throws java.io.IOException {
+    PositionSet set = new PositionSet();
+    long count = data.getLong();
+    for (long i = 0; i < count; i++) {
+      Integer upper = Integer.valueOf(data.getInt());
+      RoaringBitmap bitmap = new RoaringBitmap();
+      bitmap.deserialize(data);
+      data.position(data.position() + bitmap.serializedSizeInBytes());
+      set.byUpperHalf.put(upper, bitmap);
+    }
+    return set;
+  }
+}

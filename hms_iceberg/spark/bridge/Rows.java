@@ -1,0 +1,112 @@
+package hms_iceberg.bridge;
+
+import java.io.Closeable;
+import java.io.IOException;
+import java.util.Iterator;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
+import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import scala.collection.AbstractIterator;
+
+/** The live rows of one split, as batches or one by one. */
+final class Rows extends AbstractIterator implements Closeable {
+  private final ParquetFile file;
+  private final VectorizedParquetRecordReader reader;
+  private final ColumnarBatch batch;
+  private final ColumnarBatch read;
+  private final DeletedRows deleted;
+  private final Shape shape;
+  private ColumnarBatch next;
+  private Iterator rows;
+  private boolean closed;
+
+  Rows(ParquetFile file, VectorizedParquetRecordReader reader, ColumnarBatch batch, DeletedRows deleted, Shape shape) {
+    this.file = file;
+    this.reader = reader;
+    this.read = reader.resultBatch();
+    this.batch = batch;
+    this.deleted = deleted;
+    this.shape = shape;
+  }
+
+  public boolean hasNext() {
+    if (shape.batches) {
+      return next != null || advance();
+    }
+    while (rows == null || !rows.hasNext()) {
+      next = null;
+      if (!advance()) {
+        return false;
+      }
+      rows = next.rowIterator();
+    }
+    return true;
+  }
+
+  public Object next() {
+    if (!hasNext()) {
+      throw new java.util.NoSuchElementException();
+    }
+    if (shape.batches) {
+      ColumnarBatch given = next;
+      next = null;
+      return given;
+    }
+    InternalRow row = (InternalRow) rows.next();
+    return shape.projection == null ? row : shape.projection.apply(row);
+  }
+
+  /** The next batch that has a live row. */
+  private boolean advance() {
+    try {
+      while (!closed && reader.nextBatch()) {
+        int count = read.numRows();
+        int[] live = deleted == null ? null : deleted.live(count);
+        if (live == null) {
+          batch.setNumRows(count);
+          next = batch;
+          return true;
+        }
+        if (live.length > 0) {
+          next = select(live);
+          return true;
+        }
+      }
+    } catch (IOException e) {
+      org.apache.spark.unsafe.Platform.throwException(e);
+    }
+    close();
+    return false;
+  }
+
+  private ColumnarBatch select(int[] live) {
+    ColumnVector[] vectors = new ColumnVector[batch.numCols()];
+    for (int i = 0; i < vectors.length; i++) {
+      vectors[i] = new Vectors.Selected(batch.column(i), live);
+    }
+    return new ColumnarBatch(vectors, live.length);
+  }
+
+  public void close() {
+    if (!closed) {
+      closed = true;
+      try {
+        file.close();
+      } catch (IOException e) {
+        org.apache.spark.unsafe.Platform.throwException(e);
+      }
+    }
+  }
+
+  static final class Shape {
+    final boolean batches;
+    final UnsafeProjection projection;
+
+    Shape(boolean batches, UnsafeProjection projection) {
+      this.batches = batches;
+      this.projection = projection;
+    }
+  }
+}

@@ -1,0 +1,244 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.hadoop.fs.FileStatus;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+import scala.Option;
+import scala.collection.immutable.Map$;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.collection.immutable.Seq;
+
+/** The files of one planned scan, as Spark's file index. */
+final class ScanFiles implements FileIndex {
+  private static final DeleteFile[] NO_DELETES = new DeleteFile[0];
+  private static final EqualityDeletes[] NO_KEYS = new EqualityDeletes[0];
+
+  private final IcebergTable table;
+  private final JsonNode header;
+  private final StructType partitionSchema;
+  private final InternalRow[] partitions;
+  private final Map[] constants;
+  private final String[] paths;
+  private final long[] sizes;
+  private final int[] partitionOf;
+  private final long[] sequenceNumbers;
+  private final long[] firstRowIds;
+  private final int[] specIds;
+  private final DeleteFile[][] positionDeletes;
+  private final EqualityDeletes[][] equalityDeletes;
+  private final long totalSize;
+
+  ScanFiles(IcebergTable table, Answer plan) {
+    this.table = table;
+    this.header = plan.header();
+    int count = header.get("files").asInt();
+    this.paths = plan.takeTexts(count);
+    this.sizes = plan.takeLongs(count);
+    this.sequenceNumbers = plan.takeLongs(count);
+    this.firstRowIds = plan.takeLongs(count);
+    this.partitionOf = plan.takeInts(count);
+    this.partitionSchema = (StructType) DataType.fromJson(header.get("partition_schema").toString());
+    JsonNode tuples = header.get("partitions");
+    this.partitions = new InternalRow[tuples.size()];
+    this.constants = new Map[tuples.size()];
+    this.specIds = new int[tuples.size()];
+    for (int i = 0; i < partitions.length; i++) {
+      JsonNode tuple = Json.at(tuples, i);
+      specIds[i] = tuple.get("spec_id").asInt();
+      partitions[i] = row(tuple.get("values"));
+      constants[i] = constants(tuple.get("constants"));
+    }
+    DeleteFile[] deletes = deleteFiles(header.get("delete_files"));
+    this.positionDeletes = perFile(plan, deletes, NO_DELETES);
+    this.equalityDeletes = perFile(plan, groups(header.get("equality_deletes"), deletes), NO_KEYS);
+    long total = 0;
+    for (int i = 0; i < count; i++) {
+      total += sizes[i];
+    }
+    this.totalSize = total;
+  }
+
+  private InternalRow row(JsonNode values) {
+    StructField[] fields = partitionSchema.fields();
+    Object[] row = new Object[fields.length];
+    for (int i = 0; i < fields.length; i++) {
+      row[i] = Values.of(fields[i].dataType(), Json.at(values, i));
+    }
+    return new GenericInternalRow(row);
+  }
+
+  /** Identity values by field id; each is [Spark's type, value]. */
+  private static Map constants(JsonNode values) {
+    Map byId = new HashMap();
+    for (Iterator it = values.fields(); it.hasNext();) {
+      Map.Entry entry = (Map.Entry) it.next();
+      JsonNode typed = (JsonNode) entry.getValue();
+      byId.put(Integer.valueOf((String) entry.getKey()),
+          Values.of(DataType.fromJson(Json.at(typed, 0).toString()), Json.at(typed, 1)));
+    }
+    return byId;
+  }
+
+  private static DeleteFile[] deleteFiles(JsonNode nodes) {
+    DeleteFile[] files = new DeleteFile[nodes.size()];
+    for (int i = 0; i < files.length; i++) {
+      JsonNode node = Json.at(nodes, i);
+      files[i] = new DeleteFile(
+          node.get("path").asText(), node.get("size").asLong(), node.get("sequence_number").asLong(),
+          node.get("offset").asLong(), node.get("length").asLong(), node.get("record_count").asLong());
+    }
+    return files;
+  }
+
+  private static EqualityDeletes[] groups(JsonNode nodes, DeleteFile[] deletes) {
+    EqualityDeletes[] groups = new EqualityDeletes[nodes.size()];
+    for (int i = 0; i < groups.length; i++) {
+      JsonNode node = Json.at(nodes, i);
+      JsonNode numbers = node.get("files");
+      DeleteFile[] files = new DeleteFile[numbers.size()];
+      for (int j = 0; j < files.length; j++) {
+        files[j] = deletes[Json.at(numbers, j).asInt()];
+      }
+      StructType columns = (StructType) DataType.fromJson(node.get("columns").toString());
+      groups[i] = new EqualityDeletes(node.get("key").asText(), columns, files);
+    }
+    return groups;
+  }
+
+  /** Which of all belong to each file: count + 1 offsets, then numbers; no arrays at all where there are none. */
+  private Object[][] spread(Answer plan, Object[] all, Object[] none) {
+    Object[][] spread = (Object[][]) java.lang.reflect.Array.newInstance(none.getClass(), paths.length);
+    Arrays.fill(spread, none);
+    if (all.length > 0) {
+      int[] offsets = plan.takeInts(paths.length + 1);
+      int[] numbers = plan.takeInts(offsets[paths.length]);
+      for (int i = 0; i < paths.length; i++) {
+        int size = offsets[i + 1] - offsets[i];
+        if (size > 0) {
+          spread[i] = (Object[]) java.lang.reflect.Array.newInstance(none.getClass().getComponentType(), size);
+          for (int j = 0; j < size; j++) {
+            spread[i][j] = all[numbers[offsets[i] + j]];
+          }
+        }
+      }
+    }
+    return spread;
+  }
+
+  private DeleteFile[][] perFile(Answer plan, DeleteFile[] all, DeleteFile[] none) {
+    return (DeleteFile[][]) spread(plan, all, none);
+  }
+
+  private EqualityDeletes[][] perFile(Answer plan, EqualityDeletes[] all, EqualityDeletes[] none) {
+    return (EqualityDeletes[][]) spread(plan, all, none);
+  }
+
+  /** Columns that come from the partition of a file and not from its content. */
+  Set partitionColumns() {
+    return new HashSet(Arrays.asList(partitionSchema.fieldNames()));
+  }
+
+  /** The table's name mapping as JSON text, or null where it has none. */
+  String nameMapping() {
+    JsonNode mapping = header.get("name_mapping");
+    return mapping == null || mapping.isNull() ? null : mapping.toString();
+  }
+
+  /** Whether every file can be handed to Spark as it is read: no deletes, nothing to fill in. */
+  boolean isPlain() {
+    return header.get("plain").asBoolean();
+  }
+
+  public StructType partitionSchema() {
+    return partitionSchema;
+  }
+
+  public long sizeInBytes() {
+    return totalSize;
+  }
+
+  public Seq rootPaths() {
+    List roots = new ArrayList();
+    roots.add(new Path(header.get("location").asText()));
+    return CollectionConverters.asScala(roots).toSeq();
+  }
+
+  public String[] inputFiles() {
+    return (String[]) paths.clone();
+  }
+
+  public void refresh() {}
+
+  /** Spark does not look at partition filters again after this, so they are evaluated here on each partition. */
+  public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
+    boolean[] kept = PartitionFilter.keep(partitionFilters, partitionSchema, partitions);
+    List[] files = new List[partitions.length];
+    for (int i = 0; i < paths.length; i++) {
+      int partition = partitionOf[i];
+      if (kept[partition]) {
+        if (files[partition] == null) {
+          files[partition] = new ArrayList();
+        }
+        files[partition].add(file(i));
+      }
+    }
+    List directories = new ArrayList();
+    for (int i = 0; i < partitions.length; i++) {
+      if (files[i] != null) {
+        directories.add(new PartitionDirectory(partitions[i], CollectionConverters.asScala(files[i]).toSeq()));
+      }
+    }
+    return CollectionConverters.asScala(directories).toSeq();
+  }
+
+  private FileStatusWithMetadata file(int i) {
+    Path path = new Path(paths[i]);
+    FileStatus status = new FileStatus(sizes[i], false, 1, 128L * 1024 * 1024, 0, path);
+    int partition = partitionOf[i];
+    FileTask task = new FileTask(
+        paths[i], specIds[partition], sequenceNumbers[i], firstRowIds[i], constants[partition], positionDeletes[i],
+        equalityDeletes[i]);
+    return new FileStatusWithMetadata(
+        status, (scala.collection.immutable.Map) Map$.MODULE$.empty().updated(FileTask.KEY, task));
+  }
+
+  /** Two scans of one snapshot with the same filter hold the same files: plans that use both can share the work. */
+  public boolean equals(Object other) {
+    return other instanceof ScanFiles && table.equals(((ScanFiles) other).table)
+        && Arrays.equals(paths, ((ScanFiles) other).paths);
+  }
+
+  public int hashCode() {
+    return 31 * table.hashCode() + paths.length;
+  }
+
+  /** What is read and how it was planned, for EXPLAIN and the user interface. */
+  String description() {
+    return header.get("description").asText();
+  }
+
+  /** Spark shows this as the scan's metadata time. */
+  public Option metadataOpsTimeNs() {
+    return Option.apply(Long.valueOf((long) (header.get("seconds").asDouble() * 1e9)));
+  }
+
+  public String toString() {
+    return description();
+  }
+}

@@ -1,0 +1,101 @@
+package hms_iceberg.bridge;
+
+import java.lang.reflect.Constructor;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import org.apache.hadoop.mapreduce.InputSplit;
+import org.apache.hadoop.mapreduce.TaskAttemptContext;
+import org.apache.parquet.hadoop.metadata.ParquetMetadata;
+import org.apache.parquet.hadoop.util.HadoopInputFile;
+import org.apache.parquet.io.SeekableInputStream;
+import org.apache.parquet.schema.MessageType;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.util.RebaseDateTime.RebaseSpec;
+import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFilters;
+import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
+import org.apache.spark.sql.sources.BaseRelation;
+import scala.Option;
+import scala.collection.immutable.Seq;
+
+/** The few calls whose shape differs between Spark 4.0 and 4.3. */
+final class SparkVersions {
+  private SparkVersions() {}
+
+  /** The relation with exactly these output attributes. */
+  static LogicalPlan logicalRelation(BaseRelation relation, Seq output) {
+    Constructor longest = longest(LogicalRelation.class.getConstructors());
+    Object[] arguments = new Object[longest.getParameterTypes().length];
+    arguments[0] = relation;
+    arguments[1] = output;
+    arguments[2] = Option.empty();
+    arguments[3] = Boolean.FALSE;
+    for (int i = 4; i < arguments.length; i++) {
+      arguments[i] = Option.empty();
+    }
+    return (LogicalPlan) create(longest, arguments);
+  }
+
+  static ParquetFilters parquetFilters(
+      MessageType schema, boolean dates, boolean timestamps, boolean decimals, boolean strings, int inThreshold,
+      RebaseSpec rebase) {
+    Constructor longest = longest(ParquetFilters.class.getConstructors());
+    Object[] arguments = new Object[longest.getParameterTypes().length];
+    arguments[0] = schema;
+    arguments[1] = Boolean.valueOf(dates);
+    arguments[2] = Boolean.valueOf(timestamps);
+    arguments[3] = Boolean.valueOf(decimals);
+    arguments[4] = Boolean.valueOf(strings);
+    arguments[5] = Integer.valueOf(inThreshold);
+    arguments[6] = Boolean.TRUE;
+    arguments[7] = rebase;
+    for (int i = 8; i < arguments.length; i++) {
+      arguments[i] = Option.empty();
+    }
+    return (ParquetFilters) create(longest, arguments);
+  }
+
+  /** Starts the reader on a file whose footer is known; the stream is used where this Spark can. */
+  static void initialize(
+      VectorizedParquetRecordReader reader, InputSplit split, TaskAttemptContext context, HadoopInputFile file,
+      SeekableInputStream stream, ParquetMetadata footer) throws Exception {
+    Method[] methods = VectorizedParquetRecordReader.class.getMethods();
+    for (int i = 0; i < methods.length; i++) {
+      Class[] types = methods[i].getParameterTypes();
+      if (!"initialize".equals(methods[i].getName()) || types.length < 3 || types[0] != InputSplit.class) {
+        continue;
+      }
+      Object[] arguments = types.length == 3
+          ? new Object[] {split, context, Option.apply(footer)}
+          : new Object[] {split, context, Option.apply(file), Option.apply(stream), Option.apply(footer)};
+      if (types.length == 3) {
+        stream.close();
+      }
+      try {
+        methods[i].invoke(reader, arguments);
+      } catch (InvocationTargetException e) {
+        throw e.getCause() instanceof Exception ? (Exception) e.getCause() : e;
+      }
+      return;
+    }
+    throw new IllegalStateException("This version of Spark has no way to read a Parquet file with a given footer.");
+  }
+
+  private static Constructor longest(Constructor[] constructors) {
+    Constructor longest = constructors[0];
+    for (int i = 1; i < constructors.length; i++) {
+      if (constructors[i].getParameterTypes().length > longest.getParameterTypes().length) {
+        longest = constructors[i];
+      }
+    }
+    return longest;
+  }
+
+  private static Object create(Constructor constructor, Object[] arguments) {
+    try {
+      return constructor.newInstance(arguments);
+    } catch (Exception e) {
+      throw new IllegalStateException("This version of Spark is not supported: " + constructor, e);
+    }
+  }
+}

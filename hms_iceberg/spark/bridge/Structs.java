@@ -1,0 +1,53 @@
+package hms_iceberg.bridge;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/** Schemas put together. */
+final class Structs {
+  private Structs() {}
+
+  static boolean has(StructType struct, String name) {
+    return Arrays.asList(struct.fieldNames()).contains(name);
+  }
+
+  static StructType concat(StructType left, StructType right) {
+    List fields = new ArrayList(Arrays.asList(left.fields()));
+    fields.addAll(Arrays.asList(right.fields()));
+    return new StructType((StructField[]) fields.toArray(new StructField[0]));
+  }
+
+  /** All fields of both, told apart by their ids; a struct in both gets the fields of both. */
+  static StructType merge(StructType left, StructType right) {
+    List fields = new ArrayList(Arrays.asList(left.fields()));
+    for (int i = 0; i < right.fields().length; i++) {
+      StructField field = right.fields()[i];
+      int at = indexOf(fields, field);
+      if (at < 0) {
+        fields.add(field);
+      } else if (field.dataType() instanceof StructType) {
+        StructField known = (StructField) fields.get(at);
+        StructType both = merge((StructType) known.dataType(), (StructType) field.dataType());
+        fields.set(at, new StructField(known.name(), both, true, known.metadata()));
+      }
+    }
+    return new StructType((StructField[]) fields.toArray(new StructField[0]));
+  }
+
+  private static int indexOf(List fields, StructField wanted) {
+    for (int i = 0; i < fields.size(); i++) {
+      StructField field = (StructField) fields.get(i);
+      if (id(field) >= 0 && id(field) == id(wanted)) {
+        return i;
+      }
+    }
+    return -1;
+  }
+
+  private static long id(StructField field) {
+    return field.metadata().contains(FileColumns.ID) ? field.metadata().getLong(FileColumns.ID) : -1;
+  }
+}

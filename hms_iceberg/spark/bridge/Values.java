@@ -1,0 +1,52 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.math.BigDecimal;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.BooleanType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
+import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** Values that come as JSON, in Spark's internal form. */
+final class Values {
+  private Values() {}
+
+  static Object of(DataType type, JsonNode value) {
+    if (value == null || value.isNull()) {
+      return null;
+    }
+    if (type instanceof BooleanType) {
+      return Boolean.valueOf(value.asBoolean());
+    }
+    if (type instanceof IntegerType || type instanceof DateType) {
+      return Integer.valueOf(value.asInt());
+    }
+    if (type instanceof FloatType) {
+      return Float.valueOf(value.isTextual() ? Float.parseFloat(value.asText()) : (float) value.asDouble());
+    }
+    if (type instanceof DoubleType) {
+      return Double.valueOf(value.isTextual() ? Double.parseDouble(value.asText()) : value.asDouble());
+    }
+    if (type instanceof StringType) {
+      return UTF8String.fromString(value.asText());
+    }
+    if (type instanceof BinaryType) {
+      return Hex.bytes(value.asText());
+    }
+    if (type instanceof DecimalType) {
+      DecimalType decimal = (DecimalType) type;
+      return Decimal.apply(new BigDecimal(value.asText()), decimal.precision(), decimal.scale());
+    }
+    if (value.isIntegralNumber()) {
+      return Long.valueOf(value.asLong());
+    }
+    throw new IllegalArgumentException("A constant of type " + type.sql() + " cannot be read from " + value);
+  }
+}

@@ -1,0 +1,224 @@
+package hms_iceberg.bridge;
+
+import org.apache.spark.sql.execution.vectorized.ConstantColumnVector;
+import org.apache.spark.sql.execution.vectorized.WritableColumnVector;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.StringType$;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarArray;
+import org.apache.spark.sql.vectorized.ColumnarMap;
+import org.apache.spark.unsafe.types.UTF8String;
+
+/** Columns that show other columns differently. */
+final class Vectors {
+  private Vectors() {}
+
+  /** The same value in every row. */
+  static ConstantColumnVector constant(DataType type, Object value) {
+    ConstantColumnVector vector = new ConstantColumnVector(1, type);
+    if (value == null) {
+      vector.setNull();
+      return vector;
+    }
+    vector.setNotNull();
+    if (value instanceof Boolean) {
+      vector.setBoolean(((Boolean) value).booleanValue());
+    } else if (value instanceof Integer) {
+      vector.setInt(((Integer) value).intValue());
+    } else if (value instanceof Long) {
+      vector.setLong(((Long) value).longValue());
+    } else if (value instanceof Float) {
+      vector.setFloat(((Float) value).floatValue());
+    } else if (value instanceof Double) {
+      vector.setDouble(((Double) value).doubleValue());
+    } else if (value instanceof UTF8String) {
+      vector.setUtf8String((UTF8String) value);
+    } else if (value instanceof byte[]) {
+      vector.setBinary((byte[]) value);
+    } else if (value instanceof Decimal) {
+      vector.setDecimal((Decimal) value, ((DecimalType) type).precision());
+    } else {
+      throw new IllegalArgumentException("No constant column of " + type.sql() + " for " + value.getClass());
+    }
+    return vector;
+  }
+
+  /** Hands every question on to another column; subclasses say which row. */
+  abstract static class Delegating extends ColumnVector {
+    final ColumnVector inner;
+
+    Delegating(DataType type, ColumnVector inner) {
+      super(type);
+      this.inner = inner;
+    }
+
+    abstract int row(int rowId);
+
+    public void close() {}
+
+    public boolean hasNull() {
+      return inner.hasNull();
+    }
+
+    public int numNulls() {
+      return inner.numNulls();
+    }
+
+    public boolean isNullAt(int rowId) {
+      return inner.isNullAt(row(rowId));
+    }
+
+    public boolean getBoolean(int rowId) {
+      return inner.getBoolean(row(rowId));
+    }
+
+    public byte getByte(int rowId) {
+      return inner.getByte(row(rowId));
+    }
+
+    public short getShort(int rowId) {
+      return inner.getShort(row(rowId));
+    }
+
+    public int getInt(int rowId) {
+      return inner.getInt(row(rowId));
+    }
+
+    public long getLong(int rowId) {
+      return inner.getLong(row(rowId));
+    }
+
+    public float getFloat(int rowId) {
+      return inner.getFloat(row(rowId));
+    }
+
+    public double getDouble(int rowId) {
+      return inner.getDouble(row(rowId));
+    }
+
+    public ColumnarArray getArray(int rowId) {
+      return inner.getArray(row(rowId));
+    }
+
+    public ColumnarMap getMap(int rowId) {
+      return inner.getMap(row(rowId));
+    }
+
+    public Decimal getDecimal(int rowId, int precision, int scale) {
+      return inner.getDecimal(row(rowId), precision, scale);
+    }
+
+    public UTF8String getUTF8String(int rowId) {
+      return inner.getUTF8String(row(rowId));
+    }
+
+    public byte[] getBinary(int rowId) {
+      return inner.getBinary(row(rowId));
+    }
+
+    public ColumnVector getChild(int ordinal) {
+      return inner.getChild(ordinal);
+    }
+  }
+
+  /** Some rows of a column: the i-th is the rows[i]-th of the other. */
+  static final class Selected extends Delegating {
+    private final int[] rows;
+
+    Selected(ColumnVector inner, int[] rows) {
+      super(inner.dataType(), inner);
+      this.rows = rows;
+    }
+
+    int row(int rowId) {
+      return rows[rowId];
+    }
+
+    public ColumnVector getChild(int ordinal) {
+      return new Selected(inner.getChild(ordinal), rows);
+    }
+  }
+
+  /** Sixteen bytes as the text of a UUID. */
+  static final class UuidVector extends Delegating {
+    UuidVector(ColumnVector inner) {
+      super(StringType$.MODULE$, inner);
+    }
+
+    int row(int rowId) {
+      return rowId;
+    }
+
+    public UTF8String getUTF8String(int rowId) {
+      return inner.isNullAt(rowId) ? null : UTF8String.fromBytes(Hex.uuid(inner.getBinary(rowId)));
+    }
+  }
+
+  /** A struct, list or map whose parts are views of the parts that were read. */
+  static final class NestedVector extends Delegating {
+    private final WritableColumnVector read;
+    private final ColumnVector[] children;
+
+    NestedVector(DataType type, WritableColumnVector read, ColumnVector[] children) {
+      super(type, read);
+      this.read = read;
+      this.children = children;
+    }
+
+    int row(int rowId) {
+      return rowId;
+    }
+
+    public ColumnarArray getArray(int rowId) {
+      return read.isNullAt(rowId)
+          ? null : new ColumnarArray(children[0], read.getArrayOffset(rowId), read.getArrayLength(rowId));
+    }
+
+    public ColumnarMap getMap(int rowId) {
+      return read.isNullAt(rowId) ? null : new ColumnarMap(
+          children[0], children[1], read.getArrayOffset(rowId), read.getArrayLength(rowId));
+    }
+
+    public ColumnVector getChild(int ordinal) {
+      return children[ordinal];
+    }
+  }
+
+  /** A stored number, or where the file has none, one that follows from the row's position. */
+  static final class Inherited extends Delegating {
+    private final ColumnVector positions;
+    private final long first;
+
+    /** Without positions the inherited number is the same for all rows. */
+    Inherited(ColumnVector stored, ColumnVector positions, long first) {
+      super(org.apache.spark.sql.types.LongType$.MODULE$, stored);
+      this.positions = positions;
+      this.first = first;
+    }
+
+    int row(int rowId) {
+      return rowId;
+    }
+
+    public boolean hasNull() {
+      return first < 0;
+    }
+
+    public int numNulls() {
+      return first < 0 ? inner.numNulls() : 0;
+    }
+
+    public boolean isNullAt(int rowId) {
+      return first < 0 && inner.isNullAt(rowId);
+    }
+
+    public long getLong(int rowId) {
+      if (!inner.isNullAt(rowId)) {
+        return inner.getLong(rowId);
+      }
+      return positions == null ? first : first + positions.getLong(rowId);
+    }
+  }
+}

@@ -1,0 +1,167 @@
+"""From Spark's conditions, as JSON, to predicates that plan a scan.
+
+The predicate may be weaker than the condition, never stronger: Spark evaluates the whole condition on the rows.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.expressions.literals import stored_literal
+from hms_iceberg.expressions.tree import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    EqualTo,
+    GreaterThan,
+    GreaterThanOrEqual,
+    In,
+    IsNaN,
+    IsNull,
+    LessThan,
+    LessThanOrEqual,
+    Or,
+    StartsWith,
+    UnboundPredicate,
+)
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import (
+    BinaryType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    PrimitiveType,
+    StringType,
+    TimeType,
+    UUIDType,
+)
+
+_COMPARISONS: Mapping[str, Any] = {
+    "eq": EqualTo,
+    "lt": LessThan,
+    "lt-eq": LessThanOrEqual,
+    "gt": GreaterThan,
+    "gt-eq": GreaterThanOrEqual,
+    "starts-with": StartsWith,
+}
+
+
+def row_filter(condition: Mapping[str, Any] | None, schema: Schema) -> BooleanExpression:
+    """The predicate of a condition.
+
+    Args:
+        condition: what the bridge's class FilterText wrote; None where the scan has no filter.
+        schema: the columns that the scan reads.
+    """
+    return AlwaysTrue() if condition is None else _Converter(schema).convert(condition, False)
+
+
+class _Converter:
+    """Carries negations down to the leaves, so that what has no counterpart can be left out anywhere."""
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+
+    def convert(self, node: Mapping[str, Any], negated: bool) -> BooleanExpression:
+        op = node["op"]
+        if op == "not":
+            return self.convert(node["children"][0], not negated)
+        if op in ("and", "or"):
+            left, right = (self.convert(child, negated) for child in node["children"])
+            return And(left, right) if (op == "and") != negated else Or(left, right)
+        if op in ("true", "false"):
+            return AlwaysTrue() if (op == "true") != negated else AlwaysFalse()
+        if op == "unknown":
+            return AlwaysTrue()
+        return self._leaf(op, node, negated)
+
+    def _leaf(self, op: str, node: Mapping[str, Any], negated: bool) -> BooleanExpression:
+        column = self._column(node["column"])
+        if column is None:
+            return AlwaysTrue()
+        name, field_type = column
+        if op in ("is-null", "not-null"):
+            test: BooleanExpression = IsNull(name)
+            return ~test if (op == "not-null") != negated else test
+        if not isinstance(field_type, PrimitiveType):
+            return AlwaysTrue()
+        if op == "is-nan":
+            return _negated_if(negated, IsNaN(name))
+        try:
+            if op == "in":
+                return _membership(name, field_type, node["values"], negated)
+            return _comparison(op, name, field_type, node["value"], negated)
+        except (InvalidInputError, ValueError, ArithmeticError):
+            return AlwaysTrue()  # a literal that the column's type cannot hold says nothing about files
+
+    def _column(self, path: list[str]) -> tuple[str, IcebergType] | None:
+        name = ".".join(path)
+        field_id = self._schema.index_by_name.get(name)
+        if field_id is None or not self._is_path(field_id, path):
+            return None
+        return name, self._schema.index_by_id[field_id].field_type
+
+    def _is_path(self, field_id: int, path: list[str]) -> bool:
+        """Whether a dotted name really is this path: `a.b` may also be the name of one column."""
+        names: list[str] = []
+        current: int | None = field_id
+        while current is not None:
+            names.append(self._schema.index_by_id[current].name)
+            current = self._schema.parent_ids.get(current)
+        return names[::-1] == path
+
+
+def _comparison(op: str, name: str, field_type: IcebergType, value: Any, negated: bool) -> BooleanExpression:
+    null_safe = op == "eq-null-safe"
+    if value is None:
+        # A comparison with null is never true, and neither is its negation.
+        return _negated_if(negated, IsNull(name)) if null_safe else AlwaysFalse()
+    if isinstance(field_type, UUIDType) and op == "starts-with":
+        return AlwaysTrue()
+    make = EqualTo if null_safe else _COMPARISONS[op]
+    test = make(name, stored_literal(_stored(field_type, value), field_type))
+    if null_safe and negated:
+        return Or(~test, IsNull(name))
+    return _negated_if(negated, test)
+
+
+def _membership(name: str, field_type: IcebergType, values: list[Any], negated: bool) -> BooleanExpression:
+    if negated and None in values:
+        return AlwaysFalse()  # `not in` a list with a null is never true
+    literals = [stored_literal(_stored(field_type, value), field_type) for value in values if value is not None]
+    return _negated_if(negated, In(name, literals))
+
+
+def _negated_if(negated: bool, test: BooleanExpression) -> BooleanExpression:
+    if not negated:
+        return test
+    return test.negate() if isinstance(test, UnboundPredicate) else ~test
+
+
+def _stored(field_type: IcebergType, value: Any) -> Any:
+    """A value of Spark's internal form, as JSON brought it, in Iceberg's stored form."""
+    if isinstance(field_type, (FloatType, DoubleType)):
+        return float(value)
+    if isinstance(field_type, DecimalType):
+        return Decimal(value)
+    if isinstance(field_type, (BinaryType, FixedType)):
+        return bytes.fromhex(value)
+    if isinstance(field_type, UUIDType):
+        parsed = uuid.UUID(value)
+        if str(parsed) != value:
+            raise ValueError(f"{value!r} is not how Spark shows a UUID")
+        return parsed
+    if isinstance(field_type, TimeType):
+        if value % 1000:
+            raise ValueError(f"{value} nanoseconds are no whole microseconds")
+        return value // 1000
+    if isinstance(field_type, StringType) and not isinstance(value, str):
+        raise ValueError(f"{value!r} is not a string")
+    return value

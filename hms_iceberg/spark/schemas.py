@@ -1,0 +1,202 @@
+"""Iceberg schemas as Spark's, in Spark's JSON, with what the reader must know in the metadata of each field."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata_columns import FILE, LAST_UPDATED_SEQUENCE_NUMBER, POSITION, ROW_ID, SPEC_ID
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+
+FIELD_ID = "parquet.field.id"
+KIND = "iceberg.type"
+INITIAL_DEFAULT = "iceberg.initial-default"
+
+_PRIMITIVES: Mapping[type[IcebergType], str] = {
+    BooleanType: "boolean",
+    IntegerType: "integer",
+    LongType: "long",
+    FloatType: "float",
+    DoubleType: "double",
+    DateType: "date",
+    TimeType: "time(6)",
+    TimestampType: "timestamp_ntz",
+    TimestamptzType: "timestamp",
+    StringType: "string",
+    UUIDType: "string",
+    BinaryType: "binary",
+    FixedType: "binary",
+    UnknownType: "void",
+}
+
+
+def spark_schema(schema: Schema, table: str) -> dict[str, Any]:
+    """A schema in Spark's JSON.
+
+    Args:
+        schema: the columns.
+        table: the table's name, for errors.
+
+    Raises:
+        UnsupportedError: a column has a type that Spark cannot hold; names the column.
+    """
+    return _struct(schema.fields, table, "")
+
+
+def spark_type(field_type: IcebergType, table: str, column: str) -> Any:
+    """A type in Spark's JSON.
+
+    Raises:
+        UnsupportedError: Spark cannot hold it.
+    """
+    if isinstance(field_type, StructType):
+        return _struct(field_type.fields, table, f"{column}.")
+    if isinstance(field_type, ListType):
+        element = spark_type(field_type.element_type, table, f"{column}.element")
+        return {"type": "array", "elementType": element, "containsNull": not field_type.element_required}
+    if isinstance(field_type, MapType):
+        return {
+            "type": "map",
+            "keyType": spark_type(field_type.key_type, table, f"{column}.key"),
+            "valueType": spark_type(field_type.value_type, table, f"{column}.value"),
+            "valueContainsNull": not field_type.value_required,
+        }
+    if isinstance(field_type, DecimalType):
+        return f"decimal({field_type.precision},{field_type.scale})"
+    name = _PRIMITIVES.get(type(field_type))
+    if name is None:
+        raise UnsupportedError(
+            f"Cannot read the table {table} from Spark: its column {column} has the type {field_type}, which Spark "
+            "cannot hold. Read the table with the Python API (load_table(...).scan().to_arrow())."
+        )
+    return name
+
+
+def _struct(fields: Sequence[NestedField], table: str, prefix: str) -> dict[str, Any]:
+    return {"type": "struct", "fields": [spark_field(field, table, prefix) for field in fields]}
+
+
+def spark_field(field: NestedField, table: str, prefix: str = "") -> dict[str, Any]:
+    """A field in Spark's JSON."""
+    metadata: dict[str, Any] = {FIELD_ID: field.field_id}
+    if field.doc:
+        metadata["comment"] = field.doc
+    if isinstance(field.field_type, UUIDType):
+        metadata[KIND] = "uuid"
+    if field.initial_default is not None:
+        metadata[INITIAL_DEFAULT] = json.dumps(spark_value(field.field_type, field.initial_default))
+    return {
+        "name": field.name,
+        "type": spark_type(field.field_type, table, f"{prefix}{field.name}"),
+        "nullable": not field.required,
+        "metadata": metadata,
+    }
+
+
+def metadata_schema(metadata: TableMetadata) -> dict[str, Any]:
+    """The columns beside the table's own that can be asked for, in Spark's JSON."""
+    columns = [FILE, POSITION, SPEC_ID]
+    if metadata.format_version >= 3:
+        columns += [ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER]
+    fields = []
+    for column in columns:
+        field = spark_field(column, "")
+        field["metadata"][KIND] = "metadata"
+        fields.append({**field, "nullable": True})
+    return {"type": "struct", "fields": fields}
+
+
+def key_schema(field_ids: Sequence[int], schema: Schema, metadata: TableMetadata, table: str) -> dict[str, Any]:
+    """The key columns of equality deletes, a nested one as its path of structs, in Spark's JSON.
+
+    A key may have been dropped since; its name and type are then those of the newest schema that had it. The schema
+    that is read goes first, as older files are read with its types.
+
+    Raises:
+        UnsupportedError: a key of a type that Spark cannot hold, or inside of a list or map.
+    """
+    newest_first = sorted(metadata.schemas, key=lambda each: each.schema_id, reverse=True)
+    top: dict[int, NestedField] = {}
+    for field_id in field_ids:
+        owner = next((each for each in (schema, *newest_first) if field_id in each.index_by_id), None)
+        if owner is None:
+            raise UnsupportedError(
+                f"Cannot read the table {table}: rows of it are deleted by the column with id {field_id}, which no "
+                "schema of the table has any more. Compact the table with an engine that wrote it."
+            )
+        path = _path(owner, field_id, table)
+        known = top.get(path.field_id)
+        top[path.field_id] = path if known is None else _merged(known, path)
+    return _struct(list(top.values()), table, "")
+
+
+def _path(schema: Schema, field_id: int, table: str) -> NestedField:
+    field = schema.index_by_id[field_id]
+    current = NestedField(field.field_id, field.name, field.field_type, False, initial_default=field.initial_default)
+    parent = schema.parent_ids.get(field_id)
+    while parent is not None:
+        owner = schema.index_by_id[parent]
+        if not isinstance(owner.field_type, StructType):
+            raise UnsupportedError(
+                f"Cannot read the table {table}: rows of it are deleted by {schema.find_column_name(field_id)}, a "
+                "field inside of a list or map."
+            )
+        current = NestedField(owner.field_id, owner.name, StructType(current), False)
+        parent = schema.parent_ids.get(parent)
+    return current
+
+
+def _merged(left: NestedField, right: NestedField) -> NestedField:
+    assert isinstance(left.field_type, StructType) and isinstance(right.field_type, StructType)
+    fields = {field.field_id: field for field in left.field_type.fields}
+    for field in right.field_type.fields:
+        known = fields.get(field.field_id)
+        fields[field.field_id] = field if known is None else _merged(known, field)
+    return NestedField(left.field_id, left.name, StructType(*fields.values()), False)
+
+
+def spark_value(field_type: IcebergType, value: Any) -> Any:
+    """A stored value as JSON that the bridge's class Values reads as Spark's internal form of it."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "NaN"
+        return value if math.isfinite(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    if isinstance(value, (bytes, bytearray)):
+        if isinstance(field_type, UUIDType):
+            text = bytes(value).hex()
+            return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+        return bytes(value).hex()
+    if isinstance(field_type, TimeType):
+        return value * 1000
+    return value if isinstance(value, int) else str(value)

@@ -1,0 +1,122 @@
+"""Puts the extension into a Spark session."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from hms_iceberg.errors import MissingDependencyError, UnsupportedError
+from hms_iceberg.spark.compiler import load_bridge
+from hms_iceberg.spark.planner import Planner
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+_PROPERTY_PREFIX = "spark.hms_iceberg."
+_planners: list[Planner] = []  # the JVM holds them only through Py4J, which asks this process to keep them
+
+
+def extend(spark: SparkSession, properties: Mapping[str, str] | None = None) -> SparkSession:
+    """A session like the given one that also reads the Iceberg tables of its Hive metastore.
+
+    The new session shares everything with the given one (SparkContext, metastore, settings, temporary views,
+    functions) and becomes the one that ``SparkSession.builder.getOrCreate()`` and ``SparkSession.active()`` return.
+    Hive tables, and the session that was given, stay as they were. A session that is extended already comes back as
+    it is.
+
+    Args:
+        spark: a classic PySpark session with Hive support (``enableHiveSupport()``).
+        properties: storage properties for reading metadata and manifests (``s3.endpoint`` …), as for a catalog;
+            settings of the session that start with ``spark.hms_iceberg.`` count too, without that prefix.
+
+    Raises:
+        UnsupportedError: a Spark Connect session, or a version of Spark that has not what is needed.
+        MissingDependencyError: PySpark is not installed.
+    """
+    _require_classic(spark)
+    from pyspark.java_gateway import ensure_callback_server_started
+    from pyspark.sql import SparkSession
+
+    bridge = load_bridge(spark)
+    ensure_callback_server_started(spark.sparkContext._gateway)
+    planner = Planner({**_session_properties(spark), **(properties or {})})
+    extended = bridge.extend(spark._jsparkSession, planner)
+    _planners[:] = [planner]
+    session = SparkSession(spark.sparkContext, extended)
+    _make_default(session)
+    return session
+
+
+def configure(builder: Any, properties: Mapping[str, str] | None = None) -> Any:
+    """A builder whose ``getOrCreate()`` and ``create()`` return extended sessions.
+
+    Args:
+        builder: ``SparkSession.builder``, with whatever has been set on it; Hive support is switched on.
+        properties: storage properties, as for :func:`extend`.
+
+    Returns:
+        A ``SparkSession.Builder``, on which further settings can be made.
+
+    Raises:
+        MissingDependencyError: PySpark is not installed.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise _no_pyspark() from error
+
+    class ExtendingBuilder(SparkSession.Builder):
+        """Extends what the builder makes."""
+
+        def getOrCreate(self) -> SparkSession:  # noqa: N802  (the name is PySpark's)
+            return extend(super().getOrCreate(), properties)
+
+        def create(self) -> SparkSession:
+            return extend(super().create(), properties)
+
+    extending = ExtendingBuilder()
+    extending._options.update(builder._options)
+    return extending.enableHiveSupport()
+
+
+def _session_properties(spark: SparkSession) -> dict[str, str]:
+    settings = spark.sparkContext.getConf().getAll()
+    return {key[len(_PROPERTY_PREFIX) :]: value for key, value in settings if key.startswith(_PROPERTY_PREFIX)}
+
+
+def _require_classic(spark: Any) -> None:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise _no_pyspark() from error
+    module = type(spark).__module__
+    if module.startswith("pyspark.sql.connect"):
+        raise UnsupportedError(
+            "Cannot extend a Spark Connect session: its driver is in another process, often on another machine, and "
+            "this process cannot reach the driver's JVM, in which the extension has to live. Use a classic session "
+            "(SparkSession.builder without remote() and without spark.api.mode=connect)."
+        )
+    if not isinstance(spark, SparkSession):
+        raise UnsupportedError(f"Cannot extend {spark!r}: expected a pyspark.sql.SparkSession.")
+    if spark.sparkContext._jsc is None:
+        raise UnsupportedError("Cannot extend a session that was stopped: build a new one and extend that.")
+
+
+def _no_pyspark() -> MissingDependencyError:
+    return MissingDependencyError(
+        "PySpark is not installed, and reading Iceberg tables from Spark needs it: pip install 'hms_iceberg[spark]'"
+    )
+
+
+def _make_default(session: SparkSession) -> None:
+    """Later calls of getOrCreate() and active() get the extended session."""
+    from pyspark.sql import SparkSession
+
+    SparkSession._instantiatedSession = session
+    SparkSession._activeSession = session
+    sessions = SparkSession._get_j_spark_session_class(session._jvm)
+    sessions.setDefaultSession(session._jsparkSession)
+    sessions.setActiveSession(session._jsparkSession)
