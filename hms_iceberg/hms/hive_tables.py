@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hms_iceberg.errors import MetastoreError, NoSuchTableError
+from hms_iceberg.errors import MetastoreError, NoSuchTableError, UnsupportedError
 from hms_iceberg.hms.client import HmsClient
 from hms_iceberg.hms.hive_rows import (
     EXTERNAL,
@@ -23,6 +23,8 @@ from hms_iceberg.hms.hive_rows import (
     hive_partition,
     hive_table,
 )
+from hms_iceberg.hms.metastore import HiveMetastore
+from hms_iceberg.metastore import CatalogMetastore
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,19 @@ class HiveTables:
     def __init__(self, client: HmsClient) -> None:
         self._client = client
 
+    @classmethod
+    def of(cls, metastore: CatalogMetastore) -> HiveTables:
+        """The rows behind a catalog's metastore.
+
+        Raises:
+            UnsupportedError: it is not a Hive Metastore.
+        """
+        if not isinstance(metastore, HiveMetastore):
+            raise UnsupportedError(
+                f"Only a Hive Metastore has Hive tables, and the catalog is on a {type(metastore).__name__}."
+            )
+        return cls(metastore.client)
+
     def find(self, database: str, name: str) -> HiveTable | None:
         """A table's row; None where there is no table of that name."""
         try:
@@ -113,6 +128,8 @@ class HiveTables:
         row.tableName = target
         change.apply(row)
         _refuse_unless_external(row, "copied")
+        # Read and removed by the server: without it, it lists every file below the table's location.
+        row.parameters["DO_NOT_UPDATE_STATS"] = "true"
         self._client.create_table(row)
 
     def take_over(self, database: str, target: str, source: str, change: RowChange) -> None:

@@ -40,29 +40,33 @@ class Worker:
     @classmethod
     def this_process(cls) -> Worker:
         """The worker that this process is."""
-        return cls(socket.gethostname(), os.getpid(), _start_of(os.getpid()))
+        status = _status_of(os.getpid())
+        return cls(socket.gethostname(), os.getpid(), status[1] if status else "")
 
     def may_be_alive(self) -> bool:
         """False only where the process certainly ended."""
         if self.host != socket.gethostname():
             return True
-        if self == Worker.this_process():
-            return False  # what this process left unfinished, it may take up again
         try:
             os.kill(self.pid, 0)
         except ProcessLookupError:
             return False
         except PermissionError:
             pass
-        return not self.started or _start_of(self.pid) == self.started
+        status = _status_of(self.pid)
+        if status is None:
+            return True
+        state, started = status
+        return state not in "ZX" and started == (self.started or started)
 
 
-def _start_of(pid: int) -> str:
+def _status_of(pid: int) -> tuple[str, str] | None:
+    """State and start of a process, where the system tells: `R`, `S`, `Z` (ended, not collected) ..."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[-1].split()
     except OSError:
-        return ""
-    return stat.rsplit(")", 1)[-1].split()[19]
+        return None
+    return fields[0], fields[19]
 
 
 @dataclass(frozen=True)
@@ -147,3 +151,34 @@ def read_journal(storage: Storage, metadata_folder: str) -> Journal | None:
             f"Cannot read the migration journal {location}: {error}. The tables in the metastore were left as they "
             "are. Restore the file, or the tables, by hand."
         ) from error
+
+
+# ------------------------------------------------------------------------------------------- ways back
+
+ROLLBACK_NAME = "hive-migration.rollback.json"
+
+
+def write_rollback_note(storage: Storage, metadata_folder: str) -> None:
+    """Note that this process takes a table back.
+
+    Raises:
+        MigrationError: another one began to, in the meantime.
+    """
+    location = f"{metadata_folder}/{ROLLBACK_NAME}"
+    try:
+        storage.create(location, json.dumps(asdict(Worker.this_process())).encode())
+    except FileAlreadyExistsError as error:
+        raise MigrationError(f"Another process began to take the table back ({location}). Wait for its end.") from error
+
+
+def read_rollback_note(storage: Storage, metadata_folder: str) -> Worker | None:
+    """The process that began to take a table back; None where none did, or the note is cut off."""
+    try:
+        return Worker(**json.loads(storage.read(f"{metadata_folder}/{ROLLBACK_NAME}")))
+    except (MissingFileError, ValueError, TypeError):
+        return None
+
+
+def remove_rollback_note(storage: Storage, metadata_folder: str) -> None:
+    """Forget that a process began to take a table back."""
+    storage.delete(f"{metadata_folder}/{ROLLBACK_NAME}")

@@ -27,7 +27,7 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.hms.hive_rows import EXTERNAL, EXTERNAL_PURGE, HiveTable
 from hms_iceberg.hms.hive_tables import HiveTables, RowChange, made_external
-from hms_iceberg.migration.journal import Journal, journal_location, new_migration_id, write_journal
+from hms_iceberg.migration.journal import Journal, new_migration_id, write_journal
 from hms_iceberg.migration.plan import MigrationOptions, MigrationPlan, Planner
 from hms_iceberg.migration.progress import Progress, silent
 from hms_iceberg.migration.state import (
@@ -37,7 +37,9 @@ from hms_iceberg.migration.state import (
     Original,
     default_backup_name,
     find_state,
+    only_one,
     staging_name,
+    take_up,
     undo,
 )
 from hms_iceberg.table import Table
@@ -108,7 +110,9 @@ def migrate(
         TableAlreadyExistsError: the backup's name is taken.
         MigrationError: it failed; the message says in which state the table is, and what to run next.
     """
-    return _Migration(catalog, identifier, options or MigrationOptions(), progress).run(dry_run)
+    migration = _Migration(catalog, identifier, options or MigrationOptions(), progress)
+    with only_one(*migration.name):
+        return migration.run(dry_run)
 
 
 class _Migration:
@@ -126,19 +130,16 @@ class _Migration:
         self._started = time.monotonic()
         self._unresolved_ms = 0.0
 
+    @property
+    def name(self) -> tuple[str, str]:
+        """Database and table."""
+        return self._database, self._name
+
     def run(self, dry_run: bool) -> MigrationResult:
         """The whole migration."""
-        state = self._find_state()
-        if state is not None:
-            if state.is_done:
-                return self._finished(state)
-            if dry_run:
-                raise MigrationError(
-                    f"A migration of {self._full_name} was begun and not finished. Run it without --dry-run, or put "
-                    f"the Hive table back: hms-iceberg rollback-migration {self._full_name}"
-                )
-            if self._resume(state):
-                return self._finished(self._require_state())
+        finished = self._end_earlier_run(dry_run)
+        if finished is not None:
+            return finished
         for _ in range(_ROUNDS):
             plan = self._planner.plan(self._hive_table())
             self._refuse_taken_names()
@@ -165,25 +166,37 @@ class _Migration:
     def _find_state(self) -> MigrationState | None:
         return find_state(self._hive, self._storage, self._database, self._name, self._options.backup_name)
 
-    def _require_state(self) -> MigrationState:
-        state = self._find_state()
-        if state is None:
-            raise MigrationError(
-                f"The traces of the migration of {self._full_name} are gone. Look at its rows by hand."
-            )
-        return state
+    def _end_earlier_run(self, dry_run: bool) -> MigrationResult | None:
+        """The result where the table is migrated already, or can be with one more step; else undoes what was begun."""
+        for _ in range(_ROUNDS):
+            state = take_up(
+                self._hive, self._storage, self._database, self._name, self._options.backup_name,
+                self._options.take_over,
+            )  # fmt: skip
+            if state is None:
+                return None
+            if state.is_done:
+                return self._finished(state)
+            if dry_run:
+                raise MigrationError(
+                    f"A migration of {self._full_name} was begun and not finished. Run it without --dry-run, or put "
+                    f"the Hive table back: hms-iceberg rollback-migration {self._full_name}"
+                )
+            try:
+                self._end(state)
+            except (TableAlreadyExistsError, NoSuchTableError) as error:
+                # The metastore did just now what the earlier run had asked it for.
+                logger.info("The rows of %s changed meanwhile; looking again: %s", self._full_name, error)
+        raise MigrationError(f"The rows of {self._full_name} do not stand still. Look for others who change them.")
 
-    def _resume(self, state: MigrationState) -> bool:
-        """Finish an earlier migration, or undo it; whether it is finished."""
-        refuse_if_alive(state, self._options.take_over)
+    def _end(self, state: MigrationState) -> None:
         if state.is_between_renames:
             assert state.staging is not None
             self._hive.rename(self._database, state.staging.name, self._name)
             logger.info("Finished the migration of %s that an earlier run began", self._full_name)
-            return True
-        logger.info("Undoing what an earlier run left of a migration of %s", self._full_name)
-        undo(self._hive, self._storage, state)
-        return False
+        else:
+            logger.info("Undoing what an earlier run left of a migration of %s", self._full_name)
+            undo(self._hive, self._storage, state)
 
     def _finished(self, state: MigrationState) -> MigrationResult:
         """The result of a migration whose switch an earlier run did; removes what it left."""
@@ -368,19 +381,3 @@ class _Migration:
 def _marks(table: HiveTable, journal: Journal) -> dict[str, str | None]:
     original = Original.of(table, (EXTERNAL, EXTERNAL_PURGE))
     return {MIGRATION_ID: journal.migration_id, MIGRATION_ORIGINAL: original.to_text()}
-
-
-def refuse_if_alive(state: MigrationState, take_over: bool) -> None:
-    """Refuse to touch a migration that another process may still be doing.
-
-    Raises:
-        MigrationError: its process is alive, or on another machine where that cannot be told.
-    """
-    journal = state.journal
-    if journal is None or take_over or not journal.worker.may_be_alive():
-        return
-    raise MigrationError(
-        f"A migration of {state.database}.{state.name} was begun by process {journal.worker.pid} on host "
-        f"{journal.worker.host}, which may still be at work (journal: {journal_location(state.folder or '')}). Wait "
-        "for its end; if you are sure that it is dead, run the same command with --take-over."
-    )

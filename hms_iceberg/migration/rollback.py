@@ -7,22 +7,34 @@ from dataclasses import dataclass
 
 from hms_iceberg.catalog import Catalog, table_identifier
 from hms_iceberg.errors import (
+    IcebergError,
     MetastoreError,
     MetastoreUnavailableError,
     MigrationError,
     NoSuchTableError,
+    TableAlreadyExistsError,
 )
 from hms_iceberg.hms.hive_rows import HivePartition, HiveTable
 from hms_iceberg.hms.hive_tables import HiveTables
+from hms_iceberg.migration.journal import remove_rollback_note, write_rollback_note
 from hms_iceberg.migration.listing import list_files
-from hms_iceberg.migration.migrate import refuse_if_alive
 from hms_iceberg.migration.progress import Progress, silent
 from hms_iceberg.migration.source import table_location
-from hms_iceberg.migration.state import MIGRATION_ORIGINAL, MigrationState, Original, find_state, staging_name, undo
+from hms_iceberg.migration.state import (
+    MIGRATION_ORIGINAL,
+    MigrationState,
+    Original,
+    find_state,
+    only_one,
+    staging_name,
+    take_up,
+    undo,
+)
 
 logger = logging.getLogger(__name__)
 
 _THREADS = 16
+_ROUNDS = 5
 
 
 @dataclass(frozen=True)
@@ -71,14 +83,23 @@ def rollback(
     """
     database, name = (part.lower() for part in table_identifier(identifier))
     hive = HiveTables.of(catalog.metastore)
-    state = find_state(hive, catalog.storage, database, name, backup_name)
-    if state is None:
-        raise _nothing_to_undo(hive.find(database, name), f"{database}.{name}")
-    if not state.is_done:
-        refuse_if_alive(state, take_over)
-        undo(hive, catalog.storage, state)
-        return RollbackResult(f"{database}.{name}", files=None)
-    return _Rollback(catalog, hive, state, discard_changes, progress).run()
+    with only_one(database, name):
+        undone = False
+        for _ in range(_ROUNDS):
+            state = take_up(hive, catalog.storage, database, name, backup_name, take_over)
+            if state is None and undone:
+                return RollbackResult(f"{database}.{name}", files=None)
+            if state is None:
+                raise _nothing_to_undo(hive.find(database, name), f"{database}.{name}")
+            if state.is_done:
+                return _Rollback(catalog, hive, state, discard_changes, progress).run()
+            try:
+                undo(hive, catalog.storage, state)
+                undone = True
+            except (TableAlreadyExistsError, NoSuchTableError) as error:
+                # The metastore did just now what an earlier run had asked it for.
+                logger.info("The rows of %s.%s changed meanwhile; looking again: %s", database, name, error)
+        raise MigrationError(f"The rows of {database}.{name} do not stand still. Look for others who change them.")
 
 
 def _nothing_to_undo(table: HiveTable | None, name: str) -> MigrationError | NoSuchTableError:
@@ -112,10 +133,16 @@ class _Rollback:
                 f"{state.database}.{state.journal.backup if state.journal else '(unknown)'} is gone. The Iceberg table "
                 "was left as it is."
             )
-        discarded = self._snapshots_since()
         files = self._check_files(state.backup)
-        with self._catalog.metastore.exclusive((state.database, state.name), {}):
-            unresolved_ms = self._switch(state.backup)
+        assert state.folder is not None
+        write_rollback_note(self._catalog.storage, state.folder)
+        try:
+            with self._catalog.metastore.exclusive((state.database, state.name), {}):
+                discarded = self._snapshots_since()
+                unresolved_ms = self._switch(state.backup)
+        except IcebergError:
+            remove_rollback_note(self._catalog.storage, state.folder)
+            raise
         left = find_state(self._hive, self._catalog.storage, state.database, state.name, state.journal.backup)
         if left is not None:
             undo(self._hive, self._catalog.storage, left)

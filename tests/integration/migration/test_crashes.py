@@ -1,0 +1,248 @@
+"""A migration, or a way back, that is killed after each of its changes: the same command, or the other, mends it."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.catalog import Catalog
+from hms_iceberg.errors import MigrationError
+from hms_iceberg.hms.embedded import EmbeddedMetastore
+from hms_iceberg.hms.hive_tables import HiveTables
+from hms_iceberg.hms.metastore import HiveMetastore
+from hms_iceberg.migration import MigrationOptions, migrate, rollback, state
+from hms_iceberg.migration.journal import Journal, Worker, write_journal
+from tests.support.crash_server import DEAD
+from tests.support.hive_warehouse import HiveWarehouse, Rows, all_files, data_files, write_files
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).resolve().parents[3]
+Crash = Callable[[str, str, int], int]
+
+
+@pytest.fixture(scope="module")
+def crash(metastore: EmbeddedMetastore) -> Iterator[Crash]:
+    """Runs a command on a table in a process that dies after so many changes; returns its exit code."""
+    command = [sys.executable, str(ROOT / "tests" / "support" / "crash_server.py")]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=_environment()
+    ) as server:
+
+        def run(command: str, table: str, changes: int) -> int:
+            assert server.stdin is not None and server.stdout is not None
+            job = {"uri": metastore.uri, "table": table, "command": command, "changes": changes}
+            server.stdin.write(json.dumps(job) + "\n")
+            server.stdin.flush()
+            code = int(server.stdout.readline())
+            assert code in (0, DEAD)
+            return code
+
+        yield run
+        assert server.stdin is not None
+        server.stdin.close()
+        server.wait(30)
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+@pytest.fixture(autouse=True)
+def _settling_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "SETTLED_SECONDS", 0.6)
+
+
+@pytest.fixture
+def warehouse(catalog: Catalog, namespace: str) -> HiveWarehouse:
+    return HiveWarehouse(catalog, namespace)
+
+
+def make(warehouse: HiveWarehouse, name: str, partitioned: bool) -> Rows:
+    """A managed table of three rows in two files."""
+    made = warehouse.create(name, "id int", "k int" if partitioned else "", parameters={"team": "ops"})
+    tables = [pa.table({"id": pa.array(each, pa.int32())}) for each in ([1, 2], [3])]
+    if partitioned:
+        for number, table in enumerate(tables):
+            warehouse.add_partition(name, [str(number)], table)
+    else:
+        write_files(made.table.sd.location, *tables)
+    return warehouse.rows(name)
+
+
+def ids(warehouse: HiveWarehouse, name: str) -> list[int]:
+    return sorted(warehouse.catalog.load_table((warehouse.namespace, name)).scan().to_arrow()["id"].to_pylist())
+
+
+def is_iceberg(warehouse: HiveWarehouse, name: str) -> bool:
+    return warehouse.catalog.table_exists((warehouse.namespace, name))
+
+
+def assert_is_migrated(
+    warehouse: HiveWarehouse, name: str, before: Rows, files: dict[str, tuple[int, int, int]]
+) -> None:
+    assert ids(warehouse, name) == [1, 2, 3]
+    assert data_files(before.location) == files
+    backup = warehouse.rows(f"{name}_backup_")
+    assert [row.sd.location for row in backup.partitions] == [row.sd.location for row in before.partitions]
+    assert backup.table.parameters["external.table.purge"] == "false"
+    assert not warehouse.exists(f"{name}__iceberg_staging")
+
+
+def assert_is_as_before(
+    warehouse: HiveWarehouse, name: str, before: Rows, files: dict[str, tuple[int, int, int]]
+) -> None:
+    assert warehouse.rows(name) == before
+    assert data_files(before.location) == files
+    assert all_files(before.location) == set(files)
+    assert not warehouse.exists(f"{name}_backup_")
+    assert not warehouse.exists(f"{name}__iceberg_staging")
+
+
+@pytest.mark.parametrize("partitioned", [True, False], ids=["partitioned", "unpartitioned"])
+@pytest.mark.parametrize("mend", ["migrate", "rollback"])
+def test_a_migration_killed_after_any_change_is_mended_by_either_command(
+    warehouse: HiveWarehouse, crash: Crash, partitioned: bool, mend: str
+) -> None:
+    points, code = 0, DEAD
+    while code == DEAD:
+        name = f"t{points}"
+        before = make(warehouse, name, partitioned)
+        files = data_files(before.location)
+        code = crash("migrate", f"{warehouse.namespace}.{name}", points)
+        assert data_files(before.location) == files
+        if mend == "migrate":
+            migrate(warehouse.catalog, (warehouse.namespace, name))
+            assert_is_migrated(warehouse, name, before, files)
+        elif points > 0:  # before the first change there is nothing to roll back
+            rollback(warehouse.catalog, (warehouse.namespace, name))
+            assert_is_as_before(warehouse, name, before, files)
+        points += 1
+
+    assert points > 10
+
+
+@pytest.mark.parametrize("partitioned", [True, False], ids=["partitioned", "unpartitioned"])
+@pytest.mark.parametrize("mend", ["migrate", "rollback"])
+def test_a_way_back_killed_after_any_change_is_mended_by_either_command(
+    warehouse: HiveWarehouse, crash: Crash, partitioned: bool, mend: str
+) -> None:
+    points, code = 0, DEAD
+    while code == DEAD:
+        name = f"t{points}"
+        before = make(warehouse, name, partitioned)
+        files = data_files(before.location)
+        migrate(warehouse.catalog, (warehouse.namespace, name))
+        code = crash("rollback", f"{warehouse.namespace}.{name}", points)
+        assert data_files(before.location) == files
+        if mend == "migrate":
+            migrate(warehouse.catalog, (warehouse.namespace, name))
+            assert_is_migrated(warehouse, name, before, files)
+        elif code == DEAD and (is_iceberg(warehouse, name) or not _is_clean(warehouse, name, before, files)):
+            rollback(warehouse.catalog, (warehouse.namespace, name))
+            assert_is_as_before(warehouse, name, before, files)
+        else:
+            assert_is_as_before(warehouse, name, before, files)
+        points += 1
+
+    assert points > 8
+
+
+def _is_clean(warehouse: HiveWarehouse, name: str, before: Rows, files: dict[str, tuple[int, int, int]]) -> bool:
+    """Whether nothing is left to do: the kill came after the last change."""
+    return all_files(before.location) == set(files)
+
+
+def test_a_recovery_that_is_killed_too_can_be_recovered(warehouse: HiveWarehouse, crash: Crash) -> None:
+    for first, second in ((1, 1), (5, 2), (8, 3), (9, 1), (10, 4), (11, 2), (12, 1), (13, 3)):
+        name = f"t{first}_{second}"
+        before = make(warehouse, name, partitioned=True)
+        files = data_files(before.location)
+        for changes in (first, second, second):
+            crash("migrate", f"{warehouse.namespace}.{name}", changes)
+
+        migrate(warehouse.catalog, (warehouse.namespace, name))
+
+        assert_is_migrated(warehouse, name, before, files)
+
+
+@pytest.mark.parametrize("mend", ["migrate", "rollback"])
+def test_a_metastore_that_dies_in_the_middle_leaves_what_the_same_command_mends(
+    warehouse: HiveWarehouse, metastore: EmbeddedMetastore, monkeypatch: pytest.MonkeyPatch, mend: str
+) -> None:
+    before = make(warehouse, "t", partitioned=True)
+    files = data_files(before.location)
+    real = HiveTables.rename_pair
+    properties = {"uri": metastore.uri, "hive.metastore.connect.retries": "1"}
+    catalog = Catalog("brief", HiveMetastore(properties), warehouse.catalog.storage, properties)
+
+    def rename_pair(*arguments: Any) -> Any:
+        metastore.kill()
+        return real(*arguments)
+
+    monkeypatch.setattr(HiveTables, "rename_pair", rename_pair)
+    try:
+        with pytest.raises(MigrationError, match="run the same command again") as caught:
+            migrate(catalog, (warehouse.namespace, "t"))
+    finally:
+        metastore.start()
+        monkeypatch.undo()
+
+    assert "No file was moved or deleted" in str(caught.value)
+    if mend == "migrate":
+        migrate(warehouse.catalog, (warehouse.namespace, "t"))
+        assert_is_migrated(warehouse, "t", before, files)
+    else:
+        rollback(warehouse.catalog, (warehouse.namespace, "t"))
+        assert_is_as_before(warehouse, "t", before, files)
+
+
+def test_a_migration_of_a_living_process_is_left_alone(warehouse: HiveWarehouse) -> None:
+    made = make(warehouse, "t", partitioned=True)
+    folder = f"{made.table.sd.location}/metadata"
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        worker = Worker(socket.gethostname(), other.pid)
+        names = ("test", warehouse.namespace, "t", "t_backup_", "t__iceberg_staging", made.table.sd.location)
+        write_journal(warehouse.catalog.storage, folder, Journal(*names, {}, 2, 2, 2, worker=worker))
+
+        for command in (migrate, rollback):
+            with pytest.raises(MigrationError, match=f"Process {other.pid} on host .* may still be at work"):
+                command(warehouse.catalog, (warehouse.namespace, "t"))
+        other.communicate()
+
+    rollback(warehouse.catalog, (warehouse.namespace, "t"))
+    assert all_files(made.location) == set(data_files(made.location))
+
+
+def test_a_migration_on_another_machine_is_taken_over_only_when_asked_to(warehouse: HiveWarehouse) -> None:
+    made = make(warehouse, "t", partitioned=True)
+    folder = f"{made.table.sd.location}/metadata"
+    worker = Worker("another-machine", 1)
+    names = ("test", warehouse.namespace, "t", "t_backup_", "t__iceberg_staging", made.table.sd.location)
+    write_journal(warehouse.catalog.storage, folder, Journal(*names, {}, 2, 2, 2, worker=worker))
+
+    with pytest.raises(MigrationError, match="--take-over"):
+        migrate(warehouse.catalog, (warehouse.namespace, "t"))
+    migrate(warehouse.catalog, (warehouse.namespace, "t"), MigrationOptions(take_over=True))
+
+    assert ids(warehouse, "t") == [1, 2, 3]
+
+
+def test_a_journal_that_cannot_be_read_stops_everything(warehouse: HiveWarehouse) -> None:
+    made = make(warehouse, "t", partitioned=True)
+    warehouse.catalog.storage.create(f"{made.table.sd.location}/metadata/hive-migration.json", b"{")
+
+    for command in (migrate, rollback):
+        with pytest.raises(MigrationError, match=r"Cannot read the migration journal .*hive-migration\.json"):
+            command(warehouse.catalog, (warehouse.namespace, "t"))
+
+    assert warehouse.rows("t") == made

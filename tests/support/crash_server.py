@@ -1,0 +1,113 @@
+"""A process that migrates tables and dies in the middle, as often as it is asked to.
+
+It reads lines of JSON: the metastore's URI, the table, the command and after how many changes (of the metastore or of
+a file) to die. For each it forks a child, so that Python and its libraries are loaded once; the answer is the child's
+exit code: 0 for a finished command, 9 for a death.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+DEAD = 9
+
+
+class Fuse:
+    """Ends the process, as a kill would, once so many changes were made."""
+
+    def __init__(self, changes: int) -> None:
+        self.left = changes
+
+    def burn(self) -> None:
+        """Counts one change."""
+        self.left -= 1
+        if self.left < 0:
+            os._exit(DEAD)
+
+
+def install(fuse: Fuse) -> None:
+    """Counts what changes the metastore or a file, just after it was done."""
+    from hms_iceberg.arrow.storage import ArrowStorage, _LocalOutput
+    from hms_iceberg.hms.connection import Connection
+    from hms_iceberg.hms.pool import ConnectionPool
+
+    def counted(owner: Any, name: str, counts: Any = lambda arguments, named: True) -> None:
+        real = getattr(owner, name)
+
+        def call(*arguments: Any, **named: Any) -> Any:
+            result = real(*arguments, **named)
+            if counts(arguments, named):
+                fuse.burn()
+            return result
+
+        setattr(owner, name, call)
+
+    # `unlock` may be repeated, and is a change all the same.
+    counted(ConnectionPool, "call", lambda args, named: not named["repeatable"] or args[1] == "unlock")
+    _count_pipelined(fuse, ConnectionPool, Connection)
+    counted(ArrowStorage, "delete")
+    counted(_LocalOutput, "_publish")
+
+
+def _count_pipelined(fuse: Fuse, pool: Any, connection: Any) -> None:
+    """Counts the requests of a pair of renames: when they were sent, and at each answer."""
+    real, send, receive = pool.pipeline, connection.send, connection.receive
+
+    def pipeline(*arguments: Any) -> Any:
+        def counted_send(*inner: Any) -> None:
+            send(*inner)
+            fuse.burn()
+
+        def counted_receive(*inner: Any) -> Any:
+            result = receive(*inner)
+            fuse.burn()
+            return result
+
+        connection.send, connection.receive = counted_send, counted_receive
+        try:
+            return real(*arguments)
+        finally:
+            connection.send, connection.receive = send, receive
+
+    pool.pipeline = pipeline
+
+
+def run(job: dict[str, Any]) -> None:
+    """One command, to its end or its death."""
+    from hms_iceberg.catalog import load_catalog
+    from hms_iceberg.migration import migrate, rollback
+
+    catalog = load_catalog("crash", uri=job["uri"])
+    install(Fuse(job["changes"]))
+    if job["command"] == "migrate":
+        migrate(catalog, job["table"])
+    else:
+        rollback(catalog, job["table"])
+
+
+def main() -> None:
+    """Serves jobs until the input ends."""
+    import hms_iceberg.catalog
+    import hms_iceberg.hms.metastore
+    import hms_iceberg.migration  # noqa: F401
+
+    for line in sys.stdin:
+        job = json.loads(line)
+        pid = os.fork()
+        if pid == 0:
+            try:
+                run(job)
+            except BaseException as error:
+                sys.stderr.write(f"{type(error).__name__}: {error}\n")
+                os._exit(1)
+            os._exit(0)
+        _, status = os.waitpid(pid, 0)
+        sys.stdout.write(f"{os.waitstatus_to_exitcode(status)}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
