@@ -1,7 +1,9 @@
 """What an operation on data may declare to rely on, and the checks that nothing concurrent took it away.
 
-Serializable isolation: no new data matches what was read. Snapshot isolation: no new deletes touch the files that are
-replaced. Source: Iceberg specification, "Commit Conflict Resolution and Retry"; the checks are those of Iceberg Java's
+Serializable isolation: nothing that was read changed, neither by new rows nor by rows that went, so that write skew is
+refused. Snapshot isolation: no new deletes touch the files that are replaced.
+
+Source: Iceberg specification, "Commit Conflict Resolution and Retry"; the checks are those of Iceberg Java's
 validations, by name of what they protect.
 """
 
@@ -65,6 +67,12 @@ class Concurrent:
             f"Cannot {self.what} the table at {self.base.location}: a concurrent {snapshot.operation} (snapshot "
             f"{snapshot.snapshot_id}) {did} {file.file_path}. {hint}"
         )
+
+    def check_nothing_read_changed(self, row_filter: BooleanExpression) -> None:
+        """Refuses where rows that may match `row_filter` were added, removed or deleted since (serializable)."""
+        self.check_no_new_data(row_filter)
+        self.check_no_removed_data(row_filter)
+        self.check_no_new_deletes(row_filter)
 
     def check_no_new_data(self, row_filter: BooleanExpression) -> None:
         """Refuses data files added since that may hold rows of `row_filter` (serializable isolation)."""
@@ -163,10 +171,10 @@ class Concurrent:
                 )
 
     def check_no_removed_data(self, row_filter: BooleanExpression) -> None:
-        """Refuses where data files that may hold rows of `row_filter` were removed since."""
+        """Refuses where rows that may match `row_filter` were removed since; a compaction removes none."""
         matcher = FileMatcher(self.base, row_filter, self.case_sensitive)
         for snapshot, entry in entries_since(
-            self.snapshots, ManifestContent.DATA, ManifestEntryStatus.DELETED, self.reader, _REMOVES_DATA
+            self.snapshots, ManifestContent.DATA, ManifestEntryStatus.DELETED, self.reader, _ADDS_DELETES
         ):
             if matcher.may_match(entry.data_file):
                 raise self._conflict(

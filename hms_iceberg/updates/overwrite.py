@@ -59,8 +59,8 @@ class Overwrite:
         )
         read = self.conflict_filter or self.row_filter or AlwaysTrue()
         if self.isolation is Isolation.SERIALIZABLE:
-            concurrent.check_no_new_data(read)
-        if self.row_filter is not None:
+            concurrent.check_nothing_read_changed(read)
+        elif self.row_filter is not None:
             concurrent.check_no_new_deletes(read)
             concurrent.check_no_removed_data(read)
         concurrent.check_no_new_deletes_for(self.removed)

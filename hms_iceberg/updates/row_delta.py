@@ -27,8 +27,8 @@ class RowDelta:
         referenced: data files that position deletes in `added` point at; those of files and vectors that name their
             data file are known without it.
         conflict_filter: which rows the change has read; None stands for all.
-        isolation: `SERIALIZABLE` refuses data added meanwhile that may match the filter; both levels refuse deletes
-            that may match it.
+        isolation: `SERIALIZABLE` refuses rows that may match the filter and were added or removed meanwhile; both
+            levels refuse deletes of such rows.
     """
 
     added: tuple[DataFile, ...] = ()
@@ -65,8 +65,9 @@ class RowDelta:
             return
         read = self.conflict_filter or AlwaysTrue()
         if self.isolation is Isolation.SERIALIZABLE:
-            concurrent.check_no_new_data(read)
-        concurrent.check_no_new_deletes(read)
+            concurrent.check_nothing_read_changed(read)
+        else:
+            concurrent.check_no_new_deletes(read)
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
         """The metadata with a snapshot that makes the change.

@@ -1,0 +1,236 @@
+"""What concurrent commits do to each other: which replay, and which are refused, naming both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from hms_iceberg.errors import CommitConflictError
+from hms_iceberg.expressions.tree import BooleanExpression, EqualTo, LessThan
+from hms_iceberg.spec.manifests import DataFile
+from hms_iceberg.spec.transforms import BucketTransform
+from hms_iceberg.updates.append import FastAppend
+from hms_iceberg.updates.delete import DeleteFiles
+from hms_iceberg.updates.isolation import Isolation, isolation_of
+from hms_iceberg.updates.overwrite import Overwrite
+from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionSpecUpdate, RemovePartitionField
+from hms_iceberg.updates.replace_partitions import ReplacePartitions
+from hms_iceberg.updates.rewrite_files import RewriteFiles
+from hms_iceberg.updates.rollback import Rollback
+from hms_iceberg.updates.row_delta import RowDelta
+from hms_iceberg.updates.sort_order import ReplaceSortOrder, SortKey
+from hms_iceberg.updates.update import Update
+from tests.support.tables import (
+    BY_CITY,
+    World,
+    data_file,
+    deletion_vector,
+    equality_deletes,
+    metadata,
+    position_deletes,
+)
+
+Files = Sequence[DataFile]
+Make = Callable[[Files], Update]
+
+
+@pytest.fixture
+def by_city() -> World:
+    return World.with_table(metadata(spec=BY_CITY))
+
+
+def outcome(world: World, mine: Update, theirs: Update) -> str:
+    """`replayed`, or the name of the error, when `theirs` is committed between the begin and the commit of `mine`."""
+    transaction = world.begin(mine)
+    world.commit(theirs)
+    try:
+        transaction.commit()
+    except CommitConflictError:
+        world.check()
+        return "conflict"
+    world.check()
+    return "replayed"
+
+
+BONN: BooleanExpression = EqualTo("city", "Bonn")
+SERIALIZABLE, SNAPSHOT = Isolation.SERIALIZABLE, Isolation.SNAPSHOT
+
+MINE: dict[str, Make] = {
+    "append": lambda files: FastAppend((data_file(0, 9, "Bonn"),)),
+    "delete by filter": lambda files: DeleteFiles(row_filter=BONN),
+    "delete file": lambda files: DeleteFiles((files[0],)),
+    "overwrite file, serializable": lambda files: Overwrite(
+        (data_file(0, 8, "Bonn"),), (files[0],), conflict_filter=BONN, isolation=SERIALIZABLE
+    ),
+    "overwrite file, snapshot": lambda files: Overwrite(
+        (data_file(0, 8, "Bonn"),), (files[0],), conflict_filter=BONN, isolation=SNAPSHOT
+    ),
+    "overwrite by filter, serializable": lambda files: Overwrite(
+        (data_file(0, 8, "Bonn"),), row_filter=BONN, isolation=SERIALIZABLE
+    ),
+    "replace partitions": lambda files: ReplacePartitions((data_file(0, 8, "Bonn"),)),
+    "replace partitions, serializable": lambda files: ReplacePartitions(
+        (data_file(0, 8, "Bonn"),), isolation=SERIALIZABLE
+    ),
+    "row delta, serializable": lambda files: RowDelta(
+        (position_deletes(files[0]),), conflict_filter=BONN, isolation=SERIALIZABLE
+    ),
+    "row delta, snapshot": lambda files: RowDelta(
+        (position_deletes(files[0]),), conflict_filter=BONN, isolation=SNAPSHOT
+    ),
+    "rewrite": lambda files: RewriteFiles((files[0],), (data_file(0, 9, "Bonn"),)),
+    "rewrite, old sequence": lambda files: RewriteFiles(
+        (files[0],), (data_file(0, 9, "Bonn"),), data_sequence_number=1
+    ),
+}
+THEIRS: dict[str, Make] = {
+    "append to Bonn": lambda files: FastAppend((data_file(20, 29, "Bonn"),)),
+    "append to Köln": lambda files: FastAppend((data_file(20, 29, "Köln"),)),
+    "remove Bonn's file": lambda files: DeleteFiles((files[0],)),
+    "remove Köln's file": lambda files: DeleteFiles((files[1],)),
+    "position deletes in Bonn": lambda files: RowDelta((position_deletes(files[0]),)),
+    "position deletes in Köln": lambda files: RowDelta((position_deletes(files[1]),)),
+    "equality deletes in Bonn": lambda files: RowDelta((equality_deletes(files[0]),)),
+    "compact Bonn": lambda files: RewriteFiles((files[0],), (data_file(0, 9, "Bonn"),)),
+}
+# Which of mine each of theirs is in conflict with; all others are replayed.
+CONFLICTS: dict[str, set[str]] = {
+    "append to Bonn": {
+        "overwrite file, serializable",
+        "overwrite by filter, serializable",
+        "replace partitions, serializable",
+        "row delta, serializable",
+    },
+    "append to Köln": set(),
+    "remove Bonn's file": {
+        "delete file",
+        "overwrite file, serializable",
+        "overwrite file, snapshot",
+        "overwrite by filter, serializable",
+        "row delta, serializable",
+        "row delta, snapshot",
+        "rewrite",
+        "rewrite, old sequence",
+    },
+    "remove Köln's file": set(),
+    "position deletes in Bonn": {
+        "overwrite file, serializable",
+        "overwrite file, snapshot",
+        "overwrite by filter, serializable",
+        "replace partitions, serializable",
+        "row delta, serializable",
+        "row delta, snapshot",
+        "rewrite",
+        "rewrite, old sequence",
+    },
+    "position deletes in Köln": set(),
+    "equality deletes in Bonn": {
+        "overwrite file, serializable",
+        "overwrite file, snapshot",
+        "overwrite by filter, serializable",
+        "replace partitions, serializable",
+        "row delta, serializable",
+        "row delta, snapshot",
+        "rewrite",
+    },
+    "compact Bonn": {
+        "delete file",
+        "overwrite file, serializable",
+        "overwrite file, snapshot",
+        "row delta, serializable",
+        "row delta, snapshot",
+        "rewrite",
+        "rewrite, old sequence",
+    },
+}
+
+
+@pytest.mark.parametrize("theirs", THEIRS)
+@pytest.mark.parametrize("mine", MINE)
+def test_each_change_replays_over_each_other_or_is_refused(by_city: World, mine: str, theirs: str) -> None:
+    files = [data_file(0, 9, "Bonn"), data_file(0, 9, "Köln")]
+    by_city.append(*files)
+    expected = "conflict" if mine in CONFLICTS[theirs] else "replayed"
+    assert outcome(by_city, MINE[mine](files), THEIRS[theirs](files)) == expected
+
+
+def test_write_skew_is_allowed_under_snapshot_isolation_and_refused_under_serializable(by_city: World) -> None:
+    """Two writers read both cities, and each empties one because the other still has rows: together, both are empty."""
+    bonn, koeln = data_file(0, 9, "Bonn"), data_file(0, 9, "Köln")
+    by_city.append(bonn, koeln)
+    read_both = LessThan("id", 100)
+
+    def emptying(file: DataFile, isolation: Isolation) -> Overwrite:
+        return Overwrite(
+            (data_file(0, -1, file.partition[0], records=0),),
+            (file,),
+            conflict_filter=read_both,
+            isolation=isolation,
+        )
+
+    first = by_city.begin(emptying(koeln, SERIALIZABLE))
+    by_city.commit(emptying(bonn, SERIALIZABLE))
+    with pytest.raises(CommitConflictError):
+        first.commit()
+
+    again = World.with_table(metadata(spec=BY_CITY))
+    again.append(bonn, koeln)
+    second = again.begin(emptying(koeln, SNAPSHOT))
+    again.commit(emptying(bonn, SNAPSHOT))
+    second.commit()
+    assert sum(entry.data_file.record_count for entry in again.live()) == 0, "the anomaly"
+
+
+def test_two_deletion_vectors_for_one_file_are_a_conflict() -> None:
+    world = World.with_table(metadata(format_version=3))
+    file, other = data_file(), data_file()
+    world.append(file, other)
+    assert outcome(world, RowDelta((deletion_vector(file),)), RowDelta((deletion_vector(other),))) == "replayed"
+    assert outcome(world, RowDelta((deletion_vector(file),)), RowDelta((deletion_vector(file),))) == "conflict"
+
+
+def test_a_branch_rolled_back_under_a_change_is_a_conflict(by_city: World) -> None:
+    first = by_city.append(data_file(0, 9, "Köln"))
+    file = data_file(0, 9, "Bonn")
+    by_city.append(file)
+    mine = RowDelta((position_deletes(file),), isolation=SNAPSHOT)
+    assert outcome(by_city, mine, Rollback(first.current_snapshot_id)) == "conflict"
+
+
+def test_a_rollback_under_which_somebody_committed_is_a_conflict(by_city: World) -> None:
+    first = by_city.append(data_file(0, 9, "Bonn"))
+    by_city.append(data_file(0, 9, "Bonn"))
+    assert outcome(by_city, Rollback(first.current_snapshot_id), FastAppend((data_file(0, 1, "Köln"),))) == "conflict"
+
+
+def test_partition_fields_that_differ_are_both_added(by_city: World) -> None:
+    mine = PartitionSpecUpdate((AddPartitionField("id", BucketTransform(4)),))
+    theirs = PartitionSpecUpdate((AddPartitionField("amount", BucketTransform(4)),))
+    assert outcome(by_city, mine, theirs) == "replayed"
+    names = [field.name for field in by_city.version().metadata.spec().fields]
+    assert names == ["city", "amount_bucket_4", "id_bucket_4"]
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        (AddPartitionField("id", BucketTransform(4), "a"), AddPartitionField("id", BucketTransform(4), "b")),
+        (AddPartitionField("id", BucketTransform(4), "a"), AddPartitionField("amount", BucketTransform(8), "a")),
+        (RemovePartitionField("city"), RemovePartitionField("city")),
+    ],
+)
+def test_changes_of_the_same_partition_field_are_a_conflict(by_city: World, mine: object, theirs: object) -> None:
+    changes = [PartitionSpecUpdate((change,)) for change in (mine, theirs)]  # type: ignore[arg-type]
+    assert outcome(by_city, *changes) == "conflict"
+
+
+def test_two_sort_orders_are_a_conflict_unless_they_are_the_same(by_city: World) -> None:
+    by_id, by_amount = ReplaceSortOrder((SortKey("id"),)), ReplaceSortOrder((SortKey("amount"),))
+    assert outcome(by_city, by_id, by_amount) == "conflict"
+    assert outcome(by_city, by_id, by_id) == "replayed"
+
+
+def test_the_isolation_level_is_the_tables() -> None:
+    assert isolation_of({}, "delete") is SERIALIZABLE
+    assert isolation_of({"write.update.isolation-level": "Snapshot"}, "update") is SNAPSHOT
