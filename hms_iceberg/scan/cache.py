@@ -42,7 +42,7 @@ class ManifestFrame:
         raw_size: int = 0,
     ) -> None:
         self.frame = frame
-        self.metrics = MetricColumns(frame["record_count"], load, maps)
+        self.metrics = MetricColumns(frame, load, maps)
         self._load = load
         self._raw_size = raw_size
 

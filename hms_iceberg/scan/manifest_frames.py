@@ -129,7 +129,8 @@ def columnar_schema(data: bytes, manifest: ManifestFile, partitions: PartitionCo
         CorruptManifestError: the file cannot be read as a manifest.
     """
     names = partitions.columns(manifest.partition_spec_id)
-    return _flat_schema_of(_container(data, manifest), manifest, names).text
+    container = _container(data, manifest)
+    return container.codec.encode() + _flat_schema_of(container, manifest, names).text
 
 
 def _container(data: bytes, manifest: ManifestFile) -> AvroContainer:
@@ -329,9 +330,9 @@ def _decode(
     import polars as pl
 
     try:
-        rows, plain = _decompressed(containers, manifests, flat)
+        rows, avro = _with_new_header(containers, manifests, flat)
         try:
-            frame = pl.read_avro(plain, columns=columns)
+            frame = pl.read_avro(avro, columns=columns)
             if frame.height == sum(rows):
                 return rows, frame
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
@@ -350,17 +351,23 @@ def _decode(
     return rows, pl.DataFrame(records, schema={name: dtypes[name] for name in columns}, strict=False)
 
 
-def _decompressed(
+def _with_new_header(
     containers: Sequence[AvroContainer], manifests: Sequence[ManifestFile], flat: _FlatSchema
 ) -> tuple[list[int], io.BytesIO]:
-    """All blocks behind one new header, without compression (zlib is faster than polars), and the entries of each."""
-    sync = containers[0].sync
-    pieces = [write_header(flat.text, "null", {}, sync)]
+    """The entries of each manifest, and all their blocks behind one new header.
+
+    Blocks are decompressed here where that is deflate, because zlib is faster at it than polars.
+    """
+    sync, codec = containers[0].sync, containers[0].codec
+    is_deflate = codec == "deflate"
+    pieces = [write_header(flat.text, "null" if is_deflate else codec, {}, sync)]
     counts = []
     for container, manifest in zip(containers, manifests, strict=True):
         rows = 0
         for block in read_blocks(container, _what(manifest)):
-            raw = decompress(container.data[block.start : block.end], container.codec, _what(manifest))
+            raw = container.data[block.start : block.end]
+            if is_deflate:
+                raw = decompress(raw, codec, _what(manifest))
             pieces += (encode_long(block.records), encode_long(len(raw)), raw, sync)
             rows += block.records
         counts.append(rows)

@@ -98,16 +98,19 @@ def _summary_test(predicate: BooleanExpression, partition_type: StructType) -> C
 def _trusted(manifest: ManifestFile, partition_type: StructType) -> Sequence[FieldSummary] | None:
     """The summaries that can be relied on; None stands for one that cannot.
 
-    Java orders UUIDs as two signed numbers, so that its bounds exclude values that are there; and of a column that was
-    dropped its summary says that there are no nulls.
+    Java orders UUIDs as two signed numbers: where that makes a difference, the lower bound is above the upper one. And
+    of a column that was dropped it says that there are no nulls.
     """
     summaries = manifest.partitions
     if summaries is None or len(summaries) != len(partition_type.fields):
         return None
-    return [
-        None if isinstance(each.field_type, UUIDType | UnknownType) else summary  # type: ignore[misc]
-        for each, summary in zip(partition_type.fields, summaries, strict=True)
-    ]
+    trusted: list[FieldSummary] = []
+    for field, summary in zip(partition_type.fields, summaries, strict=True):
+        is_unknown = isinstance(field.field_type, UnknownType)
+        is_uuid = isinstance(field.field_type, UUIDType)
+        inverted = is_uuid and (summary.lower_bound or b"") > (summary.upper_bound or b"")
+        trusted.append(None if is_unknown or inverted else summary)  # type: ignore[arg-type]
+    return trusted
 
 
 class ManifestSource:

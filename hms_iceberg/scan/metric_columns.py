@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from hms_iceberg.scan.bounds import decode_bounds
-from hms_iceberg.spec.types import IcebergType
+from hms_iceberg.spec.types import IcebergType, UUIDType
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,25 +20,30 @@ class MetricColumns:
     """Metrics by field id over the rows of one frame; each column is made once.
 
     Args:
-        record_counts: rows in each file.
-        load: decodes some of ``METRIC_COLUMNS``, in the rows of ``record_counts``.
+        files: the files, with ``record_count`` and ``split_offsets``.
+        load: decodes some of ``METRIC_COLUMNS``, in the rows of ``files``.
         maps: map columns that are decoded already.
     """
 
     def __init__(
         self,
-        record_counts: pl.Series,
+        files: pl.DataFrame,
         load: Callable[[Sequence[str]], pl.DataFrame],
         maps: dict[str, pl.Series] | None = None,
     ) -> None:
-        self.record_counts = record_counts
+        self._files = files
         self._load = load
         self._maps: dict[str, pl.Series] = dict(maps or {})
         self._values: dict[tuple[str, int], pl.Series] = {}
         self._bounds: dict[tuple[str, int, IcebergType], pl.Series] = {}
 
     def __len__(self) -> int:
-        return len(self.record_counts)
+        return self._files.height
+
+    @property
+    def record_counts(self) -> pl.Series:
+        """Rows in each file."""
+        return self._files["record_count"]
 
     @property
     def columns_made(self) -> int:
@@ -90,13 +95,27 @@ class MetricColumns:
     def _bound(self, name: str, field_id: int, field_type: IcebergType) -> pl.Series:
         key = (name, field_id, field_type)
         if key not in self._bounds:
-            self._bounds[key] = decode_bounds(self._column(name, field_id), field_type)
+            stored = self._column(name, field_id)
+            if isinstance(field_type, UUIDType):
+                stored = self._of_one_row_group(stored)
+            self._bounds[key] = decode_bounds(stored, field_type)
         return self._bounds[key]
+
+    def _of_one_row_group(self, stored: pl.Series) -> pl.Series:
+        """Bounds of UUIDs that can be relied on: Java merges those of several row groups in another order."""
+        import polars as pl
+
+        row_groups = self._files["split_offsets"].list.len().fill_null(0)
+        return stored.zip_with(row_groups <= 1, pl.Series([None], dtype=pl.Binary).new_from_index(0, len(stored)))
 
     def _column(self, name: str, field_id: int) -> pl.Series:
         key = (name, field_id)
         if key not in self._values:
-            self._values[key] = map_values(self.maps(name), field_id)
+            values = map_values(self.maps(name), field_id)
+            if name.endswith("counts"):
+                # A negative count stands for an unknown one.
+                values = values.set(values < 0, None)
+            self._values[key] = values
         return self._values[key]
 
 

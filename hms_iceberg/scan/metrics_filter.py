@@ -55,7 +55,7 @@ def _needed(predicate: BoundPredicate) -> tuple[str, ...]:
         return ("nan_value_counts", "value_counts")
     if operation is Operation.IS_NULL:
         return ("null_value_counts",)
-    if operation in (Operation.NOT_NULL, Operation.NOT_IN):
+    if operation is Operation.NOT_NULL:
         return ("null_value_counts", "value_counts")
     return ("lower_bounds", "upper_bounds")
 
@@ -90,11 +90,15 @@ class _MetricsPredicate(BoundExpressionVisitor["pl.Series"]):
         return result
 
     def visit_is_null(self, term: BoundTerm) -> pl.Series:
-        ref = term.ref
-        # Some writers do not count the rows in which the struct around a field is null.
-        if not self._is_usable(term) or any(parent.optional for parent in ref.path[:-1]):
+        if not self._is_usable(term):
             return self._constant(True)
-        return (self._metrics.null_counts(ref.field_id) != 0).fill_null(True)
+        ref = term.ref
+        may_be_null = (self._metrics.null_counts(ref.field_id) != 0).fill_null(True)
+        if any(parent.optional for parent in ref.path[:-1]):
+            # Some writers do not count the rows in which the struct around a field is null.
+            every_row = self._metrics.value_counts(ref.field_id) == self._metrics.record_counts
+            may_be_null = may_be_null | ~every_row.fill_null(False)
+        return may_be_null
 
     def visit_not_null(self, term: BoundTerm) -> pl.Series:
         return self._not_all_null(term) if self._is_usable(term) else self._constant(True)
@@ -112,7 +116,7 @@ class _MetricsPredicate(BoundExpressionVisitor["pl.Series"]):
         if not self._is_comparable(term):
             return self._constant(True)
         lower, upper = self._bounds(term)
-        literal = _literal(term, value)
+        literal = _series(term, [value])
         within = (lower <= literal).fill_null(True) & (upper >= literal).fill_null(True)
         return self._where_numbers(within, term, lower)
 
@@ -120,43 +124,38 @@ class _MetricsPredicate(BoundExpressionVisitor["pl.Series"]):
         if not self._is_comparable(term):
             return self._constant(True)
         lower, upper = self._bounds(term)
-        literal = _literal(term, value)
-        only_value = (lower == literal).fill_null(False) & (upper == literal).fill_null(False)
-        if _is_floating(term) and only_value.any():
-            only_value = only_value & ~self._may_hold_nan(term)
-        return self._where_values(~only_value, term, lower)
+        literal = _series(term, [value])
+        return self._without((lower == literal) & (upper == literal), term, lower)
 
     def visit_less_than(self, term: BoundTerm, value: Any) -> pl.Series:
         if not self._is_comparable(term):
             return self._constant(True)
         lower = self._lower(term)
-        return self._where_numbers((lower < _literal(term, value)).fill_null(True), term, lower)
+        return self._where_numbers((lower < _series(term, [value])).fill_null(True), term, lower)
 
     def visit_less_than_or_equal(self, term: BoundTerm, value: Any) -> pl.Series:
         if not self._is_comparable(term):
             return self._constant(True)
         lower = self._lower(term)
-        return self._where_numbers((lower <= _literal(term, value)).fill_null(True), term, lower)
+        return self._where_numbers((lower <= _series(term, [value])).fill_null(True), term, lower)
 
     def visit_greater_than(self, term: BoundTerm, value: Any) -> pl.Series:
         if not self._is_comparable(term):
             return self._constant(True)
         upper = self._upper(term)
-        return self._above((upper > _literal(term, value)).fill_null(True), term, upper)
+        return self._above((upper > _series(term, [value])).fill_null(True), term, upper)
 
     def visit_greater_than_or_equal(self, term: BoundTerm, value: Any) -> pl.Series:
         if not self._is_comparable(term):
             return self._constant(True)
         upper = self._upper(term)
-        return self._above((upper >= _literal(term, value)).fill_null(True), term, upper)
+        return self._above((upper >= _series(term, [value])).fill_null(True), term, upper)
 
     def visit_in(self, term: BoundTerm, values: tuple[Any, ...]) -> pl.Series:
-        import polars as pl
-
         if not self._is_comparable(term):
             return self._constant(True)
         lower, upper = self._bounds(term)
-        literals = pl.Series(sorted(comparable(term.type, value) for value in values), dtype=bound_dtype(term.type))
+        literals = _series(term, values).sort()
         first = literals.head(1)
         # The smallest value that is not below the lower bound decides: is it within the upper one?
         known = lower.is_not_null()
@@ -167,7 +166,11 @@ class _MetricsPredicate(BoundExpressionVisitor["pl.Series"]):
         return self._where_numbers(within, term, lower)
 
     def visit_not_in(self, term: BoundTerm, values: tuple[Any, ...]) -> pl.Series:
-        return self.visit_not_null(term)
+        if not self._is_comparable(term):
+            return self._constant(True)
+        lower, upper = self._bounds(term)
+        literals = _series(term, values)
+        return self._without((lower == upper) & lower.is_in(literals.implode()), term, lower)
 
     def visit_starts_with(self, term: BoundTerm, prefix: str) -> pl.Series:
         if not self._is_comparable(term):
@@ -219,6 +222,13 @@ class _MetricsPredicate(BoundExpressionVisitor["pl.Series"]):
             above = above | self._may_hold_nan(term)
         return self._where_values(above, term, upper)
 
+    def _without(self, excluded: pl.Series, term: BoundTerm, bound: pl.Series) -> pl.Series:
+        """False where all values are excluded; NaN never is."""
+        excluded = excluded.fill_null(False)
+        if _is_floating(term) and excluded.any():
+            excluded = excluded & ~self._may_hold_nan(term)
+        return self._where_values(~excluded, term, bound)
+
     def _where_values(self, possible: pl.Series, term: BoundTerm, bound: pl.Series) -> pl.Series:
         """Also false where every value is null; a file with a bound has a value."""
         if bound.null_count() == 0 or not possible.any():
@@ -243,10 +253,11 @@ class _MetricsPredicate(BoundExpressionVisitor["pl.Series"]):
         return (self._metrics.nan_counts(term.ref.field_id) != 0).fill_null(True)
 
 
-def _literal(term: BoundTerm, value: Any) -> pl.Series:
+def _series(term: BoundTerm, values: Sequence[Any]) -> pl.Series:
+    """Stored values in the form that decoded bounds are compared with; a single one stands for every row."""
     import polars as pl
 
-    return pl.Series([comparable(term.type, value)], dtype=bound_dtype(term.type))
+    return pl.Series([comparable(term.type, value) for value in values], dtype=bound_dtype(term.type))
 
 
 def _bytes(value: bytes) -> pl.Series:
