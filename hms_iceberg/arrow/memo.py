@@ -31,3 +31,8 @@ class Memo(Generic[K, V]):
             except BaseException as error:
                 future.set_exception(error)
         return future.result()
+
+    def forget(self, key: K) -> None:
+        """Drops what is known for a key, so that it is computed anew if it is asked for again."""
+        with self._lock:
+            self._known.pop(key, None)

@@ -70,9 +70,18 @@ class _Lane:
             yield batch
 
 
-def default_workers(items: int) -> int:
-    """How many items to read at once: one a processor and at least two, but no more than there are."""
-    return min(max(2, os.cpu_count() or 2), max(items, 1))
+def default_workers(items: int, remote: bool = False) -> int:
+    """How many items to read at once.
+
+    Args:
+        items: how many there are.
+        remote: whether most of the time goes into waiting for a store.
+
+    Returns:
+        One a processor and at least two, for a remote store at least eight; no more than there are items.
+    """
+    processors = os.cpu_count() or 2
+    return min(max(8 if remote else 2, processors), max(items, 1))
 
 
 def read_in_order(

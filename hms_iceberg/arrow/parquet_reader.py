@@ -18,6 +18,10 @@ from hms_iceberg.spec.name_mapping import NameMapping
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 
+# Wide rows come in batches of fewer rows.
+_BATCH_BYTES = 64 * 1024 * 1024
+_LEAST_BATCH_ROWS = 1024
+
 
 @dataclass(frozen=True, slots=True)
 class RowRange:
@@ -163,7 +167,10 @@ class ParquetReader:
             return
         with _damaged(self._location):
             batches = self._parquet.reader.iter_batches(
-                batch_rows, row_groups=[rows.index], column_indices=list(leaves), use_threads=use_threads
+                min(batch_rows, self._rows_within_bytes(rows, leaves)),
+                row_groups=[rows.index],
+                column_indices=list(leaves),
+                use_threads=use_threads,
             )
         while True:
             with _damaged(self._location):
@@ -177,6 +184,12 @@ class ParquetReader:
                 f"Cannot read {self._location}: row group {rows.index} should hold {rows.rows:,} rows, found "
                 f"{position - rows.start:,}."
             )
+
+    def _rows_within_bytes(self, rows: RowRange, leaves: Sequence[int]) -> int:
+        """How many rows of the row group take about ``_BATCH_BYTES`` in memory."""
+        group = self.footer.row_group(rows.index)
+        size = sum(group.column(leaf).total_uncompressed_size for leaf in leaves)
+        return max(_LEAST_BATCH_ROWS, _BATCH_BYTES * rows.rows // max(size, 1))
 
     def close(self) -> None:
         """Closes the file."""

@@ -62,7 +62,10 @@ class PositionDeletes:
         return parts[0] if len(parts) == 1 else np.unique(np.concatenate(parts))
 
     def _load(self, file: DataFile) -> dict[str, Any]:
-        return self._files.get(file.file_path, lambda: read_position_deletes(self._storage, file))
+        found = self._files.get(file.file_path, lambda: read_position_deletes(self._storage, file))
+        if len(found) <= 1:  # nobody else will ask, and a scan may have very many of them
+            self._files.forget(file.file_path)
+        return found
 
 
 def read_position_deletes(storage: Storage, file: DataFile) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from hms_iceberg.arrow.filesystems import parse_location
 from hms_iceberg.arrow.parallel import default_workers, read_in_order
 from hms_iceberg.arrow.schema import to_arrow
 from hms_iceberg.arrow.task_reader import ScanContext, read_task
@@ -40,7 +41,7 @@ def scan_to_batches(
         metadata: the table.
         storage: where its files are.
         batch_rows: at most so many rows a batch.
-        workers: files read at once; by default one a processor, and at least two.
+        workers: files read at once; by default one a processor, and more for a remote store.
         buffer_bytes: batches that wait for the reader, in bytes.
 
     Yields:
@@ -59,7 +60,7 @@ def scan_to_batches(
         metadata,
         storage,
         batch_rows=batch_rows,
-        workers=workers or default_workers(len(plan)),
+        workers=workers or default_workers(len(plan), not parse_location(metadata.location).is_local),
         buffer_bytes=buffer_bytes,
     )
 

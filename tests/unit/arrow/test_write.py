@@ -19,7 +19,6 @@ from hms_iceberg.errors import (
     NullValueError,
     SchemaMismatchError,
     TypeMismatchError,
-    UnsupportedError,
 )
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
@@ -353,7 +352,7 @@ def test_object_storage_layout_spreads_files_as_java_does(make_metadata: MakeMet
 @pytest.mark.parametrize(
     ("properties", "error", "words"),
     [
-        ({"write.format.default": "orc"}, UnsupportedError, "write.format.default"),
+        ({"write.format.default": "csv"}, ConfigurationError, "write.format.default"),
         ({"write.parquet.compression-codec": "lzo"}, ConfigurationError, "'lzo'"),
         ({"write.metadata.metrics.default": "most"}, ConfigurationError, "'most'"),
     ],
