@@ -96,17 +96,17 @@ class _Source:
             self.path: tuple[int, ...] = ()
         else:
             self.kind = schema.find_type(field.source_id)
-            self.path = _source_path(schema, field.source_id)
+            self.path = source_path(schema, field.source_id)
         self.result = field.transform.result_type(self.kind)
 
     def partition_column(self, batch: pa.RecordBatch) -> pa.Array:
         """The partition values of the rows."""
         if not self.path:
             return pa.nulls(batch.num_rows)
-        return transform_array(self.transform, self.kind, _column_at(batch, self.path))
+        return transform_array(self.transform, self.kind, column_at(batch, self.path))
 
 
-def _source_path(schema: Schema, source_id: int) -> tuple[int, ...]:
+def source_path(schema: Schema, source_id: int) -> tuple[int, ...]:
     """Positions that lead from the top of a batch to a column, which may lie in structs."""
     ids = [source_id, *schema.ancestor_ids(source_id)][::-1]
     fields = schema.fields
@@ -118,7 +118,7 @@ def _source_path(schema: Schema, source_id: int) -> tuple[int, ...]:
     return tuple(path)
 
 
-def _column_at(batch: pa.RecordBatch, path: tuple[int, ...]) -> pa.Array:
+def column_at(batch: pa.RecordBatch, path: tuple[int, ...]) -> pa.Array:
     array = batch.column(path[0])
     for position in path[1:]:
         array = pc.struct_field(array, [position])  # null where the struct is null

@@ -12,16 +12,17 @@ from typing import Any
 import pyarrow as pa
 
 from hms_iceberg.arrow.casting import SchemaFit
-from hms_iceberg.arrow.file_layout import FileLayout
+from hms_iceberg.arrow.content_writers import ContentFormat, ContentWriter, format_name
 from hms_iceberg.arrow.locations import DataLocations
 from hms_iceberg.arrow.metrics_modes import metrics_modes
-from hms_iceberg.arrow.parquet_writer import ROW_GROUP_BYTES, ROW_GROUP_ROWS, ParquetFileWriter, parquet_options
+from hms_iceberg.arrow.parquet_writer import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from hms_iceberg.arrow.partitions import Partition, PartitionSplitter
-from hms_iceberg.arrow.statistics import data_file_from_parquet
-from hms_iceberg.errors import InvalidInputError, TypeMismatchError, UnsupportedError
+from hms_iceberg.arrow.sorting import RowSorter
+from hms_iceberg.errors import InvalidInputError, TypeMismatchError
 from hms_iceberg.spec.manifests import DataFile
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.partitioning import PartitionSpec
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.table_properties import bool_property, int_property
 from hms_iceberg.storage import Storage
 
@@ -44,19 +45,21 @@ def write_data_files(
     table: str | None = None,
     spec: PartitionSpec | None = None,
     properties: Mapping[str, str] | None = None,
+    schema: Schema | None = None,
     on_create: Callable[[str], None] | None = None,
     buffer_bytes: int = _BUFFER_BYTES,
 ) -> Iterator[DataFile]:
     """Writes rows to new data files of a table; the table itself is not changed.
 
     Args:
-        metadata: the table's metadata: current schema, default spec, location and properties count.
+        metadata: the table's metadata: current schema, default spec and sort order, location and properties count.
         storage: where the files go.
         data: the rows; columns are matched by name. A table in memory is checked as a whole before the first file is
             written, a stream batch by batch.
         table: the table's name, for messages.
         spec: the partition spec, the table's default unless given.
         properties: write options that go before the table's properties.
+        schema: the columns of the files; the table's current schema unless given.
         on_create: called with each location before the file is made, so that a failed write can be cleaned up.
         buffer_bytes: rows that wait for their row group, in bytes of memory over all partitions.
 
@@ -69,22 +72,23 @@ def write_data_files(
         StorageError: a file cannot be written; files already yielded stay, unfinished ones are removed.
     """
     options = {**metadata.properties, **(properties or {})}
-    file_format = options.get("write.format.default", "parquet").strip().lower()
-    if file_format != "parquet":
-        raise UnsupportedError(
-            f"Cannot write {file_format} data files{f' of table {table}' if table else ''}: only parquet is supported. "
-            f"Set the table property write.format.default to parquet."
-        )
-    batches, incoming = _batches_of(data)
-    fit = SchemaFit(incoming, metadata.schema(), table, bool_property(options, _DOWNCAST_NS))
+    schema = schema or metadata.schema()
+    files = _Files(metadata, storage, schema, spec or metadata.spec(), options, on_create, buffer_bytes)
+    batches, incoming = batches_of(data)
+    fit = SchemaFit(incoming, schema, table, bool_property(options, _DOWNCAST_NS))
     fitted: Iterable[pa.RecordBatch] = map(fit.fit, batches)
     if isinstance(data, (pa.Table, pa.RecordBatch)):
-        fitted = list(fitted)  # every value is checked before anything is written
-    files = _Files(metadata, storage, spec or metadata.spec(), options, on_create, buffer_bytes)
+        fitted = files.sorted(list(fitted))  # every value is checked before anything is written
     return files.write(fitted)
 
 
-def _batches_of(data: ArrowInput) -> tuple[Iterable[pa.RecordBatch], pa.Schema]:
+def batches_of(data: ArrowInput) -> tuple[Iterable[pa.RecordBatch], pa.Schema]:
+    """The batches of anything that can be written, and their schema.
+
+    Raises:
+        TypeMismatchError: not Arrow data.
+        InvalidInputError: no batches, so that the columns are unknown.
+    """
     if isinstance(data, pa.RecordBatch):
         return [data], data.schema
     if isinstance(data, pa.Table):
@@ -121,7 +125,9 @@ class _Lane:
         self.batches: list[pa.RecordBatch] = []
         self.rows = 0
         self.bytes = 0
-        self.writer: ParquetFileWriter | None = None
+        self.writer: ContentWriter | None = None
+        self.last: pa.RecordBatch | None = None
+        self.in_order = True
 
     def add(self, batch: pa.RecordBatch) -> int:
         """Takes rows in; returns their bytes."""
@@ -144,18 +150,19 @@ class _Files:
         self,
         metadata: TableMetadata,
         storage: Storage,
+        schema: Schema,
         spec: PartitionSpec,
         properties: Mapping[str, str],
         on_create: Callable[[str], None] | None,
         buffer_bytes: int,
     ) -> None:
-        self._schema = metadata.schema()
-        self._storage = storage
+        order = metadata.sort_order()
+        self._schema = schema
         self._spec = spec
-        self._splitter = PartitionSplitter(self._schema, spec)
-        self._layout = FileLayout(self._schema)
-        self._options = parquet_options(self._schema, self._layout, properties)
-        self._modes = metrics_modes(self._schema, properties, metadata.sort_order())
+        self._splitter = PartitionSplitter(schema, spec)
+        self._sorter = None if order.is_unsorted else RowSorter(schema, order)
+        modes = metrics_modes(metadata.schema(), properties, order)
+        self._format = ContentFormat(storage, format_name(properties), schema, properties, modes)
         self._locations = DataLocations(metadata.location, properties)
         self._on_create = on_create
         self._target_bytes = int_property(properties, TARGET_FILE_BYTES)
@@ -164,6 +171,12 @@ class _Files:
         self._buffer_bytes = buffer_bytes
         self._waiting = 0
         self._lanes: dict[tuple[str, ...], _Lane] = {}
+
+    def sorted(self, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        """Batches that are all of the rows, in the table's order."""
+        if self._sorter is None or not batches:
+            return batches
+        return self._sorter.sort(pa.Table.from_batches(batches)).to_batches(max_chunksize=_BATCH_ROWS)
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[DataFile]:
         """Writes all batches; files of a write that fails are given up."""
@@ -203,14 +216,24 @@ class _Files:
     def _flush(self, lane: _Lane) -> Iterator[DataFile]:
         batches, size = lane.take()
         self._waiting -= size
+        if self._sorter is not None:
+            batches = self._in_order(self._sorter, lane, batches)
         if lane.writer is None:
-            location = self._locations.next(lane.path)
+            location = self._locations.next(lane.path, self._format.name)
             if self._on_create is not None:
                 self._on_create(location)
-            lane.writer = ParquetFileWriter(self._storage, location, self._layout, self._schema, self._options)
+            lane.writer = self._format.open(location)
         lane.writer.write_row_group(batches)
         if lane.writer.size >= self._target_bytes:
             yield self._close(lane)
+
+    def _in_order(self, sorter: RowSorter, lane: _Lane, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        """A group of rows sorted; a file only says that it is sorted where its groups follow one another."""
+        ordered: list[pa.RecordBatch] = sorter.sort(pa.Table.from_batches(batches)).to_batches()
+        if lane.last is not None and not sorter.follows(lane.last, ordered[0]):
+            lane.in_order = False
+        lane.last = ordered[-1].slice(ordered[-1].num_rows - 1)
+        return ordered
 
     def _finish(self, lane: _Lane) -> Iterator[DataFile]:
         if lane.batches:
@@ -221,16 +244,6 @@ class _Files:
     def _close(self, lane: _Lane) -> DataFile:
         writer = lane.writer
         assert writer is not None
-        lane.writer = None
-        footer, size = writer.close()
-        return data_file_from_parquet(
-            self._storage,
-            writer.location,
-            self._schema,
-            spec_id=self._spec.spec_id,
-            partition=lane.partition,
-            modes=self._modes,
-            size=size,
-            footer=footer,
-            nan_counts=writer.nan_counts,
-        )
+        order_id = self._sorter.order_id if self._sorter is not None and lane.in_order else None
+        lane.writer, lane.last, lane.in_order = None, None, True
+        return writer.close(spec_id=self._spec.spec_id, partition=lane.partition, sort_order_id=order_id)
