@@ -1,0 +1,240 @@
+"""`hms-iceberg demo`: the main job of this package on real data, from a Hive warehouse to time travel."""
+
+from __future__ import annotations
+
+import datetime as dt
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hms_iceberg.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+    from rich.console import Console
+
+    from hms_iceberg.catalog import Catalog
+    from hms_iceberg.hms.embedded import EmbeddedMetastore
+
+_STEPS = 7
+_BY_MONTH = "select month, count(*) as flights, avg(dep_delay) as delay from nyc.flights group by month order by month"
+_JOIN = """select a.name as airline, p.name as destination, count(*) as flights
+from nyc.flights f                                -- Iceberg
+join nyc.airlines a on f.carrier = a.carrier      -- Hive
+join nyc.airports p on f.dest = p.faa             -- Hive
+where f.year = 2014 group by 1, 2 order by 1"""
+_LOG_LINES_SHOWN = 20
+
+
+@click.command()
+@click.option(
+    "--keep",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Keep the metastore and the warehouse in this new folder.",
+)
+def demo(keep: Path | None) -> None:
+    """Show everything on real data, with a metastore of its own.
+
+    Builds a Hive warehouse with Spark (flights of New York 2013), turns one table into an Iceberg table in place,
+    appends to it and queries it from Python, joins it with Hive tables in Spark SQL, and travels in time. Takes about a
+    minute and cleans up after itself.
+    """
+    from rich.console import Console
+
+    from hms_iceberg.cli.demo_flights import data_folder
+
+    data_folder()
+    if keep is not None and keep.exists() and any(keep.iterdir()):
+        raise InvalidInputError(f"The folder {keep} is not empty. Give --keep a new one.")
+    folder = Path(tempfile.mkdtemp(prefix="hms-iceberg-demo-")) if keep is None else keep.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    log = folder / "spark.log"
+    try:
+        _Demo(Console(highlight=False), folder, log, kept=keep is not None).run()
+    except BaseException:
+        if log.exists():
+            for line in log.read_text(errors="replace").splitlines()[-_LOG_LINES_SHOWN:]:
+                click.echo(f"spark.log: {line}", err=True)
+        raise
+    finally:
+        if keep is None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Demo:
+    """The steps, one method each."""
+
+    def __init__(self, console: Console, folder: Path, log: Path, kept: bool) -> None:
+        self._console = console
+        self._folder = folder
+        self._log = log
+        self._kept = kept
+        self._step_number = 0
+
+    def run(self) -> None:
+        """All steps in order."""
+        started = time.monotonic()
+        with ExitStack() as stack:
+            metastore, catalog = self._start_metastore(stack)
+            spark = self._build_warehouse(stack, metastore)
+            truth = self._ask_plain_spark(spark)
+            first_snapshot = self._migrate(catalog)
+            extended = self._ask_extended_spark(spark, truth)
+            before_append = dt.datetime.now(dt.timezone.utc)
+            self._use_python(catalog)
+            self._join_and_travel(extended, first_snapshot, before_append)
+        self._console.rule()
+        self._say(f"Done in {time.monotonic() - started:.0f} s.")
+        if self._kept:
+            self._say_how_to_connect(metastore)
+        else:
+            self._say("The metastore and the warehouse are gone. `hms-iceberg demo --keep DIR` keeps them.")
+
+    def _start_metastore(self, stack: ExitStack) -> tuple[EmbeddedMetastore, Catalog]:
+        from hms_iceberg.catalog import load_catalog
+        from hms_iceberg.hms.embedded import EmbeddedMetastore
+
+        with self._step("Start a Hive Metastore"):
+            server = EmbeddedMetastore(self._folder / "metastore", self._folder / "warehouse")
+            metastore = stack.enter_context(server)
+            self._say(f"A real one: Hive 2.3, from the jars that PySpark brings, at {metastore.uri}")
+        return metastore, stack.enter_context(load_catalog("demo", type="hive", uri=metastore.uri))
+
+    def _build_warehouse(self, stack: ExitStack, metastore: EmbeddedMetastore) -> SparkSession:
+        from hms_iceberg.cli.demo_flights import build_warehouse, spark_session
+
+        with self._step("Build a Hive warehouse with plain Spark"):
+            spark = stack.enter_context(spark_session(metastore, self._log))
+            counts = build_warehouse(spark, self._folder)
+            self._say(f"Spark {spark.version} wrote three Hive tables of Parquet files:")
+            stored = {"flights": "by month, 12 partitions"}
+            self._table(
+                ("table", "rows", "stored"),
+                [(f"nyc.{name}", f"{rows:,}", stored.get(name, "")) for name, rows in counts.items()],
+            )
+        return spark
+
+    def _ask_plain_spark(self, spark: SparkSession) -> list[Any]:
+        with self._step("Ask plain Spark about the Hive table"):
+            return self._show_sql(spark, _BY_MONTH, limit=3)
+
+    def _migrate(self, catalog: Catalog) -> int:
+        from hms_iceberg.cli.migrate import describe_migration, progress_bars
+        from hms_iceberg.migration import migrate
+
+        with self._step("Turn the Hive table into an Iceberg table, in place"):
+            self._code("$ hms-iceberg migrate nyc.flights")
+            with progress_bars() as progress:
+                result = migrate(catalog, "nyc.flights", progress=progress)
+            self._say(describe_migration(result))
+        assert result.snapshot_id is not None
+        return result.snapshot_id
+
+    def _ask_extended_spark(self, spark: SparkSession, truth: list[Any]) -> SparkSession:
+        from hms_iceberg.spark import extend
+
+        with self._step("Ask the same of the Iceberg table, in the same Spark, without a JAR"):
+            self._code("spark = hms_iceberg.spark.extend(spark)")
+            extended = extend(spark)
+            rows = self._show_sql(extended, _BY_MONTH, limit=3)
+            if rows != truth:
+                raise AssertionError("Spark's answers before and after the migration differ.")
+            self._say("Every row is the same as before the migration.")
+        return extended
+
+    def _use_python(self, catalog: Catalog) -> None:
+        with self._step("Append and query from Python, without Spark or Java"):
+            self._code(
+                'flights = load_catalog("demo", uri=…).load_table("nyc.flights")\n'
+                "flights.append(rows)                                       # three flights of New Year 2014\n"
+                'flights.scan("year = 2014", ("carrier", "flight", "dest", "dep_delay")).to_arrow()'
+            )
+            flights = catalog.load_table("nyc.flights")
+            flights.append(_new_rows())
+            scan = flights.scan("year = 2014", ("carrier", "flight", "dest", "dep_delay"))
+            found = scan.to_arrow()
+            self._table(found.column_names, found.to_pylist())
+            read = len(list(flights.scan("month = 6").plan_files()))
+            every = len(list(flights.scan().plan_files()))
+            self._say(f"A filter on month = 6 reads {read} of {every} files.")
+
+    def _join_and_travel(self, spark: SparkSession, first_snapshot: int, before_append: dt.datetime) -> None:
+        with self._step("Join it with Hive tables in Spark SQL, and travel in time"):
+            self._show_sql(spark, _JOIN)
+            moment = before_append.strftime("%Y-%m-%d %H:%M:%S.%f")
+            for version in ("", f" version as of {first_snapshot}", f" timestamp as of '{moment}'"):
+                self._show_sql(spark, f"select count(*) as flights from nyc.flights{version}")
+
+    # ---------------------------------------------------------------------------------------- how it looks
+
+    @contextmanager
+    def _step(self, title: str) -> Iterator[None]:
+        self._step_number += 1
+        self._console.rule(f"[bold]{self._step_number}/{_STEPS}  {title}", align="left")
+        started = time.monotonic()
+        yield
+        self._console.print(f"({time.monotonic() - started:.1f} s)\n", style="dim")
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, markup=False, soft_wrap=True)
+
+    def _code(self, text: str) -> None:
+        self._console.print(text, style="cyan", markup=False, soft_wrap=True)
+
+    def _show_sql(self, spark: SparkSession, sql: str, limit: int | None = None) -> list[Any]:
+        """Run a statement and show it with (the first rows of) its answer and its time."""
+        self._code(sql)
+        started = time.monotonic()
+        answer = spark.sql(sql)
+        rows = answer.collect()
+        seconds = time.monotonic() - started
+        self._table(answer.columns, [row.asDict() for row in rows[:limit]])
+        more = f", {limit} shown" if limit is not None and len(rows) > limit else ""
+        self._console.print(f"{len(rows)} rows{more}, {seconds:.2f} s", style="dim")
+        return rows
+
+    def _table(self, columns: Sequence[str], rows: Sequence[Any]) -> None:
+        from rich import box
+        from rich.table import Table
+
+        table = Table(*columns, box=box.SIMPLE_HEAD)
+        for row in rows:
+            values = row.values() if isinstance(row, dict) else row
+            table.add_row(*(_text(value) for value in values))
+        self._console.print(table)
+
+    def _say_how_to_connect(self, metastore: EmbeddedMetastore) -> None:
+        self._say(f"Everything is kept in {self._folder}. To connect to it:")
+        self._code(
+            f"$ hms-iceberg metastore start --data-dir {metastore.data_dir} --port {metastore.port}\n"
+            f'catalog = hms_iceberg.load_catalog("demo", type="hive", uri="{metastore.uri}")\n'
+            f'catalog.load_table("nyc.flights")\n'
+            f"$ hms-iceberg rollback-migration nyc.flights --discard-changes --uri {metastore.uri}"
+        )
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.2f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _new_rows() -> pa.Table:
+    """Three flights of 2014, with the columns that matter; the others stay null."""
+    import pyarrow as pa
+
+    flights = [
+        {"year": 2014, "month": 1, "day": 1, "dep_delay": delay, "carrier": carrier, "flight": flight, "dest": dest}
+        for carrier, flight, dest, delay in (("B6", 601, "FLL", -3), ("DL", 2119, "ATL", 14), ("UA", 1545, "IAH", 2))
+    ]
+    numbers = {name: pa.int32() for name in ("year", "month", "day", "dep_delay", "flight")}
+    schema = pa.schema([(name, numbers.get(name, pa.string())) for name in flights[0]])
+    return pa.Table.from_pylist(flights, schema=schema)
