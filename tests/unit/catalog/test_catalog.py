@@ -1,0 +1,158 @@
+"""The catalog over a metastore in memory: names, locations, properties, purge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.arrow.storage import ArrowStorage
+from hms_iceberg.catalog import Catalog, PropertiesUpdateSummary, namespace_name, table_identifier
+from hms_iceberg.errors import (
+    ConfigurationError,
+    InvalidInputError,
+    InvalidPartitionSpecError,
+    NoSuchNamespaceError,
+    NotAnIcebergTableError,
+    TableAlreadyExistsError,
+    UnsupportedError,
+)
+from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.sorting import SortField, SortOrder
+from hms_iceberg.spec.transforms import BucketTransform, DayTransform
+from hms_iceberg.spec.types import LongType, NestedField, StringType
+from tests.support.memory_metastore import InMemoryMetastore
+
+ARROW = pa.schema([("id", pa.int64()), ("name", pa.string())])
+SCHEMA = Schema(NestedField(10, "id", LongType(), required=True), NestedField(20, "name", StringType()))
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    catalog = Catalog("memory", InMemoryMetastore(), ArrowStorage({}), {"warehouse": str(tmp_path)})
+    catalog.create_namespace("db", {"location": str(tmp_path / "db.db")})
+    return catalog
+
+
+@pytest.mark.parametrize("name", ["events", "a.b.c", "", ".x", ("a",), ("a", ""), ("a", "b", "c"), ("a", 1)])
+def test_a_name_that_is_not_a_namespace_and_a_table_is_refused(name: object) -> None:
+    with pytest.raises(InvalidInputError, match="Not the name of a table"):
+        table_identifier(name)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["", "a.b", ("a", "b"), ()])
+def test_a_name_that_is_not_a_namespace_is_refused(name: object) -> None:
+    with pytest.raises(InvalidInputError, match="Not the name of a namespace"):
+        namespace_name(name)  # type: ignore[arg-type]
+
+
+def test_a_table_lies_in_its_namespaces_location_unless_told(catalog: Catalog, tmp_path: Path) -> None:
+    assert catalog.create_table("db.a", ARROW).location() == str(tmp_path / "db.db" / "a")
+    assert catalog.create_table("db.b", ARROW, location=f"{tmp_path}/else/").location() == f"{tmp_path}/else"
+
+
+def test_without_a_location_of_the_namespace_the_warehouse_counts(catalog: Catalog, tmp_path: Path) -> None:
+    catalog.create_namespace("plain", {"location": ""})
+    assert catalog.create_table("plain.a", ARROW).location() == f"{tmp_path}/plain.db/a"
+    catalog.properties.clear()
+    with pytest.raises(ConfigurationError, match="warehouse"):
+        catalog.create_table("plain.b", ARROW)
+
+
+def test_ids_are_assigned_anew_and_specs_and_orders_follow(catalog: Catalog) -> None:
+    table = catalog.create_table(
+        "db.a",
+        SCHEMA,
+        partition_spec=PartitionSpec(PartitionField(20, 5, BucketTransform(4), "bucket")),
+        sort_order=SortOrder(SortField(10)),
+    )
+    assert [field.field_id for field in table.schema().fields] == [1, 2]
+    assert table.spec().fields[0].source_id == 2
+    assert table.spec().fields[0].field_id == 1000
+    assert table.sort_order().fields[0].source_id == 1
+
+
+def test_the_format_version_is_a_property(catalog: Catalog) -> None:
+    assert catalog.create_table("db.a", ARROW).format_version == 2
+    for version in (1, 2, 3):
+        table = catalog.create_table(f"db.v{version}", ARROW, properties={"format-version": str(version)})
+        assert table.format_version == version
+        assert "format-version" not in table.properties
+    with pytest.raises(InvalidInputError):
+        catalog.create_table("db.v4", ARROW, properties={"format-version": "4"})
+
+
+def test_defaults_and_overrides_of_the_catalog_surround_the_callers_properties(catalog: Catalog) -> None:
+    catalog.properties.update(
+        {"table-default.a": "1", "table-default.b": "1", "table-override.c": "3", "table-default.format-version": "1"}
+    )
+    table = catalog.create_table("db.a", ARROW, properties={"b": "2", "c": "2"})
+    assert {key: table.properties[key] for key in "abc"} == {"a": "1", "b": "2", "c": "3"}
+    assert table.format_version == 1
+
+
+def test_what_cannot_be_created_leaves_nothing(catalog: Catalog, tmp_path: Path) -> None:
+    spec = PartitionSpec(PartitionField(20, 1000, DayTransform(), "day"))
+    with pytest.raises(InvalidPartitionSpecError):
+        catalog.create_table("db.a", SCHEMA, partition_spec=spec)
+    with pytest.raises(NoSuchNamespaceError):
+        catalog.create_table("absent.a", SCHEMA)
+    assert not list(tmp_path.rglob("*.json"))
+    assert not catalog.table_exists("db.a")
+
+
+def test_a_name_that_is_taken_is_refused_before_anything_is_written(catalog: Catalog, tmp_path: Path) -> None:
+    table = catalog.create_table("db.a", ARROW)
+    catalog.metastore.add_foreign_table(("db", "plain"))  # type: ignore[attr-defined]
+    files = list(tmp_path.rglob("*"))
+    with pytest.raises(TableAlreadyExistsError, match=r"db\.a"):
+        catalog.create_table("db.a", ARROW)
+    with pytest.raises(TableAlreadyExistsError, match=r"hms-iceberg migrate db\.plain"):
+        catalog.create_table("db.plain", ARROW)
+    with pytest.raises(TableAlreadyExistsError):
+        catalog.register_table("db.a", table.metadata_location)
+    with pytest.raises(NotAnIcebergTableError, match=r"hms-iceberg migrate db\.plain"):
+        catalog.load_table("db.plain")
+    assert catalog.create_table_if_not_exists("db.a", ARROW) == table
+    assert list(tmp_path.rglob("*")) == files
+
+
+def test_a_registered_table_may_take_anothers_place(catalog: Catalog) -> None:
+    old = catalog.create_table("db.a", ARROW)
+    location = old.metadata_location
+    old.append(pa.table({"id": [1], "name": ["x"]}, schema=ARROW))
+    table = catalog.register_table("db.a", location, overwrite=True)
+    assert table.metadata_location == catalog.load_table("db.a").metadata_location == location
+
+
+def test_properties_of_namespaces_are_set_and_removed(catalog: Catalog) -> None:
+    summary = catalog.update_namespace_properties("db", {"absent", "location"}, {"a": "1"})
+    assert summary == PropertiesUpdateSummary(removed=["location"], updated=["a"], missing=["absent"])
+    assert catalog.load_namespace_properties(("db",)) == {"a": "1"}
+    with pytest.raises(InvalidInputError, match="both removed and set"):
+        catalog.update_namespace_properties("db", {"a"}, {"a": "2"})
+    catalog.create_namespace_if_not_exists("db")
+    assert catalog.list_namespaces() == [("db",)]
+    assert catalog.list_namespaces("db") == []
+
+
+def test_a_dropped_table_keeps_its_files_and_a_purged_one_does_not(catalog: Catalog, tmp_path: Path) -> None:
+    rows = pa.table({"id": [1, 2], "name": ["x", "y"]}, schema=ARROW)
+    for name in ("db.kept", "db.purged"):
+        table = catalog.create_table(name, ARROW)
+        table.append(rows)
+        table.append(rows)
+    kept = set((tmp_path / "db.db" / "kept").rglob("*.*"))
+    catalog.drop_table("db.kept")
+    catalog.purge_table("db.purged")
+    assert set((tmp_path / "db.db" / "kept").rglob("*.*")) == kept
+    assert list((tmp_path / "db.db" / "purged").rglob("*.*")) == []
+
+
+def test_a_table_whose_files_may_belong_to_others_is_not_purged(catalog: Catalog) -> None:
+    catalog.create_table("db.a", ARROW, properties={"gc.enabled": "false"})
+    with pytest.raises(UnsupportedError, match=r"gc\.enabled"):
+        catalog.purge_table("db.a")
+    assert catalog.table_exists("db.a")
