@@ -1,0 +1,130 @@
+"""Small domains, walked through completely: every value, every test, every way that a writer may count."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import combinations_with_replacement, product
+from typing import Any
+
+import pytest
+
+from hms_iceberg.expressions.evaluate import evaluator
+from hms_iceberg.expressions.literals import stored_literal
+from hms_iceberg.expressions.metrics import InclusiveMetrics, StrictMetrics
+from hms_iceberg.expressions.projections import inclusive_projection, strict_projection
+from hms_iceberg.expressions.tree import BooleanExpression, Operation, predicate
+from hms_iceberg.spec.manifests import DataFile
+from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import BinaryType, DoubleType, IcebergType, IntegerType, NestedField, StringType, StructType
+from hms_iceberg.spec.values import to_bytes, truncate_lower, truncate_upper
+
+ORDERED = (Operation.LT, Operation.LT_EQ, Operation.GT, Operation.GT_EQ, Operation.EQ, Operation.NOT_EQ)
+PREFIX = (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH)
+
+
+def every_test(column: str, kind: IcebergType, values: list[Any]) -> Iterator[BooleanExpression]:
+    """Every test of a column with these values."""
+    literals = [stored_literal(value, kind) for value in values]
+    for operation in (Operation.IS_NULL, Operation.NOT_NULL):
+        yield predicate(operation, column)
+    if isinstance(kind, DoubleType):
+        yield predicate(Operation.IS_NAN, column)
+        yield predicate(Operation.NOT_NAN, column)
+    for operation, value in product((*ORDERED, *(PREFIX if isinstance(kind, StringType) else ())), literals):
+        yield predicate(operation, column, value)
+    for pair in combinations_with_replacement(literals, 2):
+        yield predicate(Operation.IN, column, pair)
+        yield predicate(Operation.NOT_IN, column, pair)
+
+
+def texts(letters: str, longest: int) -> list[str]:
+    return ["".join(each) for length in range(longest + 1) for each in product(letters, repeat=length)]
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (IntegerType(), list(range(-6, 7))),
+        (StringType(), texts("ab", 3)),
+        (BinaryType(), [each.encode() for each in texts("ab", 3)]),
+    ],
+    ids=str,
+)
+def test_truncated_values(kind, values, width):
+    schema = Schema(NestedField(1, "a", kind))
+    spec = PartitionSpec(PartitionField(1, 1000, f"truncate[{width}]", "p"))
+    truncate = spec.fields[0].transform.bind(kind)
+    blocks: dict[Any, list[Any]] = {}
+    for value in [None, *values]:
+        blocks.setdefault(truncate(value), []).append(value)
+    for test in every_test("a", kind, values):
+        matches = evaluator(schema, test)
+        keeps = evaluator(spec.partition_type(schema), inclusive_projection(schema, spec)(test))
+        is_full = evaluator(spec.partition_type(schema), strict_projection(schema, spec)(test))
+        for partition, members in blocks.items():
+            answers = [matches((value,)) for value in members]
+            assert keeps((partition,)) or not any(answers), (str(test), partition)
+            assert all(answers) or not is_full((partition,)), (str(test), partition)
+
+
+def file_of(kind: IcebergType, values: list[Any], rows: int, width: int | None, nans: bool, bounds: bool) -> DataFile:
+    """The metrics of a column (id 1) as a writer might leave them."""
+    plain = [each for each in values if each is not None and each == each]
+    lower, upper = (min(plain), max(plain)) if plain and bounds else (None, None)
+    if width is not None and lower is not None:
+        lower, upper = truncate_lower(kind, lower, width), truncate_upper(kind, upper, width)
+    return DataFile(
+        file_path="f",
+        file_format="PARQUET",
+        record_count=rows,
+        file_size_in_bytes=1,
+        value_counts={1: len(values)},
+        null_value_counts={1: values.count(None)},
+        nan_value_counts={1: sum(1 for each in values if each is not None and each != each)} if nans else None,
+        lower_bounds=None if lower is None else {1: to_bytes(kind, lower)},
+        upper_bounds=None if upper is None else {1: to_bytes(kind, upper)},
+    )
+
+
+def check_file(schema: Schema, test: BooleanExpression, file: DataFile, rows: list[tuple[Any, ...]]) -> None:
+    answers = [evaluator(schema, test)(row) for row in rows]
+    assert InclusiveMetrics(schema, test).eval(file) or not any(answers), (str(test), file, rows)
+    assert all(answers) or not StrictMetrics(schema, test).eval(file), (str(test), file, rows)
+
+
+@pytest.mark.parametrize("bounds", [True, False])
+@pytest.mark.parametrize("nans", [True, False])
+def test_metrics_of_floating_point_columns(nans, bounds):
+    schema = Schema(NestedField(1, "a", DoubleType()))
+    domain = [None, math.nan, -0.0, 1.0, 2.0]
+    for values in combinations_with_replacement(domain, 2):
+        file = file_of(DoubleType(), list(values), 2, None, nans, bounds)
+        for test in every_test("a", DoubleType(), [0.0, 1.0, math.nan]):
+            check_file(schema, test, file, [(value,) for value in values])
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_metrics_of_truncated_texts(width):
+    schema = Schema(NestedField(1, "a", StringType()))
+    for values in combinations_with_replacement([None, "", "a", "ab", "aba", "b"], 2):
+        file = file_of(StringType(), list(values), 2, width, False, True)
+        for test in every_test("a", StringType(), ["", "a", "ab", "abb", "b"]):
+            check_file(schema, test, file, [(value,) for value in values])
+
+
+@pytest.mark.parametrize("counts_rows_of_null_structs", [True, False])
+@pytest.mark.parametrize("required", [True, False])
+def test_metrics_of_fields_in_structs(required, counts_rows_of_null_structs):
+    inner = StructType(NestedField(1, "x", IntegerType(), required))
+    schema = Schema(NestedField(2, "s", inner))
+    domain: list[Any] = [None, (1,), (2,), *([] if required else [(None,)])]
+    for structs in product(domain, repeat=2):
+        values = [None if each is None else each[0] for each in structs]
+        if not counts_rows_of_null_structs:
+            values = [each[0] for each in structs if each is not None]
+        file = file_of(IntegerType(), values, 2, None, False, True)
+        for test in every_test("s.x", IntegerType(), [1, 2, 3]):
+            check_file(schema, test, file, [(each,) for each in structs])
