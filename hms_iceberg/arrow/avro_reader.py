@@ -135,6 +135,10 @@ class AvroReader:
             arrays.append(pa.array(values if convert is None else map(convert, values), field.type, size=len(values)))
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([self._fields[index][0] for index in chosen]))
 
+    def bytes_of(self, rows: RowRange, leaves: Sequence[int]) -> int:
+        """The bytes of the whole file."""
+        return rows.bytes
+
     def close(self) -> None:
         """Nothing to do: the file was read as a whole."""
 

@@ -105,6 +105,10 @@ class OrcReader:
                 arrays.append(read_timestamps(layout, stripe, name, zoned, self._location).cast(_micros(kinds[name])))
         return pa.RecordBatch.from_arrays(arrays, names=names)
 
+    def bytes_of(self, rows: RowRange, leaves: Sequence[int]) -> int:
+        """The bytes of the whole file."""
+        return rows.bytes
+
     def close(self) -> None:
         """Closes the file."""
         with contextlib.suppress(OSError, pa.ArrowException):

@@ -185,6 +185,11 @@ class ParquetReader:
                 f"{position - rows.start:,}."
             )
 
+    def bytes_of(self, rows: RowRange, leaves: Sequence[int]) -> int:
+        """Compressed bytes of some leaves of a row group."""
+        group = self.footer.row_group(rows.index)
+        return sum(group.column(leaf).total_compressed_size for leaf in leaves)
+
     def _rows_within_bytes(self, rows: RowRange, leaves: Sequence[int]) -> int:
         """How many rows of the row group take about ``_BATCH_BYTES`` in memory."""
         group = self.footer.row_group(rows.index)

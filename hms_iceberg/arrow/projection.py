@@ -64,8 +64,10 @@ class FileProjection:
         nested_fields: bool = True,
     ) -> None:
         self._location = location
+        self._file_schema = file_schema
         self._constants = constants
-        self._wanted = list(wanted)
+        self._absent_ids: set[int] = set()
+        self._wanted = tuple(wanted)
         chosen: set[int] = set()
         by_id: dict[int, tuple[pa.Field, int]] = {}
         position = 0
@@ -91,6 +93,14 @@ class FileProjection:
             else:
                 self._makers.append((None, self._absent(target, target.name)))
 
+    def fits(self, file_schema: pa.Schema, wanted: tuple[NestedField, ...], constants: Mapping[int, Any]) -> bool:
+        """Whether this is also the projection of another file."""
+        return (
+            wanted == self._wanted
+            and file_schema.equals(self._file_schema, check_metadata=True)
+            and all(_constant(constants, each) == _constant(self._constants, each) for each in self._absent_ids)
+        )
+
     def project(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """The wanted columns of a batch that holds the chosen leaves, plain."""
         rows = batch.num_rows
@@ -100,6 +110,7 @@ class FileProjection:
 
     def _absent(self, field: NestedField, path: str) -> Callable[[int], pa.Array]:
         """What stands for a column that the file lacks."""
+        self._absent_ids.add(field.field_id)
         value = self._constants.get(field.field_id, field.initial_default)
         if value is None and field.required:
             raise CorruptDataFileError(
@@ -197,6 +208,11 @@ class FileProjection:
             return nested.make_struct(array, [children[index].cast(pa.binary()) for index in order], fields)
 
         return convert
+
+
+def _constant(constants: Mapping[int, Any], field_id: int) -> str:
+    """A constant in a form that tells -0.0 from 0.0, and no constant from a null one."""
+    return repr(constants[field_id]) if field_id in constants else ""
 
 
 # ------------------------------------------------------------------------------------------------ choosing leaves

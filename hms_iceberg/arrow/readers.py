@@ -37,6 +37,9 @@ class FileReader(Protocol):
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Batches of a range with the position of their first row."""
 
+    def bytes_of(self, rows: RowRange, leaves: Sequence[int]) -> int:
+        """Compressed bytes of some leaves of a range; of the whole range where the format does not tell."""
+
     def close(self) -> None:
         """Closes the file."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from hms_iceberg.arrow.filters import matching_rows
 from hms_iceberg.arrow.nested import conform
 from hms_iceberg.arrow.parquet_reader import RowRange, rows_only
 from hms_iceberg.arrow.position_deletes import PositionDeletes
+from hms_iceberg.arrow.prefilter import Prefilter
 from hms_iceberg.arrow.projection import FileProjection
 from hms_iceberg.arrow.readers import FileReader, check_row_count, open_reader
 from hms_iceberg.arrow.schema import to_arrow
@@ -56,8 +58,20 @@ class ScanContext:
         self.arrow_schema = to_arrow(projected)
         self.batch_rows = batch_rows
         self.mapping = metadata.name_mapping()
+        self.prefilter = Prefilter()
         self.positions = PositionDeletes(storage)
         self.equality = EqualityDeletes(storage, metadata)
+        self._projections: deque[FileProjection] = deque(maxlen=8)
+
+    def projection(self, reader: FileReader, wanted: tuple[NestedField, ...], file: DataFile) -> FileProjection:
+        """How a file's columns become the wanted ones; files of the same columns share the answer."""
+        constants = self.constants(file)
+        for known in tuple(self._projections):
+            if known.fits(reader.schema, wanted, constants):
+                return known
+        made = FileProjection(reader.schema, wanted, constants, file.file_path, reader.reads_nested_fields)
+        self._projections.append(made)
+        return made
 
     def constants(self, file: DataFile) -> dict[int, Any]:
         """Identity partition values of a file by source column, for columns that the file lacks."""
@@ -96,13 +110,16 @@ class _Wanted:
     """The columns to make of a file, each once."""
 
     def __init__(self) -> None:
-        self.fields: list[NestedField] = []
+        self._places: dict[NestedField, int] = {}
+
+    @property
+    def fields(self) -> tuple[NestedField, ...]:
+        """The columns in their order."""
+        return tuple(self._places)
 
     def index(self, field: NestedField) -> int:
         """The place of a column among those to make."""
-        if field not in self.fields:
-            self.fields.append(field)
-        return self.fields.index(field)
+        return self._places.setdefault(field, len(self._places))
 
 
 class _TaskReader:
@@ -126,10 +143,8 @@ class _TaskReader:
         self._deleted = context.positions.positions(
             task.file.file_path, by_content.get(DataFileContent.POSITION_DELETES, [])
         )
-        constants = context.constants(task.file)
-        self._projection = FileProjection(
-            reader.schema, wanted.fields, constants, task.file.file_path, reader.reads_nested_fields
-        )
+        self._wanted = wanted.fields
+        self._projection = context.projection(reader, self._wanted, task.file)
 
     def _output(self, wanted: _Wanted, field: NestedField) -> int | None:
         """The place of an output column among those made of the file; None for one that is not in files."""
@@ -143,6 +158,8 @@ class _TaskReader:
         """The result."""
         batch_rows = max(_KEYED_BATCH_ROWS, self._context.batch_rows) if self._keys else self._context.batch_rows
         for rows in self._ranges():
+            if self._holds_no_match(rows):
+                continue
             for position, batch in self._reader.read(rows, self._projection.leaves, batch_rows, True):
                 result = self._result(position, batch)
                 if result is not None:
@@ -162,6 +179,23 @@ class _TaskReader:
             return False
         first, last = np.searchsorted(self._deleted, (rows.start, rows.start + rows.rows))
         return bool(last - first == rows.rows)
+
+    def _holds_no_match(self, rows: RowRange) -> bool:
+        """Whether the columns of the filter, read on their own, show that no row of the range matches."""
+        if not self._filter_columns:
+            return False
+        fields = tuple(self._wanted[index] for index in dict.fromkeys(self._filter_columns.values()))
+        places = {ref: fields.index(self._wanted[index]) for ref, index in self._filter_columns.items()}
+        projection = self._context.projection(self._reader, fields, self._task.file)
+
+        def matches(batch: pa.RecordBatch) -> bool:
+            made = projection.project(batch)
+            mask = matching_rows(self._task.residual, lambda ref: _values(ref, made[places[ref]]), batch.num_rows)
+            return bool(mask.true_count)
+
+        return self._context.prefilter.rules_out(
+            self._reader, rows, projection.leaves, self._projection.leaves, matches, self._context.batch_rows
+        )
 
     def _result(self, position: int, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         made = self._projection.project(batch)
@@ -201,16 +235,10 @@ class _TaskReader:
                 keep = np.ones(count, np.bool_) if keep is None else keep
                 keep[deleted] = False
         if not isinstance(self._task.residual, AlwaysTrue):
-            mask = matching_rows(self._task.residual, lambda ref: self._filter_values(ref, made), count)
+            mask = matching_rows(self._task.residual, lambda ref: _values(ref, made[self._filter_columns[ref]]), count)
             matching = mask.to_numpy(zero_copy_only=False)
             keep = matching if keep is None else keep & matching
         return keep
-
-    def _filter_values(self, ref: BoundReference, made: Sequence[pa.Array]) -> pa.Array:
-        array = made[self._filter_columns[ref]]
-        for _ in ref.path[1:]:
-            array = pc.struct_field(array, [0])
-        return array
 
     # ------------------------------------------------------------------------------------ metadata columns
 
@@ -252,6 +280,13 @@ class _TaskReader:
                 return pa.nulls(len(array), pa.int64())
             return array.fill_null(self._task.data_sequence_number) if array.null_count else array
         return array
+
+
+def _values(ref: BoundReference, column: pa.Array) -> pa.Array:
+    """The values of a field in the pruned column around it, null where a struct around it is."""
+    for _ in ref.path[1:]:
+        column = pc.struct_field(column, [0])
+    return column
 
 
 def _pruned(schema: Schema, field_id: int) -> NestedField:

@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hms_iceberg.arrow import prefilter
+from hms_iceberg.arrow.parquet_reader import ParquetReader
 from hms_iceberg.arrow.schema import to_arrow
 from hms_iceberg.errors import CorruptDataFileError, MissingFileError, TypeMismatchError
 from hms_iceberg.expressions.metrics import InclusiveMetrics
@@ -153,6 +155,41 @@ def _with(file: DataFile, **fields: Any) -> DataFile:
     from dataclasses import replace
 
     return replace(file, **fields)
+
+
+def test_row_groups_without_a_match_are_not_read_beyond_the_filters_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = FileTable(tmp_path / "t", SCHEMA, properties={"write.parquet.row-group-limit": "100"})
+    order = [(each * 7919) % 1000 for each in range(1000)]  # every row group spans nearly all ids
+    made.append(pa.table({"id": pa.array(order, pa.int64()), "name": ["some long text"] * 1000, "score": [0.5] * 1000}))
+    read: list[tuple[int, ...]] = []
+    original = ParquetReader.read
+
+    def spy(self: ParquetReader, rows: Any, leaves: Any, *options: Any) -> Any:
+        read.append(tuple(leaves))
+        return original(self, rows, leaves, *options)
+
+    monkeypatch.setattr(ParquetReader, "read", spy)
+    monkeypatch.setattr(prefilter, "_SMALL_PART", 10.0)
+    assert ids(made.read("id = 500")) == [500]
+    assert read.count((0,)) == 10
+    assert read.count((0, 1, 2)) == 1
+    read.clear()
+    assert len(ids(made.read("id >= 0"))) == 1000
+    assert read.count((0, 1, 2)) == 10
+    assert read.count((0,)) == 4  # then it is known not to pay
+
+
+def test_files_of_different_partitions_and_columns_do_not_share_constants(tmp_path: Path) -> None:
+    spec = PartitionSpec(PartitionField(3, 1000, IdentityTransform(), "score"))
+    made = FileTable(tmp_path / "t", SCHEMA, spec)
+    made.append(pa.table({"id": pa.array([1, 2, 3], pa.int64()), "score": [0.0, -0.0, None]}))
+    for file in made.files:
+        bare = pq.read_table(file.file_path, partitioning=None).drop_columns(["score"])
+        made.storage.delete(file.file_path)
+        pq.write_table(bare, file.file_path)
+    assert [str(value) for value in made.read()["score"].to_pylist()] == ["0.0", "-0.0", "None"]
 
 
 # ---------------------------------------------------------------------------------------------------- deletes
