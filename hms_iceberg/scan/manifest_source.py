@@ -124,7 +124,7 @@ class ManifestSource:
 
     def __init__(self, storage: Storage, partitions: PartitionColumns, cache: ManifestCache) -> None:
         self._storage = storage
-        self._partitions = partitions
+        self.partitions = partitions
         self._cache = cache
         self._plan = cache.begin_plan()
         self._cached = 0
@@ -173,7 +173,7 @@ class ManifestSource:
         decoded = self._find(key)
         if decoded is None:
             known = -1
-            decoded = decode_one(ManifestDecoder([(self._read(manifest), manifest)], self._partitions), metrics)
+            decoded = decode_one(ManifestDecoder([(self._read(manifest), manifest)], self.partitions), metrics)
         else:
             known = decoded.metrics.columns_made
         result = function(manifest.partition_spec_id, decoded)
@@ -187,10 +187,10 @@ class ManifestSource:
         read = zip(pool.map(self._read, missing), missing, strict=True)
         alike: dict[bytes, list[tuple[bytes, ManifestFile]]] = {}
         for data, manifest in read:
-            alike.setdefault(columnar_schema(data, manifest, self._partitions), []).append((data, manifest))
+            alike.setdefault(columnar_schema(data, manifest, self.partitions), []).append((data, manifest))
         for files in alike.values():
             for (_, manifest), decoded in zip(
-                files, decode_small(ManifestDecoder(files, self._partitions)), strict=True
+                files, decode_small(ManifestDecoder(files, self.partitions)), strict=True
             ):
                 frames[manifest.manifest_path] = decoded
                 self._cache.put(self._key(manifest), decoded, self._plan)
@@ -204,8 +204,8 @@ class ManifestSource:
         return found
 
     def _key(self, manifest: ManifestFile) -> Hashable:
-        names = self._partitions.columns(manifest.partition_spec_id)
-        dtypes = tuple(self._partitions.dtypes[name] for name in names)
+        names = self.partitions.columns(manifest.partition_spec_id)
+        dtypes = tuple(self.partitions.dtypes[name] for name in names)
         return manifest.manifest_path, manifest.sequence_number, manifest.first_row_id, names, dtypes
 
     def _read(self, manifest: ManifestFile) -> bytes:

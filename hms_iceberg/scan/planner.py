@@ -20,7 +20,7 @@ from hms_iceberg.scan.delete_index import DELETE_FILE_PATH_ID, DeleteIndex, key_
 from hms_iceberg.scan.manifest_frames import FILE_COLUMNS, METRIC_COLUMNS, file_dtypes
 from hms_iceberg.scan.manifest_source import ManifestSource, keep_manifests, manifests_of
 from hms_iceberg.scan.metrics_filter import may_match, metrics_of
-from hms_iceberg.scan.partition_columns import PartitionColumns, field_types, partition_columns
+from hms_iceberg.scan.partition_columns import field_types, partition_columns
 from hms_iceberg.scan.partition_filter import partition_predicate
 from hms_iceberg.scan.plan import PlanMetrics, ScanPlan, ScanRequest
 from hms_iceberg.spec.manifests import DataFileContent, ManifestContent, ManifestFile
@@ -61,16 +61,19 @@ def plan_scan(request: ScanRequest, storage: Storage, manifest_cache: ManifestCa
     snapshot = _snapshot(request)
     schema = _schema(request, snapshot)
     row_filter = bind(schema, request.row_filter, request.case_sensitive)
-    partitions = partition_columns(request.metadata)
-    cache = shared_cache() if manifest_cache is None else manifest_cache
-    source = ManifestSource(storage, partitions, cache)
-    planner = _Planner(request.metadata, schema, row_filter, partitions, source)
+    planner = Planner(request.metadata, schema, row_filter, manifest_source(request.metadata, storage, manifest_cache))
     manifests = [] if snapshot is None else manifests_of(snapshot, storage)
     deletes = planner.delete_files([each for each in manifests if each.content is ManifestContent.DELETES])
     files = planner.data_files([each for each in manifests if each.content is ManifestContent.DATA], deletes.key_types)
     plan = planner.plan(snapshot, files, deletes, started)
     logger.debug("planned snapshot %s: %s", None if snapshot is None else snapshot.snapshot_id, plan.metrics)
     return plan
+
+
+def manifest_source(metadata: TableMetadata, storage: Storage, manifest_cache: ManifestCache | None) -> ManifestSource:
+    """The manifests of a table, through a cache (None: the one that all scans of the process share)."""
+    cache = shared_cache() if manifest_cache is None else manifest_cache
+    return ManifestSource(storage, partition_columns(metadata), cache)
 
 
 def _snapshot(request: ScanRequest) -> Snapshot | None:
@@ -94,7 +97,7 @@ def _schema(request: ScanRequest, snapshot: Snapshot | None) -> Schema:
 
 
 @dataclass
-class _DeleteFiles:
+class DeleteFiles:
     """The delete files of the manifests that were read, with the metrics of their keys."""
 
     frame: pl.DataFrame
@@ -105,7 +108,7 @@ class _DeleteFiles:
 
 
 @dataclass
-class _DataFiles:
+class DataFiles:
     """The data files that may hold matching rows, with the metrics of the deletes' keys."""
 
     frame: pl.DataFrame
@@ -114,33 +117,39 @@ class _DataFiles:
     total: int = 0
 
 
-class _Planner:
-    """The steps of one plan."""
+class Planner:
+    """The steps of one plan.
+
+    Args:
+        metadata: the table.
+        schema: the columns of the filter.
+        row_filter: the filter, bound.
+        source: where manifests come from.
+    """
 
     def __init__(
         self,
         metadata: TableMetadata,
         schema: Schema,
         row_filter: BooleanExpression,
-        partitions: PartitionColumns,
         source: ManifestSource,
     ) -> None:
         self._metadata = metadata
         self._schema = schema
         self._filter = row_filter
-        self._partitions = partitions
+        self._partitions = source.partitions
         self._source = source
         self._projections: dict[tuple[int, bool], BooleanExpression] = {}
 
-    def delete_files(self, manifests: Sequence[ManifestFile]) -> _DeleteFiles:
+    def delete_files(self, manifests: Sequence[ManifestFile]) -> DeleteFiles:
         """The delete files that may apply to a row that is wanted."""
         kept = keep_manifests(manifests, self._projection, self._partitions)
         if not kept:
-            return _DeleteFiles(self._frame([], _DELETE_COLUMNS), manifests_total=len(manifests))
+            return DeleteFiles(self._frame([], _DELETE_COLUMNS), manifests_total=len(manifests))
         loaded = self._source.map(kept, lambda spec_id, decoded: (spec_id, decoded))
         key_types = _key_types((decoded.frame for _, decoded in loaded), self._metadata)
         frames = [self._keep_deletes(spec_id, decoded, key_types) for spec_id, decoded in loaded]
-        return _DeleteFiles(
+        return DeleteFiles(
             self._frame(frames, _DELETE_COLUMNS),
             key_types,
             len(manifests),
@@ -148,7 +157,7 @@ class _Planner:
             sum(decoded.frame.height for _, decoded in loaded),
         )
 
-    def data_files(self, manifests: Sequence[ManifestFile], key_types: Mapping[int, IcebergType]) -> _DataFiles:
+    def data_files(self, manifests: Sequence[ManifestFile], key_types: Mapping[int, IcebergType]) -> DataFiles:
         """The data files that may hold a row that matches."""
         kept = keep_manifests(manifests, self._projection, self._partitions)
         found = self._source.map(
@@ -157,10 +166,11 @@ class _Planner:
             lambda spec_id: self._metrics_at_once(spec_id, key_types),
         )
         frame = self._frame([each for each, _ in found], _DATA_COLUMNS)
-        return _DataFiles(frame, len(manifests), len(kept), sum(total for _, total in found))
+        return DataFiles(frame, len(manifests), len(kept), sum(total for _, total in found))
 
-    def plan(self, snapshot: Snapshot | None, data: _DataFiles, deletes: _DeleteFiles, started: float) -> ScanPlan:
-        """The plan of the files that were kept."""
+    def plan(self, snapshot: Snapshot | None, data: DataFiles, deletes: DeleteFiles | None, started: float) -> ScanPlan:
+        """The plan of the files that were kept; without deletes where those are None."""
+        deletes = deletes or DeleteFiles(self._frame([], _DELETE_COLUMNS))
         unpartitioned = [spec.spec_id for spec in self._metadata.partition_specs if spec.is_unpartitioned]
         index = DeleteIndex(self._partitions, unpartitioned, deletes.key_types)
         delete_files, assignments = index.assign(data.frame, deletes.frame)

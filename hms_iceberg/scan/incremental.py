@@ -1,0 +1,151 @@
+"""What was appended between two snapshots."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
+from hms_iceberg.expressions.binding import bind
+from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.scan.cache import ManifestCache
+from hms_iceberg.scan.manifest_source import manifests_of
+from hms_iceberg.scan.plan import ScanPlan
+from hms_iceberg.scan.planner import Planner, manifest_source
+from hms_iceberg.spec.manifests import ManifestContent, ManifestFile
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.snapshots import Operation, Snapshot
+from hms_iceberg.storage import Storage
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class AppendRequest:
+    """Which appended rows are wanted.
+
+    Args:
+        metadata: the table.
+        from_snapshot_id: the snapshot after which to begin; None begins with the table's first one.
+        to_snapshot_id: the last snapshot; None takes the current one.
+        from_inclusive: True also takes what ``from_snapshot_id`` itself appended.
+        row_filter: which rows are wanted, by the names of ``schema``.
+        case_sensitive: how column names in the filter are matched.
+        schema: the columns that the filter may name; None takes the table's current schema.
+    """
+
+    metadata: TableMetadata
+    from_snapshot_id: int | None = None
+    to_snapshot_id: int | None = None
+    from_inclusive: bool = False
+    row_filter: BooleanExpression = field(default_factory=AlwaysTrue)
+    case_sensitive: bool = True
+    schema: Schema | None = None
+
+
+def plan_appends(request: AppendRequest, storage: Storage, manifest_cache: ManifestCache | None = None) -> ScanPlan:
+    """Find the data files that snapshots with operation ``append`` added between two snapshots.
+
+    Other snapshots are passed over, and deletes are not applied: the plan is of rows that were appended, whatever
+    became of them since.
+
+    Args:
+        request: the table, the snapshots and the filter.
+        storage: where manifest lists and manifests are read from.
+        manifest_cache: decoded manifests; None uses the cache that all scans of the process share.
+
+    Raises:
+        NoSuchSnapshotError: the table has no such snapshot.
+        InvalidInputError: the first snapshot is no ancestor of the last.
+        UnknownColumnError, TypeMismatchError: the filter does not fit the schema.
+        MissingFileError, CorruptManifestError: metadata is gone or damaged.
+    """
+    started = time.perf_counter()
+    metadata = request.metadata
+    schema = request.schema or metadata.schema()
+    planner = Planner(
+        metadata,
+        schema,
+        bind(schema, request.row_filter, request.case_sensitive),
+        manifest_source(metadata, storage, manifest_cache),
+    )
+    last = snapshot_or_current(metadata, request.to_snapshot_id)
+    between = snapshots_between(metadata, request.from_snapshot_id, last, request.from_inclusive)
+    appends = [each for each in between if each.operation == Operation.APPEND]
+    data = planner.data_files(_added_manifests(appends, storage), {})
+    data.frame = _added_by(data.frame, appends)
+    return planner.plan(last, data, None, started)
+
+
+def snapshot_or_current(metadata: TableMetadata, snapshot_id: int | None) -> Snapshot | None:
+    """A snapshot by its id; the current one (None where the table has none) where that is None.
+
+    Raises:
+        NoSuchSnapshotError: the table has no such snapshot.
+    """
+    if snapshot_id is None:
+        return metadata.current_snapshot()
+    snapshot = metadata.snapshot_by_id(snapshot_id)
+    if snapshot is None:
+        raise NoSuchSnapshotError(
+            f"Cannot scan the table at {metadata.location}: it has no snapshot {snapshot_id}; it may have expired. "
+            "List the snapshots that there are with table.snapshots()"
+        )
+    return snapshot
+
+
+def snapshots_between(
+    metadata: TableMetadata, from_snapshot_id: int | None, last: Snapshot | None, from_inclusive: bool = False
+) -> list[Snapshot]:
+    """The snapshots after one up to another, oldest first.
+
+    Args:
+        metadata: the table.
+        from_snapshot_id: the snapshot before the first; None begins with the first that has not expired.
+        last: the last snapshot; None for a table without any.
+        from_inclusive: True begins with ``from_snapshot_id`` itself.
+
+    Raises:
+        NoSuchSnapshotError: the first snapshot is to be included and has expired.
+        InvalidInputError: the first snapshot is no ancestor of the last.
+    """
+    if from_snapshot_id is not None and from_inclusive:
+        snapshot_or_current(metadata, from_snapshot_id)
+    found: list[Snapshot] = []
+    for snapshot in metadata.ancestors_of(None if last is None else last.snapshot_id):
+        if snapshot.snapshot_id == from_snapshot_id and not from_inclusive:
+            return found[::-1]
+        found.append(snapshot)
+        # The snapshot before the first may have expired, as long as its child still names it.
+        edge = snapshot.snapshot_id if from_inclusive else snapshot.parent_snapshot_id
+        if edge is not None and edge == from_snapshot_id:
+            return found[::-1]
+    if from_snapshot_id is None:
+        return found[::-1]
+    raise InvalidInputError(
+        f"Cannot scan the table at {metadata.location} from snapshot {from_snapshot_id} to "
+        f"{None if last is None else last.snapshot_id}: the first is no ancestor of the last. Choose snapshots of one "
+        "branch, in the order in which they were made"
+    )
+
+
+def _added_manifests(snapshots: Iterable[Snapshot], storage: Storage) -> list[ManifestFile]:
+    found: dict[str, ManifestFile] = {}
+    for snapshot in snapshots:
+        for manifest in manifests_of(snapshot, storage):
+            is_own = manifest.added_snapshot_id == snapshot.snapshot_id
+            if is_own and manifest.content is ManifestContent.DATA and manifest.has_added_files:
+                found.setdefault(manifest.manifest_path, manifest)
+    return list(found.values())
+
+
+def _added_by(files: pl.DataFrame, snapshots: Iterable[Snapshot]) -> pl.DataFrame:
+    """Files that these snapshots added, each once: a manifest may also carry over what another of them added."""
+    import polars as pl
+
+    ids = pl.Series([each.snapshot_id for each in snapshots], dtype=pl.Int64)
+    return files.filter(files["snapshot_id"].is_in(ids.implode())).unique("file_path", maintain_order=True)
