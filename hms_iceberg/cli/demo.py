@@ -31,6 +31,7 @@ join nyc.airlines a on f.carrier = a.carrier      -- Hive
 join nyc.airports p on f.dest = p.faa             -- Hive
 where f.year = 2014 group by 1, 2 order by 1"""
 _LOG_LINES_SHOWN = 20
+_SEPARATED_FROM = 10_000
 
 
 @click.command()
@@ -198,7 +199,7 @@ class _Demo:
         seconds = time.monotonic() - started
         self._table(answer.columns, [row.asDict() for row in rows[:limit]])
         more = f", {limit} shown" if limit is not None and len(rows) > limit else ""
-        self._console.print(f"{len(rows)} rows{more}, {seconds:.2f} s", style="dim")
+        self._console.print(f"{len(rows)} row{'s' * (len(rows) != 1)}{more}, {seconds:.2f} s", style="dim")
         return rows
 
     def _table(self, columns: Sequence[str], rows: Sequence[Any]) -> None:
@@ -224,7 +225,7 @@ class _Demo:
 def _text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.2f}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) and value >= _SEPARATED_FROM else str(value)
 
 
 def _new_rows() -> pa.Table:
