@@ -13,12 +13,13 @@ from hms_iceberg.table.readable import ReadableTable
 from hms_iceberg.table.transaction import TableTransaction
 from hms_iceberg.table.update_schema import UpdateSchema
 from hms_iceberg.table.update_spec import UpdateSortOrder, UpdateSpec
+from hms_iceberg.table.write_methods import RowWriteMethods
 from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Existing
 from hms_iceberg.transaction.transaction import Transaction
 
 
-class Table(ReadableTable):
+class Table(ReadableTable, RowWriteMethods):
     """An Iceberg table of a catalog, at the version that was loaded; commits move it to the version they made."""
 
     def __init__(
@@ -47,6 +48,9 @@ class Table(ReadableTable):
     def transaction(self) -> TableTransaction:
         """A transaction on this version of the table."""
         return self._transaction()
+
+    def _writing(self) -> TableTransaction:
+        return self.transaction()
 
     def _transaction(self, autocommit: bool = False) -> TableTransaction:
         transaction = Transaction(self._identifier, Existing(self._version), self.metastore, self.storage)

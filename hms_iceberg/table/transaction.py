@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.table.manage_snapshots import ExpireSnapshotsBuilder, ManageSnapshots
 from hms_iceberg.table.update_schema import UpdateSchema
 from hms_iceberg.table.update_spec import UpdateSortOrder, UpdateSpec
+from hms_iceberg.table.write_methods import RowWriteMethods
 from hms_iceberg.table.writes import write_rows
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.append import FastAppend
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     from hms_iceberg.table.table import Table
 
 
-class TableTransaction:
+class TableTransaction(RowWriteMethods):
     """Collects changes of one table. As a context manager it commits at the end, and on an error gives up.
 
     >>> with table.transaction() as transaction:
@@ -38,6 +40,9 @@ class TableTransaction:
         self._transaction = transaction
         self._on_commit = on_commit
         self._autocommit = autocommit
+
+    def _writing(self) -> AbstractContextManager[TableTransaction]:
+        return nullcontext(self)
 
     def _finish(self) -> None:
         if self._autocommit:

@@ -1,0 +1,103 @@
+"""Deleting, overwriting and updating rows by a filter, as parts of a transaction."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from hms_iceberg.arrow.write import ArrowInput
+from hms_iceberg.expressions.tree import AlwaysFalse, BooleanExpression
+from hms_iceberg.scan.tasks import FileScanTask
+from hms_iceberg.table.assignments import Assignments
+from hms_iceberg.table.row_change import ChangeOptions, FilteredFiles, RowChange, as_expression, rows_in
+from hms_iceberg.table.writes import write_rows
+from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.updates.delete import DeleteFiles
+from hms_iceberg.updates.overwrite import Overwrite
+from hms_iceberg.updates.replace_partitions import ReplacePartitions
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class UpdateResult:
+    """What an update did.
+
+    Args:
+        rows_updated: how many rows matched its filter.
+    """
+
+    rows_updated: int = 0
+
+
+def delete_rows(transaction: Transaction, row_filter: str | BooleanExpression, options: ChangeOptions) -> None:
+    """Deletes the rows that match a filter; see `Table.delete`."""
+    change = RowChange(transaction, "delete", options)
+    expression = as_expression(row_filter)
+    files = change.files(expression)
+    if not files or isinstance(expression, AlwaysFalse):
+        logger.info("Delete from %s: no row matches %s", change.table, expression)
+    elif not files.partial:
+        transaction.add(
+            DeleteFiles(row_filter=expression, case_sensitive=options.case_sensitive, **options.update_fields())
+        )
+    else:
+        affected = change.rewriter.matching(_tasks(change, expression, files))
+        if affected or files.whole:
+            change.commit(affected, expression, whole=list(files.whole.values()))
+
+
+def overwrite_rows(
+    transaction: Transaction, rows: ArrowInput, row_filter: str | BooleanExpression, options: ChangeOptions
+) -> None:
+    """Replaces the rows that match a filter by others; see `Table.overwrite`."""
+    change = RowChange(transaction, "delete", options)
+    expression = as_expression(row_filter)
+    files = change.files(expression)
+    added = write_rows(transaction, rows)
+    affected = change.rewriter.matching(_tasks(change, expression, files)) if files.partial else []
+    if affected:
+        change.commit(affected, expression, whole=list(files.whole.values()), added=added)
+    elif files.partial:  # whose rows may match by their metrics, and do not
+        change.commit([], expression, whole=list(files.whole.values()), added=added)
+    else:
+        transaction.add(
+            Overwrite(
+                added=added,
+                row_filter=expression,
+                case_sensitive=options.case_sensitive,
+                **options.update_fields(),
+            )
+        )
+
+
+def update_rows(
+    transaction: Transaction,
+    assignments: Mapping[str, Any],
+    row_filter: str | BooleanExpression,
+    options: ChangeOptions,
+) -> UpdateResult:
+    """Gives columns of the rows that match a filter new values; see `Table.update`."""
+    change = RowChange(transaction, "update", options)
+    expression = as_expression(row_filter)
+    values = Assignments(change.metadata.schema(), assignments, change.table, options.case_sensitive)
+    if isinstance(expression, AlwaysFalse):
+        return UpdateResult()
+    affected = change.rewriter.matching(list(change.plan(expression).tasks()))
+    if affected:
+        change.commit(affected, expression, replacement=values.replacement)
+    return UpdateResult(rows_in(affected))
+
+
+def replace_partitions(transaction: Transaction, rows: ArrowInput, options: ChangeOptions) -> None:
+    """Replaces the partitions that rows fall into; see `Table.dynamic_partition_overwrite`."""
+    added = write_rows(transaction, rows)
+    if added:
+        transaction.add(ReplacePartitions(files=added, **options.update_fields()))
+
+
+def _tasks(change: RowChange, expression: BooleanExpression, files: FilteredFiles) -> list[FileScanTask]:
+    """What has to be read to find the rows of a filter: the files that do not go as a whole."""
+    return [task for task in change.plan(expression).tasks() if task.file.file_path not in files.whole]

@@ -1,0 +1,142 @@
+"""The methods with which rows are written, for tables and for transactions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from hms_iceberg.arrow.write import ArrowInput
+from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.table.row_change import ChangeOptions
+from hms_iceberg.table.row_operations import UpdateResult, delete_rows, overwrite_rows, replace_partitions, update_rows
+
+if TYPE_CHECKING:
+    from hms_iceberg.table.transaction import TableTransaction
+    from hms_iceberg.transaction.transaction import Transaction
+
+ALWAYS_TRUE = AlwaysTrue()
+
+
+class RowWriteMethods(ABC):
+    """Every method makes one snapshot: of the transaction it is called on, or committed at once where called on a
+    table."""
+
+    @abstractmethod
+    def _writing(self) -> AbstractContextManager[TableTransaction]:
+        """The transaction that a method writes to."""
+
+    def delete(
+        self,
+        delete_filter: str | BooleanExpression = ALWAYS_TRUE,
+        snapshot_properties: Mapping[str, str] | None = None,
+        case_sensitive: bool = True,
+        branch: str | None = None,
+    ) -> None:
+        """Deletes the rows that match a filter.
+
+        Files of which partition or metrics prove that every row matches are removed without being read. Of the others,
+        `write.delete.mode` says how rows go: `copy-on-write` (the default) rewrites the files, `merge-on-read` writes
+        position deletes (format version 2) or deletion vectors (3). A delete of whole files replays on whatever a
+        concurrent commit left; otherwise `write.delete.isolation-level` says which concurrent commits are refused.
+
+        Args:
+            delete_filter: which rows, all unless given.
+            snapshot_properties: keys for the snapshot's summary.
+            case_sensitive: whether the filter names columns in their case.
+            branch: the branch to change; by default main.
+
+        Raises:
+            ExpressionParseError, UnknownColumnError, TypeMismatchError: the filter is none, or does not fit the table.
+            CommitConflictError, CommitFailedError, CommitStateUnknownError: see `commit_transaction`.
+        """
+        with self._writing() as transaction:
+            delete_rows(_inner(transaction), delete_filter, _options(snapshot_properties, case_sensitive, branch))
+
+    def overwrite(
+        self,
+        df: ArrowInput,
+        overwrite_filter: str | BooleanExpression = ALWAYS_TRUE,
+        snapshot_properties: Mapping[str, str] | None = None,
+        case_sensitive: bool = True,
+        branch: str | None = None,
+    ) -> None:
+        """Replaces the rows that match a filter, all unless it is given, by other rows, in one snapshot.
+
+        Old rows go as `delete` removes them; the new ones need not match the filter.
+
+        Args:
+            df: the new rows, as of `append`.
+            overwrite_filter: which rows they replace.
+            snapshot_properties: keys for the snapshot's summary.
+            case_sensitive: whether the filter names columns in their case.
+            branch: the branch to change; by default main.
+
+        Raises:
+            SchemaMismatchError, TypeMismatchError, NullValueError: the rows do not fit; nothing was written.
+            ExpressionParseError, UnknownColumnError: the filter is none, or does not fit the table.
+            CommitConflictError, CommitFailedError, CommitStateUnknownError: see `commit_transaction`.
+        """
+        with self._writing() as transaction:
+            options = _options(snapshot_properties, case_sensitive, branch)
+            overwrite_rows(_inner(transaction), df, overwrite_filter, options)
+
+    def update(
+        self,
+        assignments: Mapping[str, Any],
+        update_filter: str | BooleanExpression = ALWAYS_TRUE,
+        snapshot_properties: Mapping[str, str] | None = None,
+        case_sensitive: bool = True,
+        branch: str | None = None,
+    ) -> UpdateResult:
+        """Gives columns of the rows that match a filter new values, by `write.update.mode`; see `delete`.
+
+        >>> table.update({"status": "closed", "total": pc.field("net") * 1.2}, "id in (1, 2)")
+
+        Args:
+            assignments: top-level column to value: a constant, a `pyarrow.compute.Expression` or polars expression over
+                the table's columns, or a function from a `pyarrow.RecordBatch` to an array. Expressions see the rows
+                as they were.
+            update_filter: which rows, all unless given.
+            snapshot_properties: keys for the snapshot's summary.
+            case_sensitive: whether columns are named in their case.
+            branch: the branch to change; by default main.
+
+        Returns:
+            How many rows were updated.
+
+        Raises:
+            UnknownColumnError, TypeMismatchError, NullValueError, InvalidInputError: an assignment or the filter does
+                not fit the table.
+            CommitConflictError, CommitFailedError, CommitStateUnknownError: see `commit_transaction`.
+        """
+        with self._writing() as transaction:
+            options = _options(snapshot_properties, case_sensitive, branch)
+            return update_rows(_inner(transaction), assignments, update_filter, options)
+
+    def dynamic_partition_overwrite(
+        self, df: ArrowInput, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
+    ) -> None:
+        """Replaces every partition that one of the rows falls into; other partitions stay.
+
+        Args:
+            df: the new rows, as of `append`.
+            snapshot_properties: keys for the snapshot's summary.
+            branch: the branch to change; by default main.
+
+        Raises:
+            InvalidInputError: the table is not partitioned.
+            SchemaMismatchError, TypeMismatchError, NullValueError: the rows do not fit; nothing was written.
+            CommitFailedError, CommitStateUnknownError: see `commit_transaction`.
+        """
+        with self._writing() as transaction:
+            replace_partitions(_inner(transaction), df, _options(snapshot_properties, True, branch))
+
+
+def _inner(transaction: TableTransaction) -> Transaction:
+    return transaction._transaction
+
+
+def _options(properties: Mapping[str, str] | None, case_sensitive: bool, branch: str | None) -> ChangeOptions:
+    return ChangeOptions(dict(properties or {}), case_sensitive, branch)
