@@ -131,7 +131,7 @@ class RowRewriter:
         def read(each: AffectedRows) -> Iterator[pa.RecordBatch]:
             if replacement is None and each.is_whole_file:
                 return
-            for batch, first, inside in self._batches(context, each):
+            for batch, first, inside in self.batches(context, each):
                 result = self._rewritten_batch(each, batch, first, inside, replacement)
                 if result.num_rows:
                     yield result
@@ -143,7 +143,7 @@ class RowRewriter:
         """The affected rows only, replaced; of the columns `schema`."""
 
         def read(each: AffectedRows) -> Iterator[pa.RecordBatch]:
-            for batch, first, inside in self._batches(context, each):
+            for batch, first, inside in self.batches(context, each):
                 if len(inside):
                     chosen = batch if len(inside) == batch.num_rows else batch.take(pa.array(inside))
                     yield self._replaced_rows(each, chosen, first, replacement)
@@ -157,7 +157,7 @@ class RowRewriter:
         batches = read_in_order(affected, read, self.workers(len(affected)), _BUFFER_BYTES)
         return pa.RecordBatchReader.from_batches(to_arrow(self.schema), batches)
 
-    def _batches(self, context: ScanContext, each: AffectedRows) -> Iterator[tuple[pa.RecordBatch, int, Any]]:
+    def batches(self, context: ScanContext, each: AffectedRows) -> Iterator[tuple[pa.RecordBatch, int, Any]]:
         """The live rows of a file without their positions; the number of the first affected row among the file's,
         and the places of the affected rows in the batch."""
         task = each.task

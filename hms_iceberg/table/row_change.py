@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from hms_iceberg.arrow.delete_writer import DeletedPositions, delete_granularity, write_row_deletes
@@ -20,7 +19,7 @@ from hms_iceberg.arrow.row_rewrites import AffectedRows, Replacement, RowRewrite
 from hms_iceberg.arrow.schema import to_arrow
 from hms_iceberg.errors import ConfigurationError, TypeMismatchError, UnsupportedError
 from hms_iceberg.expressions.parser import parse
-from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.scan.plan import ScanPlan, ScanRequest
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.spec.manifests import DataFile, ManifestContent
@@ -28,7 +27,7 @@ from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.table.writes import write_rows
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.file_matching import FileMatcher
-from hms_iceberg.updates.isolation import Isolation, isolation_of
+from hms_iceberg.updates.isolation import isolation_of
 from hms_iceberg.updates.manifest_files import entries_of, manifest_list_of
 from hms_iceberg.updates.overwrite import Overwrite
 from hms_iceberg.updates.row_delta import RowDelta
@@ -263,16 +262,3 @@ def as_expression(row_filter: str | BooleanExpression) -> BooleanExpression:
 def rows_in(affected: Sequence[AffectedRows]) -> int:
     """How many rows are affected."""
     return int(sum(len(each.positions) for each in affected))
-
-
-def is_everything(row_filter: BooleanExpression) -> bool:
-    """Whether a filter selects all rows."""
-    return isinstance(row_filter, AlwaysTrue)
-
-
-def no_positions() -> Any:
-    """An empty array of positions."""
-    return np.empty(0, np.int64)
-
-
-__all__ = ["COPY_ON_WRITE", "MERGE_ON_READ", "ChangeOptions", "FilteredFiles", "Isolation", "RowChange"]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hms_iceberg.arrow.write import ArrowInput
+from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysFalse, BooleanExpression
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.table.assignments import Assignments
@@ -58,10 +59,8 @@ def overwrite_rows(
     files = change.files(expression)
     added = write_rows(transaction, rows)
     affected = change.rewriter.matching(_tasks(change, expression, files)) if files.partial else []
-    if affected:
+    if files.partial:
         change.commit(affected, expression, whole=list(files.whole.values()), added=added)
-    elif files.partial:  # whose rows may match by their metrics, and do not
-        change.commit([], expression, whole=list(files.whole.values()), added=added)
     else:
         transaction.add(
             Overwrite(
@@ -93,6 +92,11 @@ def update_rows(
 
 def replace_partitions(transaction: Transaction, rows: ArrowInput, options: ChangeOptions) -> None:
     """Replaces the partitions that rows fall into; see `Table.dynamic_partition_overwrite`."""
+    if transaction.metadata.spec().is_unpartitioned:
+        raise InvalidInputError(
+            f"Cannot replace partitions of table {'.'.join(transaction.identifier)}: it is not partitioned. Use "
+            "overwrite."
+        )
     added = write_rows(transaction, rows)
     if added:
         transaction.add(ReplacePartitions(files=added, **options.update_fields()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from hms_iceberg.arrow.write import ArrowInput
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.table.row_change import ChangeOptions
 from hms_iceberg.table.row_operations import UpdateResult, delete_rows, overwrite_rows, replace_partitions, update_rows
+from hms_iceberg.table.upsert import UpsertResult, upsert_rows
 
 if TYPE_CHECKING:
     from hms_iceberg.table.transaction import TableTransaction
@@ -114,6 +115,49 @@ class RowWriteMethods(ABC):
         with self._writing() as transaction:
             options = _options(snapshot_properties, case_sensitive, branch)
             return update_rows(_inner(transaction), assignments, update_filter, options)
+
+    def upsert(
+        self,
+        df: ArrowInput,
+        join_cols: Sequence[str] | None = None,
+        when_matched_update_all: bool = True,
+        when_not_matched_insert_all: bool = True,
+        case_sensitive: bool = True,
+        branch: str | None = None,
+        snapshot_properties: Mapping[str, str] | None = None,
+    ) -> UpsertResult:
+        """Updates the rows that have the same key as a given row, and inserts the given rows without such a match.
+
+        Only rows that really change are written, by `write.merge.mode`; see `delete`. Keys are compared with null
+        equal to null. Columns that `df` lacks keep their values in updated rows and get their default in inserted
+        ones. `df` is held in memory; the table is read and written batch by batch.
+
+        Args:
+            df: the rows, as of `append`; no two with the same key.
+            join_cols: the key's columns; by default the table's identifier fields.
+            when_matched_update_all: whether rows with the same key are updated.
+            when_not_matched_insert_all: whether rows without a match are inserted.
+            case_sensitive: whether `join_cols` names columns in their case.
+            branch: the branch to change; by default main.
+            snapshot_properties: keys for the snapshot's summary.
+
+        Returns:
+            How many rows were updated, and how many inserted.
+
+        Raises:
+            InvalidInputError: no key is given, or rows share one.
+            UnknownColumnError, SchemaMismatchError, TypeMismatchError, NullValueError: the rows do not fit the table.
+            CommitConflictError, CommitFailedError, CommitStateUnknownError: see `commit_transaction`.
+        """
+        with self._writing() as transaction:
+            return upsert_rows(
+                _inner(transaction),
+                df,
+                join_cols,
+                when_matched_update_all,
+                when_not_matched_insert_all,
+                _options(snapshot_properties, case_sensitive, branch),
+            )
 
     def dynamic_partition_overwrite(
         self, df: ArrowInput, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None

@@ -1,0 +1,252 @@
+"""Upsert: rows that replace those of the same key, or are inserted, as a join on columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hms_iceberg.arrow.casting import SchemaFit
+from hms_iceberg.arrow.nested import combine
+from hms_iceberg.arrow.row_differences import differs
+from hms_iceberg.arrow.row_keys import key_frame
+from hms_iceberg.arrow.row_rewrites import AffectedRows, positions_of
+from hms_iceberg.arrow.task_reader import read_task
+from hms_iceberg.arrow.write import ArrowInput, batches_of
+from hms_iceberg.errors import InvalidInputError, SchemaMismatchError
+from hms_iceberg.expressions.tree import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    GreaterThanOrEqual,
+    In,
+    IsNull,
+    LessThanOrEqual,
+    Or,
+)
+from hms_iceberg.scan.tasks import FileScanTask
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    TimestampType,
+    TimestamptzType,
+)
+from hms_iceberg.table.row_change import ChangeOptions, RowChange, rows_in
+from hms_iceberg.transaction.transaction import Transaction
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# Larger batches where keys are looked up, since each look-up has a cost of its own.
+_KEY_BATCH_ROWS = 1 << 20
+_IN_LIMIT = 200
+_BOUNDED = (IntegerType, LongType, StringType, BinaryType, DateType, DecimalType, TimestampType, TimestamptzType)
+
+
+@dataclass(frozen=True)
+class UpsertResult:
+    """What an upsert did.
+
+    Args:
+        rows_updated: rows of the table that were matched and changed.
+        rows_inserted: rows that had no match.
+    """
+
+    rows_updated: int = 0
+    rows_inserted: int = 0
+
+
+def upsert_rows(
+    transaction: Transaction,
+    rows: ArrowInput,
+    join_columns: Sequence[str] | None,
+    update_matched: bool,
+    insert_others: bool,
+    options: ChangeOptions,
+) -> UpsertResult:
+    """Updates the rows that have the same key as one of `rows`, and inserts the others; see `Table.upsert`."""
+    if not update_matched and not insert_others:
+        raise InvalidInputError(
+            f"Cannot upsert into table {'.'.join(transaction.identifier)}: it would neither update nor insert. Leave "
+            "when_matched_update_all or when_not_matched_insert_all true."
+        )
+    change = RowChange(transaction, "merge", options)
+    source = _Source(change, rows, join_columns)
+    if not source.rows.num_rows:
+        return UpsertResult()
+    scanned = source.filter()
+    matched = source.matches(list(change.plan(scanned).tasks()))
+    changed = source.changed(matched) if update_matched else []
+    inserted = source.unmatched(matched) if insert_others else None
+    count = inserted.num_rows if inserted is not None else 0
+    if changed or count:
+        change.commit(changed, scanned, replacement=source.replacement, inserted=inserted)
+    return UpsertResult(rows_in(changed), count)
+
+
+class _Source:
+    """The rows of an upsert, in memory: fitted to the table, and by key.
+
+    Raises:
+        InvalidInputError: no key, or a key twice.
+        SchemaMismatchError, TypeMismatchError, NullValueError: the rows do not fit the table.
+    """
+
+    def __init__(self, change: RowChange, rows: ArrowInput, join_columns: Sequence[str] | None) -> None:
+        self._change = change
+        schema = change.metadata.schema()
+        self._keys = _key_fields(schema, join_columns, change)
+        batches, incoming = batches_of(rows)
+        missing = [field.name for field in self._keys if field.name not in incoming.names]
+        if missing:
+            raise SchemaMismatchError(
+                f"Cannot upsert into table {change.table}: the rows lack the key column "
+                f"{', '.join(map(repr, missing))}; they have {', '.join(incoming.names)}."
+            )
+        fit = SchemaFit(incoming, schema, change.table)
+        self.rows = pa.Table.from_batches([fit.fit(batch) for batch in batches], fit.schema).combine_chunks()
+        key_ids = {field.field_id for field in self._keys}
+        self._updated = [
+            (place, field)
+            for place, field in enumerate(schema.fields)
+            if field.name in incoming.names and field.field_id not in key_ids
+        ]
+        self._frame = self._by_key()
+
+    def _by_key(self) -> pl.DataFrame:
+        frame = key_frame(self.rows.column(field.name) for field in self._keys)
+        twice = frame.is_duplicated()
+        if twice.any():
+            first = twice.arg_max() or 0
+            key = {field.name: self.rows.column(field.name)[first].as_py() for field in self._keys}
+            raise InvalidInputError(
+                f"Cannot upsert into table {self._change.table}: {int(twice.sum()):,} of the rows share their key with "
+                f"another, the first is {key}. Which of them should win cannot be told: keep one row for each key."
+            )
+        return frame.with_row_index("source")
+
+    def filter(self) -> BooleanExpression:
+        """Which rows of the table may have one of the keys."""
+        expression: BooleanExpression = AlwaysTrue()
+        for field in self._keys:
+            expression = And(expression, _key_filter(field, self.rows.column(field.name)))
+        return expression
+
+    # -------------------------------------------------------------------------------------------- matching
+
+    def matches(self, tasks: Sequence[FileScanTask]) -> list[AffectedRows]:
+        """The live rows of the table that have one of the keys, with the row that has it here."""
+        rewriter = self._change.rewriter
+        schema = self._change.metadata.schema()
+        keys = schema.select_ids([field.field_id for field in self._keys])
+        context = rewriter.context(keys, _KEY_BATCH_ROWS)
+        places = [next(i for i, each in enumerate(keys.fields) if each == field) for field in self._keys]
+
+        def find(task: FileScanTask) -> AffectedRows:
+            positions, sources = [], []
+            for batch in read_task(context, task):
+                frame = key_frame(batch.column(place) for place in places).with_row_index("row")
+                found = frame.join(self._frame, on=self._names, how="inner", nulls_equal=True).sort("row")
+                if found.height:
+                    positions.append(positions_of(batch)[found["row"].to_numpy()])
+                    sources.append(found["source"].to_numpy())
+            if not positions:
+                return AffectedRows(task, np.empty(0, np.int64), np.empty(0, np.uint32))
+            return AffectedRows(task, np.concatenate(positions), np.concatenate(sources))
+
+        return [each for each in rewriter.map(find, tasks) if len(each.positions)]
+
+    @property
+    def _names(self) -> list[str]:
+        return [f"k{place}" for place in range(len(self._keys))]
+
+    def changed(self, matched: Sequence[AffectedRows]) -> list[AffectedRows]:
+        """Of matched rows those that differ from the row with their key."""
+        if not self._updated:
+            return []
+        rewriter = self._change.rewriter
+        columns = Schema(*(field for _, field in self._updated))
+        context = rewriter.context(columns)
+
+        def compare(each: AffectedRows) -> AffectedRows:
+            assert each.sources is not None
+            keep = np.zeros(len(each.positions), np.bool_)
+            for batch, first, inside in rewriter.batches(context, each):
+                if len(inside):
+                    which = slice(first, first + len(inside))
+                    keep[which] = self._differ(batch.take(pa.array(inside)), each.sources[which])
+            return AffectedRows(each.task, each.positions[keep], each.sources[keep])
+
+        by_task = {each.task: each for each in matched}
+        found = rewriter.map(lambda task: compare(by_task[task]), list(by_task))
+        return [each for each in found if len(each.positions)]
+
+    def _differ(self, rows: pa.RecordBatch, sources: Any) -> Any:
+        result = np.zeros(rows.num_rows, np.bool_)
+        chosen = pa.array(sources)
+        for column, (_, field) in zip(rows.columns, self._updated, strict=True):
+            result |= differs(column, combine(self.rows.column(field.name).take(chosen)))
+        return result
+
+    def replacement(self, affected: AffectedRows, rows: pa.RecordBatch, which: slice) -> Mapping[int, pa.Array]:
+        """The new values of changed rows; a `row_rewrites.Replacement`."""
+        assert affected.sources is not None
+        chosen = pa.array(affected.sources[which])
+        return {place: combine(self.rows.column(place).take(chosen)) for place, _ in self._updated}
+
+    def unmatched(self, matched: Sequence[AffectedRows]) -> pa.Table:
+        """The rows whose key no row of the table has."""
+        new = np.ones(self.rows.num_rows, np.bool_)
+        for each in matched:
+            new[each.sources] = False
+        return self.rows.filter(pa.array(new))
+
+
+def _key_fields(schema: Schema, join_columns: Sequence[str] | None, change: RowChange) -> list[NestedField]:
+    names = join_columns
+    if names is None:
+        names = sorted(schema.identifier_field_names())
+    if isinstance(names, str) or not names:
+        raise InvalidInputError(
+            f"Cannot upsert into table {change.table}: it has no identifier fields, and join_cols names no columns. "
+            "Pass join_cols, a list of column names, or set the table's identifier fields (update_schema)."
+        )
+    fields = [schema.find_field(name, change.options.case_sensitive) for name in names]
+    top = {field.field_id for field in schema.fields}
+    for name, field in zip(names, fields, strict=True):
+        if not field.field_type.is_primitive or field.field_id not in top:
+            raise InvalidInputError(
+                f"Cannot upsert into table {change.table} by column {name!r} of type {field.field_type}: keys are "
+                "columns of primitive types at the top level."
+            )
+    if len({field.field_id for field in fields}) != len(fields):
+        raise InvalidInputError(f"Cannot upsert into table {change.table}: join_cols names a column twice: {names}.")
+    return fields
+
+
+def _key_filter(field: NestedField, column: pa.ChunkedArray) -> BooleanExpression:
+    """What rows of the table with one of the keys have in a column: one of a few values, or one within bounds."""
+    if not isinstance(field.field_type, _BOUNDED):
+        return AlwaysTrue()
+    unique = pc.unique(column.drop_null()) if len(column) <= 100_000 else None
+    expression: BooleanExpression
+    if column.null_count == len(column):
+        expression = AlwaysFalse()
+    elif unique is not None and len(unique) <= _IN_LIMIT:
+        expression = In(field.name, unique.to_pylist())
+    else:
+        bounds = pc.min_max(column)
+        low, high = bounds["min"].as_py(), bounds["max"].as_py()
+        expression = And(GreaterThanOrEqual(field.name, low), LessThanOrEqual(field.name, high))
+    return Or(expression, IsNull(field.name)) if column.null_count else expression
