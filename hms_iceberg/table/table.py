@@ -62,7 +62,7 @@ class Table(ReadableTable, RowWriteMethods):
 
     def append(
         self,
-        rows: ArrowInput,
+        df: ArrowInput,
         snapshot_properties: Mapping[str, str] | None = None,
         branch: str | None = None,
     ) -> None:
@@ -72,7 +72,7 @@ class Table(ReadableTable, RowWriteMethods):
         as data files in the table's default spec and order, and committed as one snapshot.
 
         Args:
-            rows: an Arrow table, record batch or reader of batches (which need not fit into memory), or anything that
+            df: the rows: an Arrow table, record batch or reader of batches (which need not fit into memory), or anything that
                 hands out an Arrow stream (polars, DuckDB, pandas).
             snapshot_properties: keys for the snapshot's summary.
             branch: the branch to append to; by default main.
@@ -82,7 +82,7 @@ class Table(ReadableTable, RowWriteMethods):
             CommitFailedError, CommitStateUnknownError: see `TableTransaction.commit_transaction`.
         """
         with self.transaction() as transaction:
-            transaction.append(rows, snapshot_properties, branch)
+            transaction.append(df, snapshot_properties, branch)
 
     # ---------------------------------------------------------------------------------------- definition
 

@@ -78,12 +78,12 @@ class TableTransaction(RowWriteMethods):
 
     def append(
         self,
-        rows: ArrowInput,
+        df: ArrowInput,
         snapshot_properties: Mapping[str, str] | None = None,
         branch: str | None = None,
     ) -> TableTransaction:
         """Appends rows; see `Table.append`."""
-        files = write_rows(self._transaction, rows)
+        files = write_rows(self._transaction, df)
         self._transaction.add(
             FastAppend(files, branch=branch or MAIN_BRANCH, properties=dict(snapshot_properties or {})), preview=False
         )

@@ -9,8 +9,8 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.manifests import DataFile
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation, new_snapshot_id
-from hms_iceberg.updates.manifest_files import check_specs, manifest_list_of, write_added
-from hms_iceberg.updates.snapshot_writer import SnapshotDraft, parent_on, write_snapshot
+from hms_iceberg.updates.manifest_files import check_specs, write_added
+from hms_iceberg.updates.snapshot_writer import SnapshotDraft, write_snapshot
 from hms_iceberg.updates.summary import SummaryBuilder
 from hms_iceberg.updates.update import FileReader, Workspace
 
@@ -46,16 +46,15 @@ class FastAppend:
             InvalidInputError: a file is a delete file, or of a partition spec that the table lacks.
         """
         check_data(self.files, base)
-        parent = parent_on(base, self.branch)
         added = workspace.once(
             (self.snapshot_id, "added manifests", base.format_version),
             lambda: write_added(self.files, base, self.snapshot_id, workspace),
         )
-        kept = [manifest for manifest in manifest_list_of(parent, workspace) if manifest.has_live_files]
         draft = SnapshotDraft(
             snapshot_id=self.snapshot_id,
             operation=Operation.APPEND,
-            manifests=[*added, *kept],
+            manifests=added,
+            keeps_parent=True,
             summary=SummaryBuilder(base).added(self.files).build(self.properties),
             branch=None if self.stage_only else self.branch,
         )

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.spec.manifest_list_avro import encode_manifest_list
 from hms_iceberg.spec.manifests import ManifestFile
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.metadata_changes import add_snapshot
 from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation, Snapshot
-from hms_iceberg.updates.manifest_files import metadata_file
-from hms_iceberg.updates.summary import manifest_counts, with_totals
+from hms_iceberg.updates.manifest_files import manifest_list_of, metadata_file
+from hms_iceberg.updates.manifest_lists import ListFacts, extend_manifest_list
+from hms_iceberg.updates.summary import with_totals
 from hms_iceberg.updates.update import Workspace
 
 ENGINE_NAME = "hms_iceberg"
@@ -42,10 +42,11 @@ class SnapshotDraft:
     Attributes:
         snapshot_id: drawn once for the operation.
         operation: what it did.
-        manifests: the whole content of the manifest list, new manifests first.
+        manifests: the content of the manifest list, new manifests first; without the parent's where `keeps_parent`.
         summary: changes, without totals.
         branch: the branch to move; None stages the snapshot without moving any.
         replaced_manifests: how many manifests of the parent are not in the list any more.
+        keeps_parent: the list is `manifests` and all manifests of the parent.
     """
 
     snapshot_id: int
@@ -54,6 +55,7 @@ class SnapshotDraft:
     summary: Mapping[str, str] = field(default_factory=dict)
     branch: str | None = MAIN_BRANCH
     replaced_manifests: int = 0
+    keeps_parent: bool = False
 
 
 def write_snapshot(base: TableMetadata, draft: SnapshotDraft, workspace: Workspace) -> TableMetadata:
@@ -63,19 +65,30 @@ def write_snapshot(base: TableMetadata, draft: SnapshotDraft, workspace: Workspa
     attempt = workspace.next_number("manifest list") + 1
     location = metadata_file(base, f"snap-{draft.snapshot_id}-{attempt}-{workspace.commit_id}.avro")
     first_row_id = (base.next_row_id or 0) if base.format_version >= 3 else None
-    data, next_row_id = encode_manifest_list(
-        draft.manifests,
+    facts = ListFacts(
         format_version=base.format_version,
         snapshot_id=draft.snapshot_id,
         parent_snapshot_id=parent.snapshot_id if parent else None,
         sequence_number=sequence_number,
         next_row_id=first_row_id,
     )
+    if draft.keeps_parent and parent is not None and parent.manifest_list is not None:
+        old = workspace.read(parent.manifest_list)
+        data, next_row_id, kept = extend_manifest_list(old, parent.manifest_list, draft.manifests, facts)
+    else:
+        manifests = draft.manifests
+        if draft.keeps_parent:
+            manifests = [*manifests, *manifest_list_of(parent, workspace)]
+        data, next_row_id = facts.encode(manifests)
+        kept = sum(1 for manifest in manifests if manifest.added_snapshot_id != draft.snapshot_id)
     workspace.create(location, data)
+    created = sum(1 for manifest in draft.manifests if manifest.added_snapshot_id == draft.snapshot_id)
     summary = {
         "operation": str(draft.operation),
         **with_totals(draft.summary, None if parent is None else parent.summary),
-        **manifest_counts(draft.manifests, draft.snapshot_id, draft.replaced_manifests),
+        "manifests-created": str(created),
+        "manifests-kept": str(kept),
+        "manifests-replaced": str(draft.replaced_manifests),
         "engine-name": ENGINE_NAME,
     }
     newest = max((snapshot.timestamp_ms for snapshot in base.snapshots), default=0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from hms_iceberg.spec.manifests import DataFile, DataFileContent, ManifestFile
+from hms_iceberg.spec.manifests import DataFile, DataFileContent
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.table_properties import SUMMARY_PARTITION_LIMIT, int_property
 
@@ -126,14 +126,3 @@ def with_totals(summary: Mapping[str, str], parent: Mapping[str, str] | None) ->
         if after >= 0:
             totals[total] = str(after)
     return {**summary, **totals}
-
-
-def manifest_counts(manifests: Iterable[ManifestFile], snapshot_id: int, replaced: int = 0) -> dict[str, str]:
-    """How many manifests the snapshot created and kept, and how many of its parent's it replaced."""
-    created = kept = 0
-    for manifest in manifests:
-        if manifest.added_snapshot_id == snapshot_id:
-            created += 1
-        else:
-            kept += 1
-    return {"manifests-created": str(created), "manifests-kept": str(kept), "manifests-replaced": str(replaced)}
