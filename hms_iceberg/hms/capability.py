@@ -11,7 +11,13 @@ import logging
 import threading
 import uuid
 
-from hms_iceberg.errors import IcebergError, MetastoreError, MetastoreUnavailableError, NoSuchTableError
+from hms_iceberg.errors import (
+    IcebergError,
+    MetastoreAnswerLostError,
+    MetastoreError,
+    MetastoreUnavailableError,
+    NoSuchTableError,
+)
 from hms_iceberg.hms.client import HmsClient
 from hms_iceberg.hms.thrift_types import ttypes
 
@@ -46,7 +52,13 @@ def supports_compare_and_swap(client: HmsClient, database: str) -> bool:
     server = str(client.pool)
     with _mutex:
         if server not in _known:
-            _known[server] = _probe(client, database)
+            try:
+                _known[server] = _probe(client, database)
+            except MetastoreAnswerLostError as error:
+                raise MetastoreUnavailableError(
+                    f"The metastore was lost while it was asked whether it supports commits without locks, before "
+                    f"anything was committed. {error}"
+                ) from error
             logger.info("Metastore %s %s compare-and-swap", server, "supports" if _known[server] else "lacks")
         return _known[server]
 

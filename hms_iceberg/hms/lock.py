@@ -10,8 +10,8 @@ import logging
 import os
 import random
 import socket
+import threading
 import time
-import uuid
 from collections.abc import Iterator
 
 from hms_iceberg.errors import (
@@ -23,9 +23,9 @@ from hms_iceberg.errors import (
     MetastoreUnavailableError,
 )
 from hms_iceberg.hms.client import HmsClient
-from hms_iceberg.hms.dead_holders import is_dead, process_mark
 from hms_iceberg.hms.fair_queue import FairQueue, Place
 from hms_iceberg.hms.heartbeat import HEARTBEATS, Heartbeat
+from hms_iceberg.hms.lock_agents import AGENTS, is_dead
 from hms_iceberg.hms.lock_rows import ACQUIRED, WAITING, lock_info
 from hms_iceberg.hms.settings import LockSettings, current_user
 from hms_iceberg.hms.thrift_types import ttypes
@@ -35,9 +35,8 @@ logger = logging.getLogger(__name__)
 _MAX_TEXT = 128  # of HL_USER, HL_HOST and HL_AGENT_INFO
 _REFUSED_TRIES = 5
 _ANSWER_SECONDS = 30.0
-
-# Agents of locks of this process that could not be given back.
-_GIVEN_UP: set[str] = set()
+_LATE_SECONDS = (1.0, 5.0, 30.0)
+_DEAD_SECONDS = 1.0
 
 FAIR_QUEUE = FairQueue()
 os.register_at_fork(after_in_child=FAIR_QUEUE._forget_all)
@@ -57,7 +56,8 @@ class TableLock:
         self._database = database
         self._table = table
         self._settings = settings
-        self._agent = f"Iceberg-{uuid.uuid4()}/hms_iceberg/{process_mark()}"
+        self._agent = ""
+        self._dead_since: dict[int, float] = {}
         self._place: Place | None = None
         self._lock_id: int | None = None
         self._heartbeat: Heartbeat | None = None
@@ -140,9 +140,32 @@ class TableLock:
                 self._unlock(lock_id)
         finally:
             self._lock_id = None
+            AGENTS.retire(self._agent)
+            if self._answer_lost:
+                self._answer_lost = False
+                self._look_for_late_locks(iter(_LATE_SECONDS))
             if self._place is not None:
                 self._place.leave()
                 self._place = None
+
+    def _look_for_late_locks(self, pauses: Iterator[float]) -> None:
+        """Gives back, from the background, what a lock request brings that arrives after nobody waits for it."""
+        pause = next(pauses, None)
+        if pause is None:
+            return
+
+        def look() -> None:
+            try:
+                for row in self._client.show_locks(self._database, self._table, _ANSWER_SECONDS):
+                    if row.agentInfo == self._agent:
+                        self._unlock(row.lockid)
+            except IcebergError as error:
+                logger.info("Locks of %s on %s cannot be looked for: %s", self._agent, self.name, error)
+            self._look_for_late_locks(pauses)
+
+        timer = threading.Timer(pause, look)
+        timer.daemon = True
+        timer.start()
 
     # ------------------------------------------------------------------------------------------- creation
 
@@ -161,6 +184,7 @@ class TableLock:
     def _create(self, deadline: float) -> int:
         """Asks for the lock until there is an answer; returns its state."""
         deadline = min(deadline, time.monotonic() + self._settings.creation_timeout)
+        self._agent = AGENTS.new()
         request = self._request()
         refused = 0
         for wait in _waits(self._settings.creation_min_wait, self._settings.creation_max_wait, 2.0):
@@ -255,18 +279,20 @@ class TableLock:
             logger.info("The locks on %s cannot be listed: %s", self.name, error)
             return -1
         assert self._lock_id is not None
-        return sum(row.lockid < self._lock_id and not self._taken_from_the_dead(row) for row in rows)
+        return sum(row.lockid < self._lock_id and not self._taken_from_nobody(row) for row in rows)
 
-    def _taken_from_the_dead(self, row: ttypes.ShowLocksResponseElement) -> bool:
-        """Gives back a lock that nobody holds any more, and that would else block the table until its time-out.
+    def _taken_from_nobody(self, row: ttypes.ShowLocksResponseElement) -> bool:
+        """Gives back a lock that nobody uses, and that would else block the table until the metastore's time-out.
 
-        It is of a process of this machine that was killed, or one that this process could not give back.
+        It is of an earlier request of ours, one that this process could not give back, or of a killed process of this
+        machine. What such a process sent last is given a moment to be over.
         """
-        if row.agentInfo not in _GIVEN_UP and not is_dead(row.hostname, row.agentInfo):
-            return False
-        logger.warning(
-            "Lock %d on table %s is of a dead holder (%s): it is released", row.lockid, self.name, row.agentInfo
-        )
+        if row.agentInfo != self._agent and not AGENTS.is_left_behind(row.agentInfo):
+            if not is_dead(row.hostname, row.agentInfo):
+                return False
+            if time.monotonic() - self._dead_since.setdefault(row.lockid, time.monotonic()) < _DEAD_SECONDS:
+                return False
+        logger.warning("Lock %d on table %s, which nobody uses, is released: %s", row.lockid, self.name, lock_info(row))
         self._unlock(row.lockid)
         return True
 
@@ -328,7 +354,6 @@ class TableLock:
         try:
             self._client.unlock(lock_id, self.name, _ANSWER_SECONDS)
         except IcebergError as error:
-            _GIVEN_UP.add(self._agent)
             logger.warning(
                 "Lock %d on table %s could not be given back, and blocks it until the metastore drops it: %s",
                 lock_id,

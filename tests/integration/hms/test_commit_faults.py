@@ -1,0 +1,234 @@
+"""Every step of a commit, harmed in every way on its way to the real metastore: what is reported is true.
+
+After each fault the table loads and is whole, a commit that was acknowledged is there, one that failed is not, none is
+there twice, and the next commit is made at once.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.catalog import Catalog, load_catalog
+from hms_iceberg.errors import CommitStateUnknownError, MetastoreError
+from hms_iceberg.hms import swap
+from hms_iceberg.hms.capability import supports_compare_and_swap
+from hms_iceberg.hms.embedded import EmbeddedMetastore
+from hms_iceberg.spec.types import StringType
+from hms_iceberg.table import Table
+from tests.support.thrift_proxy import Fault, ThriftProxy
+
+ALTER = "alter_table_with_environment_context"
+QUICK = {
+    "commit.status-check.num-retries": "1",
+    "commit.status-check.min-wait-ms": "10",
+    "commit.retry.min-wait-ms": "1",
+}
+SCHEMA = pa.schema([pa.field("id", pa.int64())])
+
+
+@pytest.fixture(autouse=True)
+def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(swap, "_LOOKS", (0.0, 0.02, 0.05))
+
+
+@pytest.fixture
+def proxy(metastore: EmbeddedMetastore) -> Iterator[ThriftProxy]:
+    with ThriftProxy(metastore.port) as proxy:
+        yield proxy
+
+
+@pytest.fixture(params=["true", "false"], ids=["lock", "compare-and-swap"])
+def harmed(request: pytest.FixtureRequest, metastore: EmbeddedMetastore, proxy: ThriftProxy) -> Iterator[Catalog]:
+    """A catalog whose calls go through the proxy."""
+    properties = {
+        "warehouse": metastore.warehouse,
+        "iceberg.engine.hive.lock-enabled": request.param,
+        "hive.metastore.client.connect.retry.delay": "10ms",
+        "iceberg.hive.lock-timeout-ms": "20000",
+    }
+    with load_catalog("harmed", type="hive", uri=proxy.uri, **properties) as catalog:
+        supports_compare_and_swap(catalog.metastore.client, "default")  # type: ignore[attr-defined]
+        proxy.calls.clear()
+        yield catalog
+
+
+@pytest.fixture
+def name(catalog: Catalog, namespace: str) -> str:
+    return f"{namespace}.events"
+
+
+@pytest.fixture
+def table(catalog: Catalog, name: str) -> Table:
+    """The table as somebody unharmed sees it; it has one row."""
+    table = catalog.create_table(name, SCHEMA, properties=QUICK)
+    table.append(pa.table({"id": [0]}))
+    return table
+
+
+def append(table: Table) -> None:
+    table.append(pa.table({"id": [1]}))
+
+
+def change_schema(table: Table) -> None:
+    with table.update_schema() as update:
+        update.add_column("city", StringType())
+
+
+def set_property(table: Table) -> None:
+    table.transaction().set_properties({"changed": "yes"}).commit_transaction()
+
+
+def appended(table: Table) -> bool:
+    ids = table.scan().to_arrow()["id"].to_pylist()
+    assert ids.count(1) <= 1, "applied twice"
+    return 1 in ids
+
+
+CHANGES: dict[str, tuple[Callable[[Table], None], Callable[[Table], bool]]] = {
+    "append": (append, appended),
+    "schema": (change_schema, lambda table: "city" in [field.name for field in table.schema().fields]),
+    "property": (set_property, lambda table: table.properties.get("changed") == "yes"),
+}
+
+
+def outcome(change: Callable[[], object]) -> str:
+    """How a change is reported."""
+    try:
+        change()
+    except CommitStateUnknownError:
+        return "unknown"
+    except MetastoreError:  # no other failure is a reason that a fault can give
+        return "failed"
+    return "made"
+
+
+def check_whole(table: Table) -> None:
+    """The table loads, every snapshot can be read, and the next commit is made."""
+    for snapshot in table.refresh().snapshots():
+        table.scan(snapshot_id=snapshot.snapshot_id).to_arrow()
+    before = table.scan().count()
+    table.append(pa.table({"id": [2]}))
+    assert table.refresh().scan().count() == before + 1
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name.lower())
+@pytest.mark.parametrize("method", ["lock", "get_table_req", ALTER, "unlock"])
+def test_what_is_reported_of_a_harmed_commit_is_true(
+    harmed: Catalog, table: Table, proxy: ThriftProxy, name: str, method: str, fault: Fault, change: str
+) -> None:
+    make, is_there = CHANGES[change]
+    victim = harmed.load_table(name)
+    proxy.on(method, fault)
+    reported = outcome(lambda: make(victim))
+    proxy.heal()
+    made = is_there(table.refresh())
+    assert reported == "unknown" or made == (reported == "made")
+    if method != ALTER:
+        assert reported == "made", "a call that may be repeated, or found again, costs no commit"
+    elif fault in (Fault.DROP_ANSWER, Fault.CUT_ANSWER, Fault.DOUBLE_REQUEST):
+        assert reported == "made", "the row tells that it was made"
+    check_whole(table)
+    assert is_there(table.refresh()) == made, "a late request did not undo it, or make it a second time"
+
+
+@pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name.lower())
+def test_what_is_reported_of_a_harmed_create_is_true(
+    harmed: Catalog, catalog: Catalog, namespace: str, proxy: ThriftProxy, fault: Fault
+) -> None:
+    proxy.on("create_table", fault)
+    reported = outcome(lambda: harmed.create_table(f"{namespace}.created", SCHEMA, properties=QUICK))
+    proxy.heal()
+    assert reported == ("unknown" if fault in (Fault.DROP_REQUEST, Fault.LATE_REQUEST) else "made")
+    exists = catalog.table_exists(f"{namespace}.created")
+    assert exists == (fault is not Fault.DROP_REQUEST)
+    if exists:
+        check_whole(catalog.load_table(f"{namespace}.created"))
+
+
+@pytest.mark.parametrize("method", [ALTER, "drop_table_with_environment_context"])
+@pytest.mark.parametrize("fault", [Fault.DROP_ANSWER, Fault.DROP_REQUEST], ids=lambda fault: fault.name.lower())
+def test_what_is_reported_of_a_harmed_rename_or_drop_is_true(
+    harmed: Catalog, catalog: Catalog, table: Table, proxy: ThriftProxy, name: str, method: str, fault: Fault
+) -> None:
+    harmed.load_table(name)
+    if method == ALTER:
+        change, is_done = (lambda: harmed.rename_table(name, f"{name}2")), (lambda: catalog.table_exists(f"{name}2"))
+        append(harmed.load_table(name))  # what probes the server was done
+    else:
+        change, is_done = (lambda: harmed.drop_table(name)), (lambda: not catalog.table_exists(name))
+    proxy.on(method, fault)
+    reported = outcome(change)
+    proxy.heal()
+    assert reported == ("made" if fault is Fault.DROP_ANSWER else "failed")
+    assert is_done() == (reported == "made")
+
+
+def test_a_late_alter_does_not_take_a_commit_away_that_was_made_meanwhile_without_locks(
+    metastore: EmbeddedMetastore, proxy: ThriftProxy, catalog: Catalog, table: Table, name: str
+) -> None:
+    proxy.late_seconds = 1.0
+    properties = {"iceberg.engine.hive.lock-enabled": "false"}
+    with load_catalog("late", type="hive", uri=proxy.uri, **properties) as late:
+        victim = late.load_table(name)
+        victim.append(pa.table({"id": [5]}))  # what probes the server was done
+        proxy.on(ALTER, Fault.LATE_REQUEST)
+        reported = outcome(lambda: append(victim))
+        table.refresh().append(pa.table({"id": [7]}))
+        proxy.heal()
+    ids = table.refresh().scan().to_arrow()["id"].to_pylist()
+    assert reported == "unknown"
+    assert {0, 5, 7} <= set(ids) and 1 not in ids, "the server compares, and refuses what comes too late"
+
+
+def test_a_commit_that_lost_its_answer_and_was_followed_by_another_is_a_success(
+    metastore: EmbeddedMetastore, proxy: ThriftProxy, table: Table, name: str
+) -> None:
+    follower = table
+
+    with load_catalog("followed", type="hive", uri=proxy.uri, **{"iceberg.engine.hive.lock-enabled": "false"}) as mine:
+        victim = mine.load_table(name)
+        victim.append(pa.table({"id": [5]}))
+        proxy.on(ALTER, Fault.DROP_ANSWER)
+        original = mine.metastore.client.get_table  # type: ignore[attr-defined]
+        looks: list[str] = []
+
+        def look(database: str, name: str) -> object:
+            looks.append(name)
+            if len(looks) == 3:  # after the load and the reading under the turn: the first look at the outcome
+                follower.refresh().append(pa.table({"id": [7]}))
+            return original(database, name)
+
+        mine.metastore.client.get_table = look  # type: ignore[attr-defined]
+        assert outcome(lambda: append(victim)) == "made"
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [0, 1, 5, 7]
+
+
+def test_a_failover_in_the_middle_of_a_commit_is_not_noticed(
+    metastore: EmbeddedMetastore, proxy: ThriftProxy, table: Table, name: str
+) -> None:
+    with ThriftProxy(metastore.port) as second:
+        uri = f"{proxy.uri},127.0.0.1:{second.port}"
+        with load_catalog("two", type="hive", uri=uri) as catalog:
+            victim = catalog.load_table(name)
+            proxy.on("get_table_req", Fault.DROP_REQUEST, skip=1, times=100)
+            append(victim)
+        assert "lock" in proxy.calls
+        assert "unlock" in second.calls, "the lock is given back at the other address"
+    assert appended(table.refresh())
+
+
+def test_a_commit_takes_five_calls_with_a_lock_and_three_without(
+    harmed: Catalog, table: Table, proxy: ThriftProxy, name: str
+) -> None:
+    victim = harmed.load_table(name)
+    append(victim)  # what probes the server was done
+    proxy.calls.clear()
+    victim.append(pa.table({"id": [uuid.uuid4().int % 1000 + 10]}))
+    with_lock = ["get_table_req", "lock", "get_table_req", ALTER, "unlock"]
+    without = ["get_table_req", "get_table_req", ALTER]
+    assert proxy.calls == (with_lock if "lock" in proxy.calls else without)

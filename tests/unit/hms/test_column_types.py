@@ -1,0 +1,103 @@
+"""Iceberg columns as Hive columns."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from hms_iceberg.hms.column_types import ColumnOptions, hive_columns, hive_type
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+    VariantType,
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [
+        (BooleanType(), "boolean"),
+        (IntegerType(), "int"),
+        (LongType(), "bigint"),
+        (FloatType(), "float"),
+        (DoubleType(), "double"),
+        (DecimalType(9, 2), "decimal(9,2)"),
+        (DateType(), "date"),
+        (TimeType(), "string"),
+        (TimestampType(), "timestamp"),
+        (TimestamptzType(), "timestamp"),
+        (TimestampNanoType(), "timestamp"),
+        (TimestamptzNanoType(), "timestamp"),
+        (StringType(), "string"),
+        (UUIDType(), "string"),
+        (FixedType(16), "binary"),
+        (BinaryType(), "binary"),
+        (UnknownType(), "void"),
+        (VariantType(), "binary"),
+        (GeometryType(), "binary"),
+        (GeographyType(), "binary"),
+        (ListType(1, LongType(), True), "array<bigint>"),
+        (MapType(1, StringType(), 2, ListType(3, DateType(), False), False), "map<string,array<date>>"),
+        (
+            StructType(
+                NestedField(1, "a", IntegerType()),
+                NestedField(2, "b c", StructType(NestedField(3, "`q`", UUIDType()))),
+            ),
+            "struct<a:int,`b c`:struct<```q```:string>>",
+        ),
+    ],
+    ids=lambda value: str(value) if isinstance(value, IcebergType) else "",
+)
+def test_every_type_has_a_hive_type(kind: IcebergType, shown: str) -> None:
+    assert hive_type(kind) == shown
+
+
+def test_a_timestamp_with_zone_has_hive_3s_name_where_asked_for() -> None:
+    nested = ListType(1, TimestamptzType(), True)
+    assert hive_type(nested, local_time_zone=True) == "array<timestamp with local time zone>"
+    assert hive_type(TimestampType(), local_time_zone=True) == "timestamp"
+
+
+def test_names_that_differ_in_case_only_are_told_apart_by_their_id() -> None:
+    schema = Schema(NestedField(1, "a", LongType()), NestedField(2, "A", LongType()))
+    assert [column.name for column in hive_columns(schema, ColumnOptions(), "db.t")] == ["a", "A_2"]
+
+
+def test_a_comment_is_cut_at_the_metastores_limit() -> None:
+    schema = Schema(NestedField(1, "a", LongType(), doc="x" * 300), NestedField(2, "b", LongType(), doc=""))
+    assert [column.comment for column in hive_columns(schema, ColumnOptions(), "db.t")] == ["x" * 256, None]
+
+
+def test_a_type_that_is_too_long_for_the_metastore_is_shown_as_string(caplog: pytest.LogCaptureFixture) -> None:
+    wide = StructType(*(NestedField(number, f"field_{number}", LongType()) for number in range(1, 40)))
+    schema = Schema(NestedField(100, "wide", wide), NestedField(101, "id", LongType()))
+    with caplog.at_level(logging.WARNING):
+        columns = hive_columns(schema, ColumnOptions(max_type_length=200), "db.t")
+    assert [column.type for column in columns] == ["string", "bigint"]
+    assert "'wide'" in caplog.text and "db.t" in caplog.text
+    unlimited = hive_columns(schema, ColumnOptions(max_type_length=0), "db.t")
+    assert unlimited[0].type.startswith("struct<field_1:bigint,")

@@ -1,0 +1,67 @@
+"""First come, first served."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from hms_iceberg.errors import LockTimeoutError
+from hms_iceberg.hms.fair_queue import FairQueue
+
+
+def test_places_are_served_in_the_order_in_which_they_were_taken() -> None:
+    queue = FairQueue()
+    served: list[int] = []
+    places = [queue.enter("t") for _ in range(8)]
+
+    def work(number: int) -> None:
+        places[number].wait(10)
+        served.append(number)
+        places[number].leave()
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in reversed(range(8))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert served == list(range(8))
+
+
+def test_queues_of_different_tables_do_not_wait_for_each_other() -> None:
+    queue = FairQueue()
+    queue.enter("a")
+    other = queue.enter("b")
+    assert other.ahead() == 0
+    other.wait(0)
+
+
+def test_one_that_waits_too_long_gives_its_place_up_and_says_who_is_before_it() -> None:
+    queue = FairQueue()
+    first, second, third = (queue.enter("t") for _ in range(3))
+    began = time.monotonic()
+    with pytest.raises(LockTimeoutError, match=rf"1 before this one; thread '{threading.current_thread().name}'"):
+        second.wait(0.05)
+    assert time.monotonic() - began < 1
+    assert third.ahead() == 1
+    first.leave()
+    third.wait(0)
+
+
+def test_leaving_twice_or_from_the_middle_harms_nobody() -> None:
+    queue = FairQueue()
+    first, second, third = (queue.enter("t") for _ in range(3))
+    second.leave()
+    second.leave()
+    first.leave()
+    first.leave()
+    third.wait(0)
+    third.leave()
+    assert queue.enter("t").ahead() == 0
+
+
+def test_an_empty_queue_takes_no_memory() -> None:
+    queue = FairQueue()
+    queue.enter("t").leave()
+    assert queue._places == {}
