@@ -17,8 +17,22 @@ from hms_iceberg.expressions.tree import BooleanExpression, Operation, predicate
 from hms_iceberg.spec.manifests import DataFile
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import BinaryType, DoubleType, IcebergType, IntegerType, NestedField, StringType, StructType
+from hms_iceberg.spec.types import (
+    BinaryType,
+    DateType,
+    DoubleType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzType,
+)
 from hms_iceberg.spec.values import to_bytes, truncate_lower, truncate_upper
+from tests.support.partitions import stored_partitions
 
 ORDERED = (Operation.LT, Operation.LT_EQ, Operation.GT, Operation.GT_EQ, Operation.EQ, Operation.NOT_EQ)
 PREFIX = (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH)
@@ -68,6 +82,53 @@ def test_truncated_values(kind, values, width):
             answers = [matches((value,)) for value in members]
             assert keeps((partition,)) or not any(answers), (str(test), partition)
             assert all(answers) or not is_full((partition,)), (str(test), partition)
+
+
+def check_partitions(schema: Schema, spec: PartitionSpec, test: BooleanExpression, rows: list[tuple[Any, ...]]) -> None:
+    matches = evaluator(schema, test)
+    keeps = evaluator(spec.partition_type(schema), inclusive_projection(schema, spec)(test))
+    is_full = evaluator(spec.partition_type(schema), strict_projection(schema, spec)(test))
+    for row in rows:
+        for partition in stored_partitions(row, spec, schema):
+            assert keeps(partition) or not matches(row), (str(test), row, partition)
+            assert matches(row) or not is_full(partition), (str(test), row, partition)
+
+
+def moments(kind: IcebergType) -> Iterator[list[int]]:
+    """A few moments around each of several beginnings of a period, at or before 1970."""
+    for days in (-366, -365, -32, -31, -1, 0):
+        if isinstance(kind, DateType):
+            yield [days + shift for shift in (-1, 0, 1)]
+            continue
+        second = 1_000_000_000 if isinstance(kind, TimestampNanoType) else 1_000_000
+        for hour in (0, 1):
+            start = (days * 24 + hour) * 3600 * second
+            yield [start + shift for shift in (-second, -1, 0, 1, second - 1, second)]
+
+
+TIMES = (DateType(), TimestampType(), TimestamptzType(), TimestampNanoType())
+UNITS = [
+    (kind, unit) for kind in TIMES for unit in ("year", "month", "day", "hour") if (str(kind), unit) != ("date", "hour")
+]
+
+
+@pytest.mark.parametrize(("kind", "unit"), UNITS, ids=str)
+def test_times_before_1970_are_found_in_the_partitions_that_any_writer_stored(kind, unit):
+    spec = PartitionSpec(PartitionField(1, 1000, unit, "p"))
+    schema = Schema(NestedField(1, "a", kind))
+    for near in moments(kind):
+        for test in every_test("a", kind, near):
+            check_partitions(schema, spec, test, [(value,) for value in near])
+
+
+@pytest.mark.parametrize("width", [3, 10, 16, 1000])
+@pytest.mark.parametrize(("kind", "half"), [(IntegerType(), 2**31), (LongType(), 2**63)], ids=str)
+def test_integers_at_the_ends_of_their_range_are_found_in_the_partitions_of_truncate(kind, half, width):
+    schema = Schema(NestedField(1, "a", kind))
+    spec = PartitionSpec(PartitionField(1, 1000, f"truncate[{width}]", "p"))
+    near = [end + shift for end in (-half, -half + width - half % width, 0, half - 4) for shift in range(4)]
+    for test in every_test("a", kind, near):
+        check_partitions(schema, spec, test, [(value,) for value in near])
 
 
 def file_of(kind: IcebergType, values: list[Any], rows: int, width: int | None, nans: bool, bounds: bool) -> DataFile:

@@ -10,32 +10,23 @@ from hypothesis import strategies as st
 
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.evaluate import evaluator
-from hms_iceberg.expressions.literals import stored_literal
 from hms_iceberg.expressions.manifest_evaluator import manifest_evaluator
 from hms_iceberg.expressions.metrics import InclusiveMetrics, StrictMetrics
 from hms_iceberg.expressions.projections import inclusive_projection, strict_projection
 from hms_iceberg.expressions.residuals import residual_by_constants, residual_by_metrics, residual_evaluator
 from hms_iceberg.expressions.terms import Reference
-from hms_iceberg.expressions.tree import Operation, Transformed, predicate
+from hms_iceberg.expressions.tree import Transformed
 from hms_iceberg.expressions.visitors import referenced_field_ids
 from hms_iceberg.spec.manifests import DataFile, FieldSummary, ManifestFile
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import BucketTransform, DayTransform, HourTransform, MonthTransform, YearTransform
+from hms_iceberg.spec.transforms import BucketTransform
 from hms_iceberg.spec.types import (
     BinaryType,
-    DateType,
     DoubleType,
     FloatType,
     IcebergType,
-    IntegerType,
-    LongType,
-    NestedField,
     StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzType,
 )
 from hms_iceberg.spec.values import to_bytes, truncate_lower, truncate_upper
 from tests.support.expression_strategies import (
@@ -49,14 +40,10 @@ from tests.support.expression_strategies import (
     tables,
     value_of,
 )
+from tests.support.partitions import SOURCES, partition_of, stored_partitions
 
 MANY = settings(max_examples=EXAMPLES, deadline=None)
-SOURCES = (("a", 1), ("b", 2), ("s.c", 4))
 FLOATING = (FloatType, DoubleType)
-ORDERED = (Operation.LT, Operation.LT_EQ, Operation.GT, Operation.GT_EQ, Operation.EQ, Operation.NOT_EQ)
-MICROS = (TimestampType, TimestamptzType)
-TIMES = (DateType(), TimestampType(), TimestamptzType(), TimestampNanoType())
-TIME_TRANSFORMS = (YearTransform(), MonthTransform(), DayTransform(), HourTransform())
 
 
 # --------------------------------------------------------------------------------------------------- partitions
@@ -71,35 +58,6 @@ def specs(draw: st.DrawFn, schema: Schema) -> PartitionSpec:
         transform = draw(st.sampled_from([each for each in TRANSFORMS if each.can_transform(kind)]))
         fields.append(PartitionField(source_id, 1000 + number, transform, f"p{number}.x"))
     return PartitionSpec(*fields)
-
-
-def partition_of(row: tuple[Any, ...], spec: PartitionSpec, schema: Schema) -> tuple[Any, ...]:
-    names = {source_id: name for name, source_id in SOURCES}
-    return tuple(
-        field.transform.bind(schema.find_type(names[field.source_id]))(value_of(row, names[field.source_id]))
-        for field in spec.fields
-    )
-
-
-def stored_partitions(row: tuple[Any, ...], spec: PartitionSpec, schema: Schema) -> list[tuple[Any, ...]]:
-    """The partitions that writers may have stored a row in: the right one, and those of Java's faults."""
-    names = {source_id: name for name, source_id in SOURCES}
-    right = partition_of(row, spec, schema)
-    rounded_towards_1970, first_second_off = list(right), list(right)
-    for position, field in enumerate(spec.fields):
-        kind, transform = schema.find_type(names[field.source_id]), field.transform
-        value, result = value_of(row, names[field.source_id]), right[position]
-        if str(transform) not in ("year", "month", "day", "hour") or result is None or result >= 0:
-            continue
-        apply = transform.bind(kind)
-        if isinstance(kind, MICROS) or (isinstance(kind, DateType) and str(transform) != "day"):
-            starts_a_period = apply(value - 1) != result
-            rounded_towards_1970[position] = result + (not starts_a_period)
-        if not isinstance(kind, DateType):
-            second = 1_000_000 if isinstance(kind, MICROS) else 1_000_000_000
-            if value % second == second - 1:
-                first_second_off[position] = apply(value - second)
-    return list(dict.fromkeys([right, tuple(rounded_towards_1970), tuple(first_second_off)]))
 
 
 @MANY
@@ -130,59 +88,6 @@ def test_all_rows_of_a_partition_match_where_the_strict_projection_does(data):
         if not matches(row):
             for partition in stored_partitions(row, spec, schema):
                 assert not is_full(partition), (str(projected), row, partition)
-
-
-@st.composite
-def moments(draw: st.DrawFn, kind: IcebergType) -> list[int]:
-    """A few moments around the beginning of one period at or before 1970."""
-    days = draw(st.sampled_from([-366, -365, -32, -31, -2, -1, 0]))
-    if isinstance(kind, DateType):
-        return [days + shift for shift in (-1, 0, 1)]
-    second = 1_000_000 if isinstance(kind, MICROS) else 1_000_000_000
-    start = (days * 24 + draw(st.sampled_from([0, 1]))) * 3600 * second
-    return [start + shift for shift in (-second, -1, 0, 1, second - 1, second)]
-
-
-@MANY
-@given(st.data())
-def test_times_before_1970_are_found_in_the_partitions_that_any_writer_stored(data):
-    kind, transform = data.draw(
-        st.sampled_from([(kind, each) for kind in TIMES for each in TIME_TRANSFORMS if each.can_transform(kind)])
-    )
-    schema = Schema(NestedField(1, "a", kind), NestedField(2, "b", kind), NestedField(3, "s", StructType()))
-    spec = PartitionSpec(PartitionField(1, 1000, transform, "p"))
-    near = data.draw(moments(kind))
-    operation = data.draw(st.sampled_from([*ORDERED, Operation.IN, Operation.NOT_IN]))
-    values = [stored_literal(each, kind) for each in data.draw(st.lists(st.sampled_from(near), min_size=2, max_size=2))]
-    expression = predicate(operation, "a", values[0] if operation in ORDERED else values)
-    matches = evaluator(schema, expression)
-    keeps = evaluator(spec.partition_type(schema), inclusive_projection(schema, spec)(expression))
-    is_full = evaluator(spec.partition_type(schema), strict_projection(schema, spec)(expression))
-    for value in near:
-        row = (value, None, None)
-        for partition in stored_partitions(row, spec, schema):
-            assert keeps(partition) or not matches(row), (str(expression), row, partition)
-            assert matches(row) or not is_full(partition), (str(expression), row, partition)
-
-
-@MANY
-@given(st.data())
-def test_integers_at_the_ends_of_their_range_are_found_in_the_partitions_of_truncate(data):
-    kind, half = data.draw(st.sampled_from([(IntegerType(), 2**31), (LongType(), 2**63)]))
-    width = data.draw(st.sampled_from([3, 10, 16, 1000]))
-    schema = Schema(NestedField(1, "a", kind), NestedField(2, "b", kind), NestedField(3, "s", StructType()))
-    spec = PartitionSpec(PartitionField(1, 1000, f"truncate[{width}]", "p"))
-    near = [end + shift for end in (-half, -half + width - half % width, 0, half - width) for shift in range(4)]
-    operation = data.draw(st.sampled_from(ORDERED))
-    expression = predicate(operation, "a", data.draw(st.sampled_from(near)))
-    matches = evaluator(schema, expression)
-    keeps = evaluator(spec.partition_type(schema), inclusive_projection(schema, spec)(expression))
-    is_full = evaluator(spec.partition_type(schema), strict_projection(schema, spec)(expression))
-    for value in near:
-        row = (value, None, None)
-        partition = partition_of(row, spec, schema)
-        assert keeps(partition) or not matches(row), (str(expression), row, partition)
-        assert matches(row) or not is_full(partition), (str(expression), row, partition)
 
 
 @MANY

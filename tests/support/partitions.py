@@ -1,0 +1,44 @@
+"""The partitions of rows of `expression_strategies.tables`, also as faulty writers stored them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hms_iceberg.spec.partitioning import PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import DateType, TimestampType, TimestamptzType
+from tests.support.expression_strategies import value_of
+
+SOURCES = (("a", 1), ("b", 2), ("s.c", 4))
+"""The columns that can be partitioned on, with their ids."""
+
+MICROS = (TimestampType, TimestamptzType)
+
+
+def partition_of(row: tuple[Any, ...], spec: PartitionSpec, schema: Schema) -> tuple[Any, ...]:
+    names = {source_id: name for name, source_id in SOURCES}
+    return tuple(
+        field.transform.bind(schema.find_type(names[field.source_id]))(value_of(row, names[field.source_id]))
+        for field in spec.fields
+    )
+
+
+def stored_partitions(row: tuple[Any, ...], spec: PartitionSpec, schema: Schema) -> list[tuple[Any, ...]]:
+    """The partitions that writers may have stored a row in: the right one, and those of Java's faults."""
+    names = {source_id: name for name, source_id in SOURCES}
+    right = partition_of(row, spec, schema)
+    rounded_towards_1970, first_second_off = list(right), list(right)
+    for position, field in enumerate(spec.fields):
+        kind, transform = schema.find_type(names[field.source_id]), field.transform
+        value, result = value_of(row, names[field.source_id]), right[position]
+        if str(transform) not in ("year", "month", "day", "hour") or result is None or result >= 0:
+            continue
+        apply = transform.bind(kind)
+        if isinstance(kind, MICROS) or (isinstance(kind, DateType) and str(transform) != "day"):
+            starts_a_period = apply(value - 1) != result
+            rounded_towards_1970[position] = result + (not starts_a_period)
+        if not isinstance(kind, DateType):
+            second = 1_000_000 if isinstance(kind, MICROS) else 1_000_000_000
+            if value % second == second - 1:
+                first_second_off[position] = apply(value - second)
+    return list(dict.fromkeys([right, tuple(rounded_towards_1970), tuple(first_second_off)]))
