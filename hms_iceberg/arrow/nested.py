@@ -11,6 +11,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hms_iceberg.spec.types import NestedField, StructType
+
 
 def null_mask(array: pa.Array) -> pa.Array | None:
     """Where an array is null, or None where it has no nulls."""
@@ -76,6 +78,29 @@ def combine(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     if not isinstance(array, pa.ChunkedArray):
         return array
     return array.chunk(0) if array.num_chunks == 1 else array.combine_chunks()
+
+
+def pruned(arrays: Sequence[pa.Array], fields: Sequence[NestedField], wanted: Sequence[NestedField]) -> list[pa.Array]:
+    """Some of the columns, and of those that are structs some of the fields.
+
+    Args:
+        arrays: the columns of `fields`.
+        fields: what there is.
+        wanted: what is wanted of it, by field id.
+    """
+    places = {field.field_id: place for place, field in enumerate(fields)}
+    result = []
+    for field in wanted:
+        place = places[field.field_id]
+        array, kind = arrays[place], fields[place].field_type
+        if isinstance(kind, StructType) and isinstance(field.field_type, StructType) and kind != field.field_type:
+            children = pruned(struct_children(array), kind.fields, field.field_type.fields)
+            made = zip(field.field_type.fields, children, strict=True)
+            array = make_struct(
+                array, children, [pa.field(each.name, child.type, each.optional) for each, child in made]
+            )
+        result.append(array)
+    return result
 
 
 def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:

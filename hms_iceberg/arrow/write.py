@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from hms_iceberg.arrow.casting import SchemaFit
 from hms_iceberg.arrow.content_writers import ContentFormat, ContentWriter, format_name
 from hms_iceberg.arrow.locations import DataLocations
 from hms_iceberg.arrow.metrics_modes import metrics_modes
+from hms_iceberg.arrow.nested import pruned
 from hms_iceberg.arrow.parquet_writer import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from hms_iceberg.arrow.partitions import Partition, PartitionSplitter
 from hms_iceberg.arrow.sorting import RowSorter
@@ -23,6 +25,7 @@ from hms_iceberg.spec.manifests import DataFile
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.partitioning import PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.sorting import UNSORTED, SortOrder
 from hms_iceberg.spec.table_properties import bool_property, int_property
 from hms_iceberg.storage import Storage
 
@@ -73,7 +76,8 @@ def write_data_files(
     """
     options = {**metadata.properties, **(properties or {})}
     schema = schema or metadata.schema()
-    files = _Files(metadata, storage, schema, spec or metadata.spec(), options, on_create, buffer_bytes)
+    rules = WriteRules(spec or metadata.spec(), options, metadata.sort_order())
+    files = FileRouter(metadata, storage, schema, rules, on_create, buffer_bytes)
     batches, incoming = batches_of(data)
     fit = SchemaFit(incoming, schema, table, bool_property(options, _DOWNCAST_NS))
     fitted: Iterable[pa.RecordBatch] = map(fit.fit, batches)
@@ -143,27 +147,61 @@ class _Lane:
         return batches, size
 
 
-class _Files:
-    """Routes rows to one file a partition, rolling files at the target size."""
+@dataclass(frozen=True)
+class WriteRules:
+    """How rows become files.
+
+    Args:
+        spec: the partition spec of the files.
+        properties: the table's properties, with write options before them.
+        order: how rows are sorted.
+        file_schema: the columns of the files, where they are fewer than those of the rows.
+        fields: further fields of `DataFile` for each file; without `content` the files hold data.
+    """
+
+    spec: PartitionSpec
+    properties: Mapping[str, str]
+    order: SortOrder = UNSORTED
+    file_schema: Schema | None = None
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+class FileRouter:
+    """Routes rows to one file a partition, rolling files at the target size.
+
+    Args:
+        metadata: the table.
+        storage: where the files go.
+        schema: the columns of the rows.
+        rules: how rows become files.
+        on_create: called with each location before the file is made.
+        buffer_bytes: rows that wait for their row group, in bytes of memory over all partitions.
+
+    Raises:
+        ConfigurationError, UnsupportedError: a property, a type or the spec cannot be used.
+    """
 
     def __init__(
         self,
         metadata: TableMetadata,
         storage: Storage,
         schema: Schema,
-        spec: PartitionSpec,
-        properties: Mapping[str, str],
+        rules: WriteRules,
         on_create: Callable[[str], None] | None,
-        buffer_bytes: int,
+        buffer_bytes: int = _BUFFER_BYTES,
     ) -> None:
-        order = metadata.sort_order()
+        properties, order = rules.properties, rules.order
+        is_data = "content" not in rules.fields
         self._schema = schema
-        self._spec = spec
-        self._splitter = PartitionSplitter(schema, spec)
+        self._spec = rules.spec
+        self._fields = rules.fields
+        self._splitter = PartitionSplitter(schema, rules.spec)
         self._sorter = None if order.is_unsorted else RowSorter(schema, order)
         modes = metrics_modes(metadata.schema(), properties, order)
-        self._format = ContentFormat(storage, format_name(properties), schema, properties, modes)
-        self._locations = DataLocations(metadata.location, properties)
+        name = format_name(properties, deletes=not is_data)
+        self._file_schema = rules.file_schema
+        self._format = ContentFormat(storage, name, rules.file_schema or schema, properties, modes)
+        self._locations = DataLocations(metadata.location, properties, suffix=None if is_data else "deletes")
         self._on_create = on_create
         self._target_bytes = int_property(properties, TARGET_FILE_BYTES)
         self._group_bytes = min(int_property(properties, ROW_GROUP_BYTES), self._target_bytes)
@@ -183,7 +221,7 @@ class _Files:
         try:
             for batch in batches:
                 for partition, rows in self._splitter.split(batch):
-                    yield from self._add(partition, rows)
+                    yield from self._add(partition, self._stored(rows))
             for lane in list(self._lanes.values()):
                 yield from self._finish(lane)
         finally:
@@ -191,6 +229,12 @@ class _Files:
                 if lane.writer is not None:
                     with suppress(Exception):
                         lane.writer.abandon()
+
+    def _stored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        if self._file_schema is None:
+            return rows
+        columns = pruned(rows.columns, self._schema.fields, self._file_schema.fields)
+        return pa.RecordBatch.from_arrays(columns, names=[field.name for field in self._file_schema.fields])
 
     def _add(self, partition: Partition, rows: pa.RecordBatch) -> Iterator[DataFile]:
         key = tuple(map(repr, partition))  # tells -0.0 from 0.0, and NaN equals NaN
@@ -246,4 +290,6 @@ class _Files:
         assert writer is not None
         order_id = self._sorter.order_id if self._sorter is not None and lane.in_order else None
         lane.writer, lane.last, lane.in_order = None, None, True
-        return writer.close(spec_id=self._spec.spec_id, partition=lane.partition, sort_order_id=order_id)
+        return writer.close(
+            spec_id=self._spec.spec_id, partition=lane.partition, sort_order_id=order_id, **self._fields
+        )

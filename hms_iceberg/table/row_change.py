@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -19,7 +19,7 @@ from hms_iceberg.arrow.row_rewrites import AffectedRows, Replacement, RowRewrite
 from hms_iceberg.arrow.schema import to_arrow
 from hms_iceberg.errors import ConfigurationError, TypeMismatchError, UnsupportedError
 from hms_iceberg.expressions.parser import parse
-from hms_iceberg.expressions.tree import BooleanExpression
+from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.plan import ScanPlan, ScanRequest
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.spec.manifests import DataFile, ManifestContent
@@ -180,6 +180,7 @@ class RowChange:
             added: data files, written already, to add.
             inserted: further rows to write.
         """
+        affected = self._with_all_deletes(affected)
         copies = self.mode == COPY_ON_WRITE or not affected
         deletes: list[DataFile] = []
         removed = list(whole)
@@ -208,6 +209,16 @@ class RowChange:
                     **options,
                 )
             )
+
+    def _with_all_deletes(self, affected: Sequence[AffectedRows]) -> Sequence[AffectedRows]:
+        """The same rows, and every delete of their files: a plan with a filter leaves out deletes of other rows."""
+        manifests = manifest_list_of(self.snapshot, self.transaction.workspace) if affected else []
+        if not any(each.content is ManifestContent.DELETES and each.has_live_files for each in manifests):
+            return affected
+        paths = {each.file.file_path for each in affected}
+        tasks = (task for task in self.plan(AlwaysTrue()).tasks() if task.file.file_path in paths)
+        complete = {task.file.file_path: task for task in tasks}
+        return [replace(each, task=complete[each.file.file_path]) for each in affected]
 
     def _write(self, rows: pa.RecordBatchReader | None, inserted: pa.Table | None) -> tuple[DataFile, ...]:
         """New data files of rewritten rows and, in the same files, of inserted ones."""

@@ -10,6 +10,7 @@ from hms_iceberg.metastore import Identifier, MetadataVersion, Metastore
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.manage_snapshots import ExpireSnapshotsBuilder, ManageSnapshots
 from hms_iceberg.table.readable import ReadableTable
+from hms_iceberg.table.row_delta import NewRowDelta
 from hms_iceberg.table.transaction import TableTransaction
 from hms_iceberg.table.update_schema import UpdateSchema
 from hms_iceberg.table.update_spec import UpdateSortOrder, UpdateSpec
@@ -72,7 +73,7 @@ class Table(ReadableTable, RowWriteMethods):
         as data files in the table's default spec and order, and committed as one snapshot.
 
         Args:
-            df: the rows: an Arrow table, record batch or reader of batches (which need not fit into memory), or anything that
+            df: an Arrow table, record batch or reader of batches (which need not fit into memory), or anything that
                 hands out an Arrow stream (polars, DuckDB, pandas).
             snapshot_properties: keys for the snapshot's summary.
             branch: the branch to append to; by default main.
@@ -97,6 +98,10 @@ class Table(ReadableTable, RowWriteMethods):
     def update_sort_order(self, case_sensitive: bool = True) -> UpdateSortOrder:
         """Begins a new sort order; see `update_schema`."""
         return self._transaction(autocommit=True).update_sort_order(case_sensitive)
+
+    def new_row_delta(self) -> NewRowDelta:
+        """Begins a change that adds and deletes rows in one snapshot, by position or by key; see `update_schema`."""
+        return self._transaction(autocommit=True).new_row_delta()
 
     def manage_snapshots(self) -> ManageSnapshots:
         """Begins changes of branches, tags and the current snapshot; see `update_schema`."""

@@ -13,6 +13,7 @@ from hms_iceberg.spec.manifests import DataFile
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.table.manage_snapshots import ExpireSnapshotsBuilder, ManageSnapshots
+from hms_iceberg.table.row_delta import NewRowDelta
 from hms_iceberg.table.update_schema import UpdateSchema
 from hms_iceberg.table.update_spec import UpdateSortOrder, UpdateSpec
 from hms_iceberg.table.write_methods import RowWriteMethods
@@ -113,6 +114,10 @@ class TableTransaction(RowWriteMethods):
     def update_sort_order(self, case_sensitive: bool = True) -> UpdateSortOrder:
         """Begins a new sort order."""
         return UpdateSortOrder(self._transaction, self._finish, case_sensitive)
+
+    def new_row_delta(self) -> NewRowDelta:
+        """Begins a change that adds rows, position deletes and equality deletes in one snapshot."""
+        return NewRowDelta(self._transaction, self._finish, self._autocommit)
 
     def manage_snapshots(self) -> ManageSnapshots:
         """Begins changes of branches, tags and the current snapshot."""

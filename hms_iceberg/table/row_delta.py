@@ -1,0 +1,236 @@
+"""Building a row delta: rows, position deletes and equality deletes in one snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hms_iceberg.arrow.delete_writer import DeletedPositions, write_row_deletes
+from hms_iceberg.arrow.equality_delete_writer import write_equality_deletes
+from hms_iceberg.arrow.row_rewrites import earlier_positions
+from hms_iceberg.arrow.write import ArrowInput
+from hms_iceberg.errors import ConfigurationError, InvalidInputError, UnsupportedError
+from hms_iceberg.expressions.tree import BooleanExpression
+from hms_iceberg.scan.plan import ScanRequest
+from hms_iceberg.scan.planner import plan_scan
+from hms_iceberg.scan.tasks import FileScanTask
+from hms_iceberg.spec.manifests import DataFile
+from hms_iceberg.spec.partitioning import PartitionSpec
+from hms_iceberg.spec.snapshots import MAIN_BRANCH
+from hms_iceberg.table.pending import PendingChange
+from hms_iceberg.table.row_change import as_expression
+from hms_iceberg.table.writes import write_rows
+from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.updates.isolation import Isolation
+from hms_iceberg.updates.row_delta import RowDelta
+from hms_iceberg.updates.snapshot_writer import parent_on
+from hms_iceberg.updates.update import Update
+
+
+class NewRowDelta(PendingChange):
+    """Adds rows and deletes rows of the same table, in one snapshot.
+
+    Equality deletes apply to rows that were there before, not to those added here. Nothing is read to find rows, so
+    that by default no concurrent commit is refused but one that removes a file to which position deletes point; see
+    `isolation`.
+
+    >>> with table.new_row_delta() as delta:
+    ...     delta.delete_equal(changed.select(["id"]), ["id"])
+    ...     delta.add_rows(changed)
+    """
+
+    def __init__(self, transaction: Transaction, finish: Callable[[], None], standalone: bool) -> None:
+        super().__init__(transaction, finish)
+        self._standalone = standalone
+        self._added: list[DataFile] = []
+        self._removed: list[DataFile] = []
+        self._positions: dict[str, list[Any]] = {}
+        self._isolation = Isolation.NONE
+        self._conflict_filter: BooleanExpression | None = None
+        self._branch = MAIN_BRANCH
+        self._properties: dict[str, str] = {}
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and self._standalone:
+            self._transaction.abandon()
+        super().__exit__(kind, error, trace)
+
+    @property
+    def _name(self) -> str:
+        return ".".join(self._transaction.identifier)
+
+    def _need_deletes(self) -> None:
+        if self._metadata.format_version < 2:
+            raise UnsupportedError(
+                f"Cannot delete rows of table {self._name} by delete files: format version 1 has none. Upgrade the "
+                "table (format-version 2), or use Table.delete, which rewrites files."
+            )
+
+    # ------------------------------------------------------------------------------------------ collecting
+
+    def add_rows(self, df: ArrowInput) -> NewRowDelta:
+        """Adds rows, as of `Table.append`.
+
+        Raises:
+            SchemaMismatchError, TypeMismatchError, NullValueError: the rows do not fit; nothing was written.
+        """
+        self._added += write_rows(self._transaction, df)
+        return self
+
+    def delete_equal(
+        self, df: ArrowInput, columns: Sequence[str] | None = None, spec: PartitionSpec | None = None
+    ) -> NewRowDelta:
+        """Deletes the rows that equal one of the given ones in some columns, null being equal to null.
+
+        Args:
+            df: the keys; in a partitioned spec with the columns that partitions are made of.
+            columns: the key; by default the table's identifier fields. Dotted names reach into structs.
+            spec: the partition spec of the deletes, by default the table's; deletes of an unpartitioned spec apply to
+                all partitions.
+
+        Raises:
+            InvalidInputError, SchemaMismatchError, TypeMismatchError, NullValueError: the keys do not fit the table.
+        """
+        self._need_deletes()
+        schema = self._metadata.schema()
+        ids = list(schema.identifier_field_ids) if columns is None else [schema.find_id(name) for name in columns]
+        self._added += write_equality_deletes(
+            self._metadata,
+            self._transaction.workspace.storage,
+            df,
+            ids,
+            table=self._name,
+            spec=spec,
+            on_create=self._transaction.adopt,
+        )
+        return self
+
+    def delete_positions(self, positions: Mapping[str, Iterable[int]] | pa.Table) -> NewRowDelta:
+        """Deletes rows by the location of their data file and their position in it.
+
+        Args:
+            positions: location to positions, from 0; or a table of columns `file_path` and `pos` (as of a scan of
+                `_file` and `_pos`, renamed).
+
+        Raises:
+            InvalidInputError: a position is negative, or the table lacks the columns.
+        """
+        self._need_deletes()
+        for path, found in _grouped(positions, self._name).items():
+            if len(found) and found.min() < 0:
+                raise InvalidInputError(
+                    f"Cannot delete rows of {path} in table {self._name}: position {found.min()} is less than 0."
+                )
+            self._positions.setdefault(path, []).append(found)
+        return self
+
+    def add_files(self, *files: DataFile) -> NewRowDelta:
+        """Adds data files, delete files or deletion vectors that exist already, described as manifests do."""
+        self._added += files
+        return self
+
+    def remove_files(self, *files: DataFile) -> NewRowDelta:
+        """Removes data files, or delete files whose deletes others repeat."""
+        self._removed += files
+        return self
+
+    def isolation(self, level: Isolation | str, conflict_filter: str | BooleanExpression | None = None) -> NewRowDelta:
+        """Says what must hold of concurrent commits.
+
+        Args:
+            level: `serializable` refuses data added meanwhile that may match the filter, `snapshot` only deletes that
+                may match it.
+            conflict_filter: which rows were read to make this change; all unless given.
+
+        Raises:
+            ConfigurationError: no such level.
+        """
+        try:
+            self._isolation = Isolation(level)
+        except ValueError:
+            levels = ", ".join(each.value for each in Isolation)
+            raise ConfigurationError(f"Isolation level: expected one of {levels}, got {level!r}.") from None
+        self._conflict_filter = None if conflict_filter is None else as_expression(conflict_filter)
+        return self
+
+    def to_branch(self, name: str) -> NewRowDelta:
+        """Changes a branch other than main."""
+        self._branch = name
+        return self
+
+    def set(self, name: str, value: str) -> NewRowDelta:
+        """Sets a key of the snapshot's summary."""
+        self._properties[name] = value
+        return self
+
+    # ------------------------------------------------------------------------------------------ committing
+
+    def _updates(self) -> list[Update]:
+        deletes, obsolete = self._position_deletes()
+        if not (self._added or self._removed or deletes):
+            return []
+        return [
+            RowDelta(
+                added=(*self._added, *deletes),
+                removed=(*self._removed, *obsolete),
+                referenced=frozenset(self._positions),
+                conflict_filter=self._conflict_filter,
+                isolation=self._isolation,
+                branch=self._branch,
+                properties=self._properties,
+            )
+        ]
+
+    def _position_deletes(self) -> tuple[list[DataFile], list[DataFile]]:
+        if not self._positions:
+            return [], []
+        storage, version = self._transaction.workspace.storage, self._metadata.format_version
+        tasks = self._tasks()
+        deleted: list[DeletedPositions] = []
+        obsolete: list[DataFile] = []
+        for path, parts in self._positions.items():
+            task = tasks[path]
+            positions = np.unique(np.concatenate(parts))
+            if len(positions) and positions[-1] >= task.file.record_count:
+                raise InvalidInputError(
+                    f"Cannot delete row {positions[-1]:,} of {path} in table {self._name}: the file has "
+                    f"{task.file.record_count:,} rows."
+                )
+            earlier, replaced = earlier_positions(storage, task, version)
+            deleted.append(DeletedPositions(task.file, positions, earlier))
+            obsolete += replaced if len(positions) else ()
+        return write_row_deletes(self._metadata, storage, deleted, self._transaction.adopt), obsolete
+
+    def _tasks(self) -> dict[str, FileScanTask]:
+        snapshot = parent_on(self._metadata, self._branch)
+        request = ScanRequest(self._metadata, snapshot.snapshot_id if snapshot else None)
+        tasks = plan_scan(request, self._transaction.workspace.storage).tasks()
+        found = {task.file.file_path: task for task in tasks if task.file.file_path in self._positions}
+        unknown = [path for path in self._positions if path not in found]
+        if unknown:
+            raise InvalidInputError(
+                f"Cannot delete rows of {unknown[0]!r}: it is no live data file of table {self._name}. "
+                "Take locations from a scan of _file."
+            )
+        return found
+
+
+def _grouped(positions: Mapping[str, Iterable[int]] | pa.Table, table: str) -> dict[str, Any]:
+    if isinstance(positions, Mapping):
+        return {path: np.asarray(list(found), np.int64) for path, found in positions.items()}
+    if not isinstance(positions, pa.Table) or {"file_path", "pos"} - set(positions.column_names):
+        raise InvalidInputError(
+            f"Cannot delete rows of table {table} by position: expected a mapping of locations to positions or a "
+            "pyarrow.Table with the columns file_path and pos."
+        )
+    grouped = positions.select(["file_path", "pos"]).group_by("file_path").aggregate([("pos", "list")])
+    lists = grouped.column("pos_list").to_pylist()
+    return dict(
+        zip(grouped.column("file_path").to_pylist(), (np.asarray(each, np.int64) for each in lists), strict=True)
+    )
