@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 from hms_iceberg.arrow import prefilter
 from hms_iceberg.arrow.parquet_reader import ParquetReader
+from hms_iceberg.arrow.read import read_tasks
 from hms_iceberg.arrow.schema import to_arrow
 from hms_iceberg.errors import CorruptDataFileError, MissingFileError, TypeMismatchError
 from hms_iceberg.expressions.metrics import InclusiveMetrics
@@ -152,8 +154,6 @@ def test_stored_row_lineage_wins_over_inheritance(tmp_path: Path) -> None:
 
 
 def _with(file: DataFile, **fields: Any) -> DataFile:
-    from dataclasses import replace
-
     return replace(file, **fields)
 
 
@@ -424,9 +424,24 @@ def test_an_equality_delete_without_a_key_is_refused(table: FileTable) -> None:
 
 
 def test_reading_stops_when_nobody_reads_on(table: FileTable) -> None:
-    from hms_iceberg.arrow.read import read_tasks
-
     tasks = [table.task(file) for file in table.files * 20]
     batches = read_tasks(tasks, SCHEMA, SCHEMA, table.metadata, table.storage, batch_rows=1, workers=3, buffer_bytes=1)
     assert next(batches).num_rows == 1
     batches.close()
+
+
+@pytest.mark.slow
+def test_the_memory_of_a_stream_does_not_grow_with_the_table(tmp_path: Path) -> None:
+    made = FileTable(tmp_path / "t", SCHEMA)
+    count = 2_000_000
+    rows = {"id": pa.array(range(count), pa.int64()), "name": ["x" * 20] * count, "score": [0.5] * count}
+    made.append(pa.table(rows))
+    del rows
+    tasks = [made.task(file) for file in made.files * 15]
+    before = pa.total_allocated_bytes()
+    total = peak = 0
+    for batch in read_tasks(tasks, SCHEMA, SCHEMA, made.metadata, made.storage, workers=2, buffer_bytes=64 << 20):
+        total += batch.nbytes
+        peak = max(peak, pa.total_allocated_bytes() - before)
+    assert total > 1_000_000_000
+    assert peak < 400_000_000
