@@ -9,7 +9,9 @@ from collections.abc import Mapping
 
 from hms_iceberg.errors import ConfigurationError
 
-COMMIT_NUM_RETRIES = ("commit.retry.num-retries", 4)
+# Java's default is 4. Without locks that is too few for many writers: a retry costs two small files and a call, and its
+# waits grow, so that every writer gets through.
+COMMIT_NUM_RETRIES = ("commit.retry.num-retries", 20)
 COMMIT_MIN_RETRY_WAIT_MS = ("commit.retry.min-wait-ms", 100)
 COMMIT_MAX_RETRY_WAIT_MS = ("commit.retry.max-wait-ms", 60_000)
 COMMIT_TOTAL_RETRY_TIME_MS = ("commit.retry.total-timeout-ms", 1_800_000)
