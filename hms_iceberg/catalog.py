@@ -23,7 +23,7 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
 from hms_iceberg.spec.metadata import DEFAULT_FORMAT_VERSION, TableMetadata
-from hms_iceberg.spec.metadata_changes import new_table_metadata, split_properties
+from hms_iceberg.spec.metadata_changes import new_table_metadata, replace_table_metadata, split_properties
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import UNSORTED, SortOrder
@@ -32,7 +32,7 @@ from hms_iceberg.table import Table
 from hms_iceberg.table.purge import purge_files
 from hms_iceberg.table.transaction import TableTransaction
 from hms_iceberg.transaction.metadata_files import read_version
-from hms_iceberg.transaction.origin import Created
+from hms_iceberg.transaction.origin import Created, CreatedOrReplaced
 from hms_iceberg.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -274,6 +274,69 @@ class Catalog:
         transaction = Transaction(name, Created(metadata), self.metastore, self.storage)
         return TableTransaction(transaction, lambda version: self._table(name, version))
 
+    def replace_table_transaction(
+        self,
+        identifier: str | Identifier,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec = UNPARTITIONED,
+        sort_order: SortOrder = UNSORTED,
+        properties: Mapping[str, str] | None = None,
+        or_create: bool = False,
+    ) -> TableTransaction:
+        """A transaction that gives a table another definition, without its rows, together with what is done in it.
+
+        The table keeps its identity and its history: earlier snapshots can still be read. Columns that have the name
+        of a present column keep its id, properties are added to the present ones.
+
+        Args:
+            identifier, schema, location, partition_spec, sort_order, properties: as of `create_table`; the location is
+                the present one unless given.
+            or_create: whether a table that does not exist is created.
+
+        Raises:
+            NoSuchTableError: it does not exist, and `or_create` is not set.
+            NotAnIcebergTableError: the name is another kind of table.
+        """
+        name = table_identifier(identifier)
+        start = self._version_of(name)
+        merged = self._table_properties(properties or {})
+        columns = self._schema(schema, merged)
+
+        def replaced(metadata: TableMetadata) -> TableMetadata:
+            return replace_table_metadata(metadata, columns, partition_spec, sort_order, location, merged)
+
+        def created() -> TableMetadata:
+            return self._new_metadata(name, schema, location, partition_spec, sort_order, properties or {})
+
+        origin = CreatedOrReplaced(created, replaced, start, must_exist=not or_create)
+        transaction = Transaction(name, origin, self.metastore, self.storage)
+        return TableTransaction(transaction, lambda version: self._table(name, version))
+
+    def create_or_replace_table(
+        self,
+        identifier: str | Identifier,
+        schema: Schema | pa.Schema,
+        location: str | None = None,
+        partition_spec: PartitionSpec = UNPARTITIONED,
+        sort_order: SortOrder = UNSORTED,
+        properties: Mapping[str, str] | None = None,
+    ) -> Table:
+        """Creates an empty table, or replaces the one that is there; see `replace_table_transaction`."""
+        transaction = self.replace_table_transaction(
+            identifier, schema, location, partition_spec, sort_order, properties, or_create=True
+        )
+        return transaction.commit_transaction()
+
+    def _version_of(self, identifier: Identifier) -> MetadataVersion | None:
+        try:
+            pointer = self.metastore.load(identifier)
+        except NotAnIcebergTableError:
+            raise
+        except NoSuchTableError:
+            return None
+        return read_version(pointer.metadata_location, self.storage)
+
     def _refuse_if_taken(self, identifier: Identifier) -> None:
         try:
             self.metastore.load(identifier)
@@ -298,15 +361,20 @@ class Catalog:
         properties: Mapping[str, str],
     ) -> TableMetadata:
         properties = self._table_properties(properties)
-        version = split_properties(properties)[1] or DEFAULT_FORMAT_VERSION
         namespace = self.metastore.namespace_properties(identifier[0])
         return new_table_metadata(
-            schema=schema if isinstance(schema, Schema) else from_arrow(schema, format_version=version),
+            schema=self._schema(schema, properties),
             spec=partition_spec,
             sort_order=sort_order,
             location=location or self._default_location(identifier, namespace),
             properties=properties,
         )
+
+    def _schema(self, schema: Schema | pa.Schema, properties: Mapping[str, str]) -> Schema:
+        if isinstance(schema, Schema):
+            return schema
+        version = split_properties(properties)[1] or DEFAULT_FORMAT_VERSION
+        return from_arrow(schema, format_version=version)
 
     def _table_properties(self, properties: Mapping[str, str]) -> dict[str, str]:
         """The caller's properties between the catalog's `table-default.*` and `table-override.*`."""

@@ -24,6 +24,16 @@ class Origin(Protocol):
         """Whether an attempt looks for the table's newest version first."""
         ...
 
+    @property
+    def replays_updates(self) -> bool:
+        """Whether updates rely on the state of the table at the start, and are validated when it has moved on."""
+        ...
+
+    @property
+    def either(self) -> bool:
+        """Whether the table may come or go meanwhile: the next attempt replaces or creates it."""
+        ...
+
     def metadata_on(self, base: MetadataVersion | None, identifier: Identifier) -> TableMetadata:
         """The metadata that the updates are applied to, given the newest version."""
         ...
@@ -35,6 +45,8 @@ class Existing:
 
     start: MetadataVersion
     loads: bool = True
+    replays_updates: bool = True
+    either: bool = False
 
     def metadata_on(self, base: MetadataVersion | None, identifier: Identifier) -> TableMetadata:
         """The newest metadata.
@@ -62,6 +74,8 @@ class Created:
     initial: TableMetadata
     start: MetadataVersion | None = None
     loads: bool = False
+    replays_updates: bool = False
+    either: bool = False
 
     def metadata_on(self, base: MetadataVersion | None, identifier: Identifier) -> TableMetadata:
         """The initial metadata; that the name is free is for the swap to find out."""
@@ -70,13 +84,22 @@ class Created:
 
 @dataclass(frozen=True)
 class CreatedOrReplaced:
-    """A new table, or the new state of the one that is there when the transaction commits."""
+    """A new table, or the new state of the one that is there when the transaction commits.
+
+    A concurrent change of the table that is replaced is replaced with it, and stays in its history.
+    """
 
     create: Callable[[], TableMetadata]
     replace: Callable[[TableMetadata], TableMetadata]
     start: MetadataVersion | None
     must_exist: bool = False
     loads: bool = True
+    replays_updates: bool = False
+
+    @property
+    def either(self) -> bool:
+        """Whether the table may come or go meanwhile."""
+        return not self.must_exist
 
     def metadata_on(self, base: MetadataVersion | None, identifier: Identifier) -> TableMetadata:
         """The replaced metadata where the table exists, else the created.

@@ -55,11 +55,12 @@ class Transaction:
         self.attempts = 0
         self._metastore = metastore
         self._updates: list[Update] = []
-        self._preview = origin.metadata_on(origin.start, identifier)
+        self._initial = self._preview = origin.metadata_on(origin.start, identifier)
         self._previewed = 0
         self._attempted: dict[str, frozenset[str]] = {}
         self._in_swap = False
         self._finished = False
+        self._exists = origin.start is not None
 
     # ------------------------------------------------------------------------------------------ collecting
 
@@ -155,7 +156,7 @@ class Transaction:
 
     def _attempt(self) -> tuple[MetadataVersion, frozenset[str]]:
         self.attempts += 1
-        exclusive = self.attempts > 1 and self.origin.start is not None
+        exclusive = self.attempts > 1 and self._exists
         properties = self._preview.properties
         with self._metastore.exclusive(self.identifier, properties) if exclusive else nullcontext():
             return self._attempt_once()
@@ -194,7 +195,10 @@ class Transaction:
             return self.metadata  # as previewed: what was written for the preview is used
         self.workspace.begin_attempt()
         metadata = self.origin.metadata_on(base, self.identifier)
-        if base is None or start is None or base.location == start.location:
+        if self._updates and not self.origin.replays_updates:
+            self._check_same_ids(metadata)
+        moved_on = base is not None and start is not None and base.location != start.location
+        if base is None or start is None or not (moved_on and self.origin.replays_updates):
             return apply_all(self._updates, metadata, self.workspace)
         for update in self._updates:
             update.validate(start.metadata, base.metadata, self.workspace)
@@ -206,6 +210,21 @@ class Transaction:
                 f"after a concurrent commit ({base.location}). {error}"
             ) from error
 
+    def _check_same_ids(self, metadata: TableMetadata) -> None:
+        """Refuses to replace or create where files that are written have other field ids than the table would have.
+
+        Raises:
+            CommitConflictError: the table came, went or was evolved meanwhile.
+        """
+        planned = self._initial
+        if metadata.schema().same_as(planned.schema()) and metadata.spec().fields == planned.spec().fields:
+            return
+        raise CommitConflictError(
+            f"Cannot replace table {self._name}: it was created, dropped or evolved by a concurrent commit, so that its "
+            f"columns have other ids than those that data was written with. They were {planned.schema()} when the "
+            f"change was begun, and would be {metadata.schema()}. Repeat the change."
+        )
+
     def _swap(self, base: MetadataVersion | None, new: MetadataVersion) -> None:
         self._in_swap = True
         try:
@@ -213,15 +232,28 @@ class Transaction:
         except CommitStateUnknownError as error:
             if not self._found(new):
                 raise self._unknown(new, error) from error
-        except TableAlreadyExistsError:
+        except TableAlreadyExistsError as error:
             # A server that repeats a create by itself reports our own row as somebody else's.
             if not self._found(new):
                 self._in_swap = False
-                raise
+                raise self._appeared(True, error) from error
+        except NotAnIcebergTableError:
+            self._in_swap = False
+            raise
+        except NoSuchTableError as error:
+            self._in_swap = False
+            raise self._appeared(False, error) from error
         except IcebergError:
             self._in_swap = False
             raise
         self._in_swap = False
+
+    def _appeared(self, exists: bool, error: CatalogError) -> IcebergError:
+        """The error where the table came or went during the attempt; retryable where both are fine."""
+        self._exists = exists
+        if not self.origin.either:
+            return error
+        return CommitFailedError(f"Table {self._name} was {'created' if exists else 'dropped'} meanwhile. {error}")
 
     # ------------------------------------------------------------------------------------------ outcomes
 

@@ -10,10 +10,12 @@ import pytest
 from hms_iceberg.arrow.storage import ArrowStorage
 from hms_iceberg.catalog import Catalog, PropertiesUpdateSummary, namespace_name, table_identifier
 from hms_iceberg.errors import (
+    CommitConflictError,
     ConfigurationError,
     InvalidInputError,
     InvalidPartitionSpecError,
     NoSuchNamespaceError,
+    NoSuchTableError,
     NotAnIcebergTableError,
     TableAlreadyExistsError,
     UnsupportedError,
@@ -23,7 +25,9 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import SortField, SortOrder
 from hms_iceberg.spec.transforms import BucketTransform, DayTransform
 from hms_iceberg.spec.types import LongType, NestedField, StringType
+from tests.support import memory_metastore as outcomes
 from tests.support.memory_metastore import InMemoryMetastore
+from tests.support.tables import QUICK
 
 ARROW = pa.schema([("id", pa.int64()), ("name", pa.string())])
 SCHEMA = Schema(NestedField(10, "id", LongType(), required=True), NestedField(20, "name", StringType()))
@@ -156,3 +160,100 @@ def test_a_table_whose_files_may_belong_to_others_is_not_purged(catalog: Catalog
     with pytest.raises(UnsupportedError, match=r"gc\.enabled"):
         catalog.purge_table("db.a")
     assert catalog.table_exists("db.a")
+
+
+# ---------------------------------------------------------------------------------------------- replace
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": list(ids), "name": ["x"] * len(ids)}, schema=ARROW)
+
+
+OTHER = pa.schema([("name", pa.string()), ("score", pa.float64())])
+
+
+def test_a_replaced_table_keeps_its_history_and_the_ids_of_its_columns(catalog: Catalog) -> None:
+    table = catalog.create_table("db.a", ARROW, properties={"kept": "1"})
+    table.append(rows(1, 2))
+    (old,) = table.snapshots()
+    transaction = catalog.replace_table_transaction("db.a", OTHER, properties={"added": "2"})
+    transaction.append(pa.table({"name": ["y"], "score": [1.5]}, schema=OTHER))
+    replaced = transaction.commit_transaction()
+    assert replaced.metadata.table_uuid == table.metadata.table_uuid
+    assert replaced.location() == table.location()
+    assert [(field.field_id, field.name) for field in replaced.schema().fields] == [(2, "name"), (3, "score")]
+    assert (replaced.properties["kept"], replaced.properties["added"]) == ("1", "2")
+    assert replaced.scan().to_arrow().to_pylist() == [{"name": "y", "score": 1.5}]
+    assert replaced.scan(snapshot_id=old.snapshot_id).to_arrow()["id"].to_pylist() == [1, 2]
+
+
+def test_a_table_is_created_or_replaced_whichever_it_takes(catalog: Catalog) -> None:
+    created = catalog.create_or_replace_table("db.a", ARROW)
+    created.append(rows(1))
+    replaced = catalog.create_or_replace_table("db.a", ARROW)
+    assert replaced.metadata.table_uuid == created.metadata.table_uuid
+    assert replaced.scan().count() == 0
+    assert len(replaced.snapshots()) == 1
+
+
+def test_only_a_table_that_exists_is_replaced(catalog: Catalog) -> None:
+    with pytest.raises(NoSuchTableError, match=r"db\.absent"):
+        catalog.replace_table_transaction("db.absent", ARROW)
+    catalog.metastore.add_foreign_table(("db", "plain"))  # type: ignore[attr-defined]
+    with pytest.raises(NotAnIcebergTableError):
+        catalog.create_or_replace_table("db.plain", ARROW)
+
+
+def test_a_table_that_came_meanwhile_is_replaced_and_one_that_went_is_created(catalog: Catalog) -> None:
+    coming = catalog.replace_table_transaction("db.a", ARROW, or_create=True)
+    catalog.create_table("db.a", OTHER)
+    replaced = coming.commit_transaction()
+    assert [(field.field_id, field.name) for field in replaced.schema().fields] == [(3, "id"), (1, "name")]
+
+    going = catalog.replace_table_transaction("db.a", ARROW, or_create=True)
+    catalog.drop_table("db.a")
+    created = going.commit_transaction()
+    assert [(field.field_id, field.name) for field in created.schema().fields] == [(1, "id"), (2, "name")]
+
+
+def test_data_written_under_ids_that_are_anothers_meanwhile_is_a_conflict(catalog: Catalog) -> None:
+    transaction = catalog.replace_table_transaction("db.a", ARROW, or_create=True)
+    transaction.append(rows(1))
+    other = catalog.create_table("db.a", OTHER)
+    with pytest.raises(CommitConflictError, match="other ids"):
+        transaction.commit_transaction()
+    assert catalog.load_table("db.a") == other
+
+
+def test_a_create_that_loses_the_race_in_the_swap_becomes_a_replace(catalog: Catalog) -> None:
+    transaction = catalog.replace_table_transaction("db.a", ARROW, properties=QUICK, or_create=True)
+    transaction.append(rows(1))
+    catalog.metastore.script.append(outcomes.after(lambda: _create(catalog)))  # type: ignore[attr-defined]
+    table = transaction.commit_transaction()
+    assert table.scan().to_arrow()["id"].to_pylist() == [1]
+    assert table.metadata_location == catalog.load_table("db.a").metadata_location
+
+
+def _create(catalog: Catalog) -> None:
+    catalog.create_table("db.a", ARROW)
+
+
+def test_a_change_made_while_a_table_is_replaced_stays_in_its_history(catalog: Catalog) -> None:
+    table = catalog.create_table("db.a", ARROW, properties=QUICK)
+    transaction = catalog.replace_table_transaction("db.a", OTHER)
+    transaction.append(pa.table({"name": ["y"], "score": [1.5]}, schema=OTHER))
+    table.append(rows(1))
+    replaced = transaction.commit_transaction()
+    assert replaced.scan().count() == 1
+    assert len(replaced.snapshots()) == 2
+
+
+def test_a_replacement_that_is_given_up_leaves_the_table_as_it_was(catalog: Catalog, tmp_path: Path) -> None:
+    table = catalog.create_table("db.a", ARROW)
+    table.append(rows(1))
+    files = set(tmp_path.rglob("*.*"))
+    transaction = catalog.replace_table_transaction("db.a", OTHER)
+    transaction.append(pa.table({"name": ["y"], "score": [1.5]}, schema=OTHER))
+    transaction.abandon()
+    assert catalog.load_table("db.a") == table
+    assert set(tmp_path.rglob("*.*")) == files
