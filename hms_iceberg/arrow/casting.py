@@ -128,7 +128,7 @@ class SchemaFit:
 
     def _absent(self, field: NestedField, path: str) -> Callable[[int], pa.Array]:
         if field.write_default is not None:
-            return lambda length: constant(field.write_default, field.field_type, length)
+            return lambda length: constant(field.write_default, field.field_type, length, for_write=True)
         if field.required:
             raise SchemaMismatchError(
                 f"Cannot write to the columns{self._table}: required column {path!r} ({field.field_type}) is missing "

@@ -141,6 +141,7 @@ def parquet_options(schema: Schema, layout: FileLayout, properties: Mapping[str,
     options: dict[str, Any] = {
         "version": "2.6",
         "store_schema": False,
+        "store_decimal_as_integer": True,
         "compression": codec,
         "data_page_size": int_property(properties, _PAGE_BYTES),
         "max_rows_per_page": int_property(properties, _PAGE_ROWS),

@@ -15,6 +15,7 @@ from hms_iceberg.arrow.schema import to_arrow_type
 from hms_iceberg.spec.types import (
     DateType,
     IcebergType,
+    NestedField,
     StructType,
     TimestampNanoType,
     TimestampType,
@@ -52,18 +53,22 @@ def from_stored(values: list[Any], kind: IcebergType) -> pa.Array:
     return pa.array(values, target)
 
 
-def constant(value: Any, kind: IcebergType, length: int) -> pa.Array:
+def constant(value: Any, kind: IcebergType, length: int, *, for_write: bool = False) -> pa.Array:
     """A plain array that holds one stored value ``length`` times; a struct of ``{}`` holds its fields' defaults.
 
     Args:
         value: a stored value, or None.
         kind: its type.
         length: number of rows.
+        for_write: whether fields of ``{}`` take their write default rather than their initial default.
     """
     if value is None:
         return pa.nulls(length, to_arrow_type(kind, field_ids=False, extensions=False))
     if isinstance(kind, StructType):
-        children = [constant(_child_default(value, field), field.field_type, length) for field in kind.fields]
+        children = [
+            constant(_child(value, field, for_write), field.field_type, length, for_write=for_write)
+            for field in kind.fields
+        ]
         fields = [
             pa.field(field.name, child.type, field.optional) for field, child in zip(kind.fields, children, strict=True)
         ]
@@ -71,6 +76,8 @@ def constant(value: Any, kind: IcebergType, length: int) -> pa.Array:
     return pa.repeat(from_stored([value], kind)[0], length)
 
 
-def _child_default(value: Any, field: Any) -> Any:
+def _child(value: Any, field: NestedField, for_write: bool) -> Any:
     given = value.get(field.field_id, value.get(field.name)) if isinstance(value, dict) else None
-    return field.initial_default if given is None else given
+    if given is not None:
+        return given
+    return field.write_default if for_write else field.initial_default

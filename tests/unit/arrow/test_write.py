@@ -214,6 +214,30 @@ def test_missing_columns_get_their_write_default_or_null(make_metadata: MakeMeta
     assert read(file.file_path)[0] == {"id": 1, "n": 7, "d": dt.date(1970, 1, 2), "s": None}
 
 
+def test_a_missing_struct_gets_the_write_defaults_of_its_fields(
+    make_metadata: MakeMetadata, storage: ArrowStorage
+) -> None:
+    inner = StructType(
+        NestedField(3, "x", LongType(), True, None, 1, 2), NestedField(4, "y", LongType(), False, None, 5, None)
+    )
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "p", inner, False, None, {}, {}))
+    (file,) = write_data_files(make_metadata(schema), storage, pa.table({"id": [1]}))
+    assert read(file.file_path) == [{"id": 1, "p": {"x": 2, "y": None}}]
+
+
+def test_decimals_are_integers_up_to_eighteen_digits(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:
+    schema = Schema(*(NestedField(digits, f"d{digits}", DecimalType(digits, 2)) for digits in (9, 10, 18, 19, 38)))
+    values = {f.name: pa.array([Decimal("-1.25"), None, Decimal("3.00")], pa.decimal128(9, 2)) for f in schema.fields}
+    (file,) = write_data_files(make_metadata(schema), storage, pa.table(values))
+    parquet = pq.ParquetFile(file.file_path)
+    kinds = [parquet.schema.column(index).physical_type for index in range(5)]
+    assert kinds == ["INT32", "INT64", "INT64", "FIXED_LEN_BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"]
+    assert parquet.schema.column(3).length == 9
+    for field in schema.fields:
+        bounds = [from_bytes(field.field_type, each[field.field_id]) for each in (file.lower_bounds, file.upper_bounds)]
+        assert bounds == [Decimal("-1.25"), Decimal("3.00")]
+
+
 @pytest.mark.parametrize(
     ("column", "error", "words"),
     [
