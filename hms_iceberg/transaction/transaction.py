@@ -28,6 +28,7 @@ from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.metadata_files import delete_dropped_versions, read_version, write_version
 from hms_iceberg.transaction.origin import Origin
 from hms_iceberg.transaction.retry import commit_policy, status_policy
+from hms_iceberg.transaction.settled_ids import adds_files, check_new_ids, check_same_ids
 from hms_iceberg.transaction.workspace import FileWorkspace
 from hms_iceberg.updates.update import Update
 
@@ -196,34 +197,22 @@ class Transaction:
         self.workspace.begin_attempt()
         metadata = self.origin.metadata_on(base, self.identifier)
         if self._updates and not self.origin.replays_updates:
-            self._check_same_ids(metadata)
+            check_same_ids(self._initial, metadata, self._name)
         moved_on = base is not None and start is not None and base.location != start.location
         if base is None or start is None or not (moved_on and self.origin.replays_updates):
             return apply_all(self._updates, metadata, self.workspace)
         for update in self._updates:
             update.validate(start.metadata, base.metadata, self.workspace)
         try:
-            return apply_all(self._updates, metadata, self.workspace)
+            replayed = apply_all(self._updates, metadata, self.workspace)
         except (InvalidInputError, CatalogError) as error:
             raise CommitConflictError(
                 f"Cannot commit to table {self._name}: the change was possible when it was made, and is not any more "
                 f"after a concurrent commit ({base.location}). {error}"
             ) from error
-
-    def _check_same_ids(self, metadata: TableMetadata) -> None:
-        """Refuses to replace or create where files that are written have other field ids than the table would have.
-
-        Raises:
-            CommitConflictError: the table came, went or was evolved meanwhile.
-        """
-        planned = self._initial
-        if metadata.schema().same_as(planned.schema()) and metadata.spec().fields == planned.spec().fields:
-            return
-        raise CommitConflictError(
-            f"Cannot replace table {self._name}: it was created, dropped or evolved by a concurrent commit, so that its "
-            f"columns have other ids than those that data was written with. They were {planned.schema()} when the "
-            f"change was begun, and would be {metadata.schema()}. Repeat the change."
-        )
+        if any(adds_files(update) for update in self._updates):
+            check_new_ids(start.metadata, self._preview, replayed, self._name)
+        return replayed
 
     def _swap(self, base: MetadataVersion | None, new: MetadataVersion) -> None:
         self._in_swap = True

@@ -16,10 +16,15 @@ from hms_iceberg.errors import (
     StorageError,
     TableAlreadyExistsError,
 )
+from hms_iceberg.spec.transforms import BucketTransform
+from hms_iceberg.spec.types import StringType
 from hms_iceberg.transaction.origin import Created, Existing
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.append import FastAppend
+from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionSpecUpdate
 from hms_iceberg.updates.properties import SetProperties
+from hms_iceberg.updates.schema import SchemaUpdate
+from hms_iceberg.updates.schema_changes import AddColumn
 from tests.support import memory_metastore as outcomes
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.memory_storage import InMemoryStorage
@@ -359,3 +364,29 @@ def test_the_origin_of_a_transaction_is_the_version_it_was_begun_on(world: World
     version = world.version()
     transaction = Transaction(NAME, Existing(version), world.metastore, world.storage)
     assert transaction.metadata is version.metadata
+
+
+def test_data_written_with_a_column_whose_id_was_taken_meanwhile_is_a_conflict(world: World) -> None:
+    column = SchemaUpdate((AddColumn(("mine",), StringType()),))
+    transaction = world.begin(column, FastAppend((data_file(),)))
+    world.commit(SchemaUpdate((AddColumn(("theirs",), StringType()),)))
+    with pytest.raises(CommitConflictError, match=r"mine.*theirs"):
+        transaction.commit()
+    alone = world.begin(SchemaUpdate((AddColumn(("alone",), StringType()),)))
+    world.commit(SchemaUpdate((AddColumn(("other",), StringType()),)))
+    assert alone.commit().metadata.schema().find_id("alone") == 6
+
+
+def test_data_written_with_a_spec_whose_id_was_taken_meanwhile_is_a_conflict(world: World) -> None:
+    spec = PartitionSpecUpdate((AddPartitionField("id", BucketTransform(4)),))
+    transaction = world.begin(spec, FastAppend((data_file(spec_id=1, partition=(0,)),)))
+    world.commit(PartitionSpecUpdate((AddPartitionField("amount", BucketTransform(4)),)))
+    with pytest.raises(CommitConflictError, match="partition spec 1"):
+        transaction.commit()
+
+
+def test_data_written_with_a_new_column_is_replayed_over_what_does_not_touch_ids(world: World) -> None:
+    transaction = world.begin(SchemaUpdate((AddColumn(("mine",), StringType()),)), FastAppend((data_file(),)))
+    world.append(data_file())
+    assert transaction.commit().metadata.schema().find_id("mine") == 4
+    assert len(world.live()) == 2
