@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,8 +35,8 @@ from hms_iceberg.expressions.bound import (
     BoundTransform,
 )
 from hms_iceberg.expressions.evaluate import value_test
-from hms_iceberg.expressions.tree import Operation
-from hms_iceberg.expressions.visitors import ExpressionVisitor
+from hms_iceberg.expressions.tree import BooleanExpression, Operation
+from hms_iceberg.expressions.visitors import ExpressionVisitor, fold
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +110,23 @@ class MustMatchVisitor(_BoundsVisitor):
         return lambda lookup: decide(lookup(ref))
 
 
+def rows_might_match(expression: BooleanExpression, summaries: Mapping[int, ValueSummary]) -> bool:
+    """False only where certainly none of some rows matches a bound tree.
+
+    Args:
+        expression: the bound tree.
+        summaries: field id to what is known of its values in these rows; nothing is known of other fields.
+    """
+    decide = fold(expression, MightMatchVisitor())
+    return decide(lambda ref: summaries.get(ref.field_id, UNKNOWN_VALUES))
+
+
+def rows_must_match(expression: BooleanExpression, summaries: Mapping[int, ValueSummary]) -> bool:
+    """True only where certainly every one of some rows matches a bound tree. Arguments as of `rows_might_match`."""
+    decide = fold(expression, MustMatchVisitor())
+    return decide(lambda ref: summaries.get(ref.field_id, UNKNOWN_VALUES))
+
+
 def might_match(predicate: BoundPredicate) -> Callable[[ValueSummary], bool]:
     """A function that is False only where certainly no row of a summary matches a bound test."""
     if isinstance(predicate.term, BoundTransform):
@@ -166,10 +183,9 @@ def _only_value_of(known: ValueSummary, values: tuple[Any, ...]) -> bool:
 
 def _excludes_prefix(known: ValueSummary, prefix: str) -> bool:
     """True where certainly no text starts with the prefix. Compared by code points."""
-    length = len(prefix)
-    if known.lower is not None and known.lower[:length] > prefix:
+    if known.lower is not None and known.lower[: len(prefix)] > prefix:
         return True
-    return known.upper is not None and known.upper[:length] < prefix
+    return known.upper is not None and known.upper < prefix
 
 
 def _has_prefix(known: ValueSummary, prefix: str) -> bool:

@@ -7,7 +7,13 @@ from dataclasses import replace
 import pytest
 
 from hms_iceberg.expressions.binding import bind
-from hms_iceberg.expressions.bounds import ValueSummary, might_match, must_match
+from hms_iceberg.expressions.bounds import (
+    ValueSummary,
+    might_match,
+    must_match,
+    rows_might_match,
+    rows_must_match,
+)
 from hms_iceberg.expressions.metrics import InclusiveMetrics, StrictMetrics
 from hms_iceberg.expressions.parser import parse
 from hms_iceberg.expressions.residuals import residual_by_metrics
@@ -290,3 +296,13 @@ def test_a_constant_column_decides_every_test(value, text):
     predicate = bind(SCHEMA, parse(text))
     constant = ValueSummary.constant(value)
     assert might_match(predicate)(constant) == must_match(predicate)(constant) == value_test(predicate)(value)
+
+
+def test_summaries_by_field_id_decide_whole_predicates():
+    bound = bind(SCHEMA, parse("id between 3 and 5 and (s = 'x' or d is nan)"))
+    rows = {1: ValueSummary(no_nulls=True, no_nans=True, lower=3, upper=4)}
+    assert rows_might_match(bound, rows)
+    assert not rows_must_match(bound, rows)
+    assert rows_must_match(bound, {**rows, 10: ValueSummary.constant("x")})
+    assert not rows_might_match(bound, {**rows, 10: ValueSummary.constant("y"), 6: ValueSummary.constant(None)})
+    assert not rows_might_match(bound, {1: ValueSummary(lower=6)})
