@@ -70,7 +70,7 @@ from hms_iceberg.spec.types import (
 from hms_iceberg.spec.values import decimal_value
 from tests.support.spec_strategies import values
 
-EXAMPLES = int(os.environ.get("HMS_ICEBERG_EXAMPLES", "60"))
+EXAMPLES = int(os.environ.get("HMS_ICEBERG_EXAMPLES", "40"))
 """How many examples the larger property tests run; raise it for a long search."""
 
 KINDS: tuple[IcebergType, ...] = (

@@ -93,6 +93,7 @@ def test_text_of_a_bound_tree_binds_to_an_equal_tree(data):
     assert bind(schema, bound) == bound
 
 
+@MANY
 @given(st.data())
 def test_trees_survive_pickling(data):
     schema = data.draw(tables())
@@ -102,6 +103,7 @@ def test_trees_survive_pickling(data):
     assert pickle.loads(pickle.dumps(bound)) == bound
 
 
+@MANY
 @given(st.data())
 def test_rewriting_not_leaves_none_and_changes_nothing(data):
     schema = data.draw(tables())
@@ -123,6 +125,7 @@ def check_readable_or_refused(text: str) -> None:
     assert "at position" in message
 
 
+@MANY
 @given(st.text(max_size=30))
 def test_any_text_parses_or_is_refused_with_a_position(text):
     check_readable_or_refused(text)
@@ -155,6 +158,7 @@ def test_any_sequence_of_words_parses_or_is_refused_with_a_position(text):
     check_readable_or_refused(text)
 
 
+@MANY
 @given(st.sampled_from(KINDS).flatmap(lambda kind: st.tuples(st.just(kind), near_values(kind))))
 def test_every_stored_value_finds_itself(pair):
     kind, value = pair
