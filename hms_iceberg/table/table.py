@@ -8,6 +8,13 @@ from typing import Any
 from hms_iceberg.arrow.write import ArrowInput
 from hms_iceberg.metastore import Identifier, MetadataVersion, Metastore
 from hms_iceberg.storage import Storage
+from hms_iceberg.table.file_changes import (
+    AppendFiles,
+    DeleteDataFiles,
+    OverwriteFiles,
+    RewriteDataFiles,
+    RewriteManifestFiles,
+)
 from hms_iceberg.table.manage_snapshots import ExpireSnapshotsBuilder, ManageSnapshots
 from hms_iceberg.table.readable import ReadableTable
 from hms_iceberg.table.row_delta import NewRowDelta
@@ -110,6 +117,34 @@ class Table(ReadableTable, RowWriteMethods):
     def expire_snapshots(self) -> ExpireSnapshotsBuilder:
         """Begins an expiry of snapshots; see `update_schema`. Files are deleted by the table's maintenance."""
         return self._transaction(autocommit=True).expire_snapshots()
+
+    # -------------------------------------------------------------------------------------------- files
+
+    def new_append(self) -> AppendFiles:
+        """Begins an append of data files, by which small manifests are merged; see `update_schema`."""
+        return self._transaction(autocommit=True).new_append()
+
+    def new_fast_append(self) -> AppendFiles:
+        """Begins an append of data files that rewrites no manifest; see `update_schema`."""
+        return self._transaction(autocommit=True).new_fast_append()
+
+    def new_delete(self) -> DeleteDataFiles:
+        """Begins a removal of whole data files; see `update_schema`."""
+        return self._transaction(autocommit=True).new_delete()
+
+    def new_overwrite(self) -> OverwriteFiles:
+        """Begins a replacement of data files; see `update_schema`."""
+        return self._transaction(autocommit=True).new_overwrite()
+
+    def rewrite_files(self) -> RewriteDataFiles:
+        """Begins a replacement of files by others with the same rows; see `update_schema`."""
+        return self._transaction(autocommit=True).rewrite_files()
+
+    def rewrite_manifests(self) -> RewriteManifestFiles:
+        """Begins a rewriting of manifests; see `update_schema`."""
+        return self._transaction(autocommit=True).rewrite_manifests()
+
+    # --------------------------------------------------------------------------------------- properties
 
     def set_properties(self, properties: Mapping[str, Any] | None = None, **more: Any) -> None:
         """Sets table properties; `format-version` upgrades the table's format."""

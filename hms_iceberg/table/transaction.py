@@ -12,6 +12,14 @@ from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.manifests import DataFile
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
+from hms_iceberg.spec.table_properties import bool_property
+from hms_iceberg.table.file_changes import (
+    AppendFiles,
+    DeleteDataFiles,
+    OverwriteFiles,
+    RewriteDataFiles,
+    RewriteManifestFiles,
+)
 from hms_iceberg.table.manage_snapshots import ExpireSnapshotsBuilder, ManageSnapshots
 from hms_iceberg.table.row_delta import NewRowDelta
 from hms_iceberg.table.update_schema import UpdateSchema
@@ -20,11 +28,17 @@ from hms_iceberg.table.write_methods import RowWriteMethods
 from hms_iceberg.table.writes import write_rows
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.append import FastAppend
+from hms_iceberg.updates.merge_append import MergeAppend
 from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.table_settings import SetLocation
+from hms_iceberg.updates.update import Update
 
 if TYPE_CHECKING:
     from hms_iceberg.table.table import Table
+
+
+# Merging on append is asked for by the property, as in PyIceberg; other changes merge unless it is switched off.
+MERGE_ON_APPEND = ("commit.manifest-merge.enabled", False)
 
 
 class TableTransaction(RowWriteMethods):
@@ -85,8 +99,10 @@ class TableTransaction(RowWriteMethods):
     ) -> TableTransaction:
         """Appends rows; see `Table.append`."""
         files = write_rows(self._transaction, df)
+        merging = bool_property(self._transaction.metadata.properties, MERGE_ON_APPEND)
+        kind = MergeAppend if merging else FastAppend
         self._transaction.add(
-            FastAppend(files, branch=branch or MAIN_BRANCH, properties=dict(snapshot_properties or {})), preview=False
+            kind(files, branch=branch or MAIN_BRANCH, properties=dict(snapshot_properties or {})), preview=False
         )
         return self
 
@@ -102,6 +118,35 @@ class TableTransaction(RowWriteMethods):
             preview=False,
         )
         return self
+
+    def add(self, update: Update) -> TableTransaction:
+        """Adds any pending update, such as those of `hms_iceberg.updates`."""
+        self._transaction.add(update)
+        return self
+
+    def new_append(self) -> AppendFiles:
+        """Begins an append of data files, by which small manifests are merged."""
+        return AppendFiles(self._transaction, self._finish, merging=True)
+
+    def new_fast_append(self) -> AppendFiles:
+        """Begins an append of data files that rewrites no manifest."""
+        return AppendFiles(self._transaction, self._finish, merging=False)
+
+    def new_delete(self) -> DeleteDataFiles:
+        """Begins a removal of whole data files."""
+        return DeleteDataFiles(self._transaction, self._finish)
+
+    def new_overwrite(self) -> OverwriteFiles:
+        """Begins a replacement of data files."""
+        return OverwriteFiles(self._transaction, self._finish)
+
+    def rewrite_files(self) -> RewriteDataFiles:
+        """Begins a replacement of files by others with the same rows."""
+        return RewriteDataFiles(self._transaction, self._finish)
+
+    def rewrite_manifests(self) -> RewriteManifestFiles:
+        """Begins a rewriting of manifests."""
+        return RewriteManifestFiles(self._transaction, self._finish)
 
     def update_schema(self, allow_incompatible_changes: bool = False, case_sensitive: bool = True) -> UpdateSchema:
         """Begins a change of the schema; it is part of the transaction when it is committed."""
