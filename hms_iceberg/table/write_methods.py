@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.arrow.write import ArrowInput
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.table.add_files import add_files
 from hms_iceberg.table.row_change import ChangeOptions
 from hms_iceberg.table.row_operations import UpdateResult, delete_rows, overwrite_rows, replace_partitions, update_rows
 from hms_iceberg.table.upsert import UpsertResult, upsert_rows
@@ -176,6 +177,35 @@ class RowWriteMethods(ABC):
         """
         with self._writing() as transaction:
             replace_partitions(_inner(transaction), df, _options(snapshot_properties, True, branch))
+
+    def add_files(
+        self,
+        file_paths: Sequence[str],
+        snapshot_properties: Mapping[str, str] | None = None,
+        check_duplicate_files: bool = True,
+        branch: str | None = None,
+    ) -> None:
+        """Takes data files that exist already into the table, where they are; they belong to it from then on.
+
+        Columns are matched by the field ids of a file, or by name: a table without a name mapping gets one. In a
+        partitioned table every file must lie in one partition, told by its folders (`city=Oslo/…`, for identity
+        partitions) or by the bounds of its columns.
+
+        Args:
+            file_paths: locations of Parquet, ORC or Avro files.
+            snapshot_properties: keys for the snapshot's summary.
+            check_duplicate_files: refuse files that the table has already, for which its manifests are read.
+            branch: the branch to change; by default main.
+
+        Raises:
+            InvalidInputError: a file is in the table already, or in no single partition.
+            SchemaMismatchError, TypeMismatchError: a file's columns are not the table's.
+            MissingFileError, CorruptDataFileError: a file cannot be read.
+            CommitFailedError, CommitStateUnknownError: see `commit_transaction`.
+        """
+        with self._writing() as transaction:
+            options = _options(snapshot_properties, True, branch)
+            add_files(_inner(transaction), file_paths, check_duplicate_files, options)
 
 
 def _inner(transaction: TableTransaction) -> Transaction:
