@@ -22,6 +22,7 @@ class Entry:
 
 COMMANDS = {
     "demo": Entry("hms_iceberg.cli.demo", "demo", "Show everything on real data, with a metastore of its own."),
+    "locks": Entry("hms_iceberg.cli.locks", "locks", "Look at the metastore's locks; release one of a dead holder."),
     "metastore": Entry("hms_iceberg.cli.metastore", "metastore", "Start, stop and look at an embedded Hive Metastore."),
     "migrate": Entry("hms_iceberg.cli.migrate", "migrate", "Turn a Hive table into an Iceberg table, in place."),
     "rollback-migration": Entry(

@@ -35,11 +35,13 @@ class RowChange:
         parameters: parameters to set, or to remove where the value is None.
         table_type: the new type of the table, None to keep it.
         owner: the new owner, None to keep it.
+        create_time: the new time of creation in seconds from 1970-01-01 UTC, None to keep it.
     """
 
     parameters: Mapping[str, str | None]
     table_type: str | None = None
     owner: str | None = None
+    create_time: int | None = None
 
     def apply(self, row: Any) -> None:
         """Change a Thrift `Table` in place."""
@@ -52,6 +54,7 @@ class RowChange:
         row.parameters = parameters
         row.tableType = row.tableType if self.table_type is None else self.table_type
         row.owner = row.owner if self.owner is None else self.owner
+        row.createTime = row.createTime if self.create_time is None else self.create_time
 
 
 UNCHANGED = RowChange({})

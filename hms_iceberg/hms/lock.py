@@ -61,6 +61,7 @@ class TableLock:
         self._place: Place | None = None
         self._lock_id: int | None = None
         self._heartbeat: Heartbeat | None = None
+        self._granted = False
         self._answer_lost = False
 
     @property
@@ -83,13 +84,11 @@ class TableLock:
         try:
             if self._enter().ahead():
                 return False
-            if self._create(time.monotonic() + self._settings.timeout) != ACQUIRED:
-                return False
+            self._granted = self._create(time.monotonic() + self._settings.timeout) == ACQUIRED
         except BaseException:
             self.release()
             raise
-        self._keep_alive()
-        return True
+        return self._granted
 
     def acquire(self) -> None:
         """Takes the lock, waiting for it as long as `iceberg.hive.lock-timeout-ms` allows in all.
@@ -101,7 +100,7 @@ class TableLock:
             LockError: the metastore cannot lock, or refused this request.
             MetastoreUnavailableError: the metastore does not answer.
         """
-        if self._heartbeat is not None:
+        if self._granted:
             return
         began = time.monotonic()
         deadline = began + self._settings.timeout
@@ -114,7 +113,7 @@ class TableLock:
         except BaseException:
             self.release()
             raise
-        self._keep_alive()
+        self._granted = True
 
     def ensure_active(self) -> None:
         """Checks that the lock is still held, as far as its signs of life tell.
@@ -123,7 +122,7 @@ class TableLock:
             LockError: the metastore dropped it, or could not be told in time that its holder lives.
         """
         beat = self._heartbeat
-        if beat is None or not beat.is_alive:
+        if not self._granted or beat is None or not beat.is_alive:
             why = str(beat.failure) if beat and beat.failure else "no sign of life got through in time"
             raise LockError(
                 f"The lock on table {self.name} was lost ({why}). If this happens often, lower "
@@ -132,6 +131,7 @@ class TableLock:
 
     def release(self) -> None:
         """Gives the lock back. A failure is logged only: the metastore drops the lock by itself after a while."""
+        self._granted = False
         if self._heartbeat is not None:
             HEARTBEATS.remove(self._heartbeat)
             self._heartbeat = None
@@ -192,7 +192,7 @@ class TableLock:
             error: MetastoreError
             try:
                 answer = self._client.lock(request, self.name, timeout)
-                self._lock_id = answer.lockid
+                self._keep_alive(answer.lockid)
                 return int(answer.state)
             except MetastoreAnswerLostError as lost:
                 self._answer_lost = True
@@ -232,7 +232,7 @@ class TableLock:
         timeout = max(0.1, min(_ANSWER_SECONDS, deadline - time.monotonic()))
         for row in self._client.show_locks(self._database, self._table, timeout):
             if row.agentInfo == self._agent:
-                self._lock_id = row.lockid
+                self._keep_alive(row.lockid)
                 return int(row.state)
         return None
 
@@ -329,9 +329,10 @@ class TableLock:
 
     # ------------------------------------------------------------------------------------- keeping, giving
 
-    def _keep_alive(self) -> None:
-        lock_id, name, interval = self._lock_id, self.name, self._settings.heartbeat_interval
-        assert lock_id is not None
+    def _keep_alive(self, lock_id: int) -> None:
+        """Sends signs of life from now on, whether the lock is granted or waits."""
+        self._lock_id = lock_id
+        name, interval = self.name, self._settings.heartbeat_interval
         timeout = min(_ANSWER_SECONDS, max(0.1, interval / 2))
         client = self._client
         self._heartbeat = Heartbeat(

@@ -26,7 +26,7 @@ from hms_iceberg.hms.namespaces import change_database, database_properties, new
 from hms_iceberg.hms.settings import ClientSettings, LockSettings, RowSettings
 from hms_iceberg.hms.swap import PointerSwap
 from hms_iceberg.hms.table_rows import ICEBERG, METADATA_LOCATION, TABLE_TYPE, is_iceberg_table, table_pointer
-from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
+from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion, TablePointer
 from hms_iceberg.spec.table_properties import COMMIT_NUM_RETRIES, int_property
 
 logger = logging.getLogger(__name__)
@@ -305,6 +305,17 @@ class HiveMetastore:
         if "has been modified" in str(error):
             raise CommitFailedError(f"Cannot rename table {'.'.join(source)}: it was changed meanwhile.") from error
         raise error
+
+
+def hive_client(metastore: CatalogMetastore) -> HmsClient:
+    """The client of a catalog's Hive Metastore, for what the port does not have.
+
+    Raises:
+        UnsupportedError: it is another kind of metastore.
+    """
+    if not isinstance(metastore, HiveMetastore):
+        raise UnsupportedError(f"This needs a Hive Metastore, and the catalog is on a {type(metastore).__name__}.")
+    return metastore.client
 
 
 def _normal(identifier: Identifier) -> Identifier:

@@ -30,6 +30,7 @@ class _Rule:
     skip: int
     times: int
     before: Callable[[], None] | None
+    after: Callable[[], None] | None
 
 
 @dataclass
@@ -60,7 +61,14 @@ class ThriftProxy:
         return f"thrift://127.0.0.1:{self.port}"
 
     def on(
-        self, method: str, fault: Fault, *, skip: int = 0, times: int = 1, before: Callable[[], None] | None = None
+        self,
+        method: str,
+        fault: Fault,
+        *,
+        skip: int = 0,
+        times: int = 1,
+        before: Callable[[], None] | None = None,
+        after: Callable[[], None] | None = None,
     ) -> None:
         """Does `fault` to the next calls of a method.
 
@@ -70,9 +78,10 @@ class ThriftProxy:
             skip: how many calls pass unharmed before.
             times: how many calls are harmed.
             before: called before the fault is done.
+            after: called when the metastore has answered, before the client learns of it.
         """
         with self._mutex:
-            self._rules.append(_Rule(method, fault, skip, times, before))
+            self._rules.append(_Rule(method, fault, skip, times, before, after))
 
     def heal(self) -> None:
         """Does nothing to anybody from now on, and waits until late requests have arrived."""
@@ -114,6 +123,7 @@ class ThriftProxy:
 
     def _relay(self, client: socket.socket, server: socket.socket) -> None:
         answer_fault: Fault | None = None
+        after: Callable[[], None] | None = None
         while True:
             readable, _, _ = select.select([client, server], [], [])
             if client in readable:
@@ -132,10 +142,13 @@ class ThriftProxy:
                         return
                     if rule.fault is Fault.DOUBLE_REQUEST:
                         self._carry_out(request)
-                    answer_fault = rule.fault
+                    answer_fault, after = rule.fault, rule.after
                 server.sendall(request)
             if server in readable:
                 answer = server.recv(1 << 20)
+                if after is not None:
+                    after()
+                    after = None
                 if not answer or answer_fault is Fault.DROP_ANSWER:
                     return
                 if answer_fault is Fault.CUT_ANSWER:

@@ -141,10 +141,20 @@ public final class MetastoreLauncher {
             } finally {
                 connection.close();
             }
-            unfinished.renameTo(target); // false where another process was first: its copy is as good
+            if (!unfinished.renameTo(target)) { // another process was first: its copy is as good
+                delete(unfinished);
+            }
         } catch (SQLException error) {
             System.err.println("No template was kept: " + error.getMessage());
         }
+    }
+
+    private static void delete(File file) {
+        File[] children = file.listFiles();
+        for (int i = 0; children != null && i < children.length; i++) {
+            delete(children[i]);
+        }
+        file.delete();
     }
 
     /** Expires locks whose holder stopped its heartbeats; Hive does so only beside a compactor. */

@@ -1,0 +1,73 @@
+"""The doctor of stale locks: which locks there are, who holds them, and how to get rid of a dead one."""
+
+from __future__ import annotations
+
+from hms_iceberg.errors import LockError, MetastoreError, MetastoreUnavailableError
+from hms_iceberg.hms.client import HmsClient
+from hms_iceberg.hms.lock_agents import AGENTS, is_dead
+from hms_iceberg.hms.lock_rows import LockInfo, lock_info
+
+
+def list_locks(client: HmsClient, namespace: str | None = None, table: str | None = None) -> list[LockInfo]:
+    """Locks granted and waiting, by number: of one table, of one namespace, or all.
+
+    Args:
+        client: the metastore.
+        namespace: only locks in this namespace.
+        table: only locks on this table of it.
+    """
+    rows = client.show_locks(namespace.lower() if namespace else None, table.lower() if table else None)
+    return [lock_info(row) for row in rows]
+
+
+def is_abandoned(lock: LockInfo) -> bool:
+    """Whether nobody uses a lock for certain: its holder was a process of this machine that is gone, or gave it up."""
+    return AGENTS.is_left_behind(lock.agent) or is_dead(lock.host, lock.agent)
+
+
+def blocked_by(lock: LockInfo, locks: list[LockInfo]) -> list[LockInfo]:
+    """The writers that wait because of a lock: those after it on the same table."""
+    same = [other for other in locks if (other.database, other.table) == (lock.database, lock.table)]
+    return [other for other in same if other.state == "waiting" and other.lock_id > lock.lock_id]
+
+
+def release_lock(client: HmsClient, lock_id: int, *, force: bool = False, silence: float = 240.0) -> LockInfo:
+    """Takes a lock away from a holder that is dead.
+
+    Args:
+        client: the metastore.
+        lock_id: number of the lock, as `list_locks` tells it.
+        force: take it away even if its holder may live: a commit that it is about to make may then be lost, or undo
+            somebody else's.
+        silence: seconds without a sign of life after which a holder counts as dead; the longest time that Iceberg's
+            writers are silent by default.
+
+    Returns:
+        The lock as it was.
+
+    Raises:
+        LockError: there is no such lock, its holder may live (and `force` is not set), or it is part of a Hive
+            transaction, which only Hive can end.
+    """
+    lock = next((lock for lock in list_locks(client) if lock.lock_id == lock_id), None)
+    if lock is None:
+        raise LockError(f"There is no lock {lock_id} (any more) in the metastore at {client.pool}.")
+    if lock.transaction_id:
+        raise LockError(
+            f"The {lock} belongs to Hive transaction {lock.transaction_id} and cannot be released alone. End the "
+            f"transaction in Hive: abort transactions {lock.transaction_id}"
+        )
+    beats = lock.silence is None or lock.silence < silence
+    if beats and not force and not is_abandoned(lock):
+        since = "unknown" if lock.silence is None else f"{lock.silence:.0f} s ago"
+        raise LockError(
+            f"The {lock} is not released, as its holder may live: its last sign of life is {since}, and writers may be "
+            f"silent for {silence:.0f} s. Wait, or end the holder and force the release."
+        )
+    try:
+        client.unlock(lock_id, f"{lock.database}.{lock.table}")
+    except MetastoreUnavailableError:
+        raise
+    except MetastoreError as error:
+        raise LockError(f"The {lock} could not be released: {error}") from error
+    return lock

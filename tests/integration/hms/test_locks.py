@@ -1,0 +1,326 @@
+"""The lock on a table: waiting, time-out, signs of life, dead holders and the doctor."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from click.testing import CliRunner
+
+from hms_iceberg.cli.locks import locks as locks_command
+from hms_iceberg.errors import LockError, LockTimeoutError
+from hms_iceberg.hms import capability, lock
+from hms_iceberg.hms.client import HmsClient
+from hms_iceberg.hms.embedded import EmbeddedMetastore
+from hms_iceberg.hms.lock import TableLock
+from hms_iceberg.hms.lock_admin import blocked_by, is_abandoned, list_locks, release_lock
+from hms_iceberg.hms.lock_agents import LockAgents
+from hms_iceberg.hms.settings import ClientSettings, LockSettings
+from hms_iceberg.hms.thrift_types import ttypes
+
+QUICK = LockSettings(timeout=1.0, check_min_wait=0.01, check_max_wait=0.05)
+
+HOLDER = """
+import sys, time
+from hms_iceberg.hms.client import HmsClient
+from hms_iceberg.hms.lock import TableLock
+from hms_iceberg.hms.settings import ClientSettings, LockSettings
+client = HmsClient(ClientSettings.from_properties({"uri": sys.argv[1]}))
+lock = TableLock(client, sys.argv[2], "t", LockSettings())
+lock.acquire()
+print(lock.lock_id, flush=True)
+time.sleep(float(sys.argv[3]))
+lock.release()
+"""
+
+
+@pytest.fixture
+def client(metastore: EmbeddedMetastore) -> Iterator[HmsClient]:
+    client = HmsClient(ClientSettings.from_properties({"uri": metastore.uri}))
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def database(request: pytest.FixtureRequest) -> str:
+    """A name that no other test locks; a lock needs no table."""
+    return f"locks_{abs(hash(request.node.nodeid)):x}"
+
+
+@pytest.fixture
+def foreign_lock(client: HmsClient, database: str) -> Iterator[int]:
+    """A lock of somebody else's, of another machine."""
+    component = ttypes.LockComponent(
+        type=ttypes.LockType.EXCLUSIVE, level=ttypes.LockLevel.TABLE, dbname=database, tablename="t"
+    )
+    request = ttypes.LockRequest([component], user="joe", hostname="far-away", agentInfo="Iceberg-of-joe")
+    lock_id = client.lock(request, "t").lockid
+    yield lock_id
+    client.unlock(lock_id, "t")
+
+
+@pytest.fixture
+def holder(metastore: EmbeddedMetastore, database: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """Another process of this machine that holds the lock, and the lock's number."""
+    arguments = [sys.executable, "-c", HOLDER, metastore.uri, database, "60"]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process, int(process.stdout.readline())
+        process.kill()
+
+
+def table_lock(client: HmsClient, database: str, settings: LockSettings = QUICK) -> TableLock:
+    return TableLock(client, database, "t", settings)
+
+
+def test_a_lock_is_taken_kept_and_given_back(client: HmsClient, database: str) -> None:
+    mine = table_lock(client, database)
+    mine.acquire()
+    mine.ensure_active()
+    (found,) = list_locks(client, database)
+    assert (found.lock_id, found.state, found.type, found.table) == (mine.lock_id, "acquired", "exclusive", "t")
+    assert found.agent.startswith("Iceberg-") and found.agent.endswith(f"pid={os.getpid()}")
+    assert found.age is not None and found.age < 30
+    mine.release()
+    assert list_locks(client, database) == []
+    mine.release()
+    with pytest.raises(LockError, match="was lost"):
+        mine.ensure_active()
+
+
+def test_a_time_out_names_the_holder_and_gives_the_request_back(
+    client: HmsClient, database: str, foreign_lock: int
+) -> None:
+    began = time.monotonic()
+    with pytest.raises(LockTimeoutError) as caught:
+        table_lock(client, database).acquire()
+    assert 0.8 < time.monotonic() - began < 5
+    message = str(caught.value)
+    for word in (f"lock {foreign_lock}", "user joe", "host far-away", "Iceberg-of-joe", "held for", f"{database}.t"):
+        assert word in message
+    assert [found.lock_id for found in list_locks(client, database)] == [foreign_lock]
+
+
+def test_a_lock_is_waited_for_until_it_is_free(client: HmsClient, database: str, foreign_lock: int) -> None:
+    threading.Timer(0.3, client.unlock, (foreign_lock, "t")).start()
+    mine = table_lock(client, database, LockSettings(timeout=30, check_min_wait=0.01))
+    began = time.monotonic()
+    mine.acquire()
+    assert 0.2 < time.monotonic() - began < 10
+    mine.release()
+
+
+def test_a_lock_that_is_taken_is_not_waited_for_but_queued_for(
+    client: HmsClient, database: str, foreign_lock: int
+) -> None:
+    mine = table_lock(client, database, LockSettings(timeout=30, check_min_wait=0.01))
+    assert mine.try_acquire() is False
+    assert [found.state for found in list_locks(client, database)] == ["acquired", "waiting"]
+    place = mine.lock_id
+    client.unlock(foreign_lock, "t")
+    mine.acquire()
+    assert mine.lock_id == place
+    mine.release()
+
+
+def test_threads_are_granted_the_lock_one_at_a_time_in_order(client: HmsClient, database: str) -> None:
+    first = table_lock(client, database, LockSettings(timeout=30))
+    first.acquire()
+    granted: list[int] = []
+
+    def work(number: int) -> None:
+        mine = table_lock(client, database, LockSettings(timeout=30, check_min_wait=0.01))
+        mine.acquire()
+        granted.append(number)
+        mine.release()
+
+    threads = []
+    for number in range(5):
+        threads.append(threading.Thread(target=work, args=(number,)))
+        threads[-1].start()
+        time.sleep(0.05)
+    assert len(list_locks(client, database)) == 1, "only the first of a process asks the metastore"
+    first.release()
+    for thread in threads:
+        thread.join()
+    assert granted == list(range(5))
+
+
+def test_a_lock_that_the_metastore_dropped_is_noticed_by_its_heartbeat(client: HmsClient, database: str) -> None:
+    mine = table_lock(client, database, LockSettings(heartbeat_interval=0.2))
+    mine.acquire()
+    time.sleep(0.5)
+    mine.ensure_active()
+    assert mine.lock_id is not None
+    client.unlock(mine.lock_id, "t")
+
+    def watch() -> None:
+        for _ in range(200):
+            mine.ensure_active()
+            time.sleep(0.02)
+
+    with pytest.raises(LockError, match="lock-heartbeat-interval-ms"):
+        watch()
+    mine.release()
+
+
+def test_a_lock_of_a_killed_process_of_this_machine_stops_nobody(
+    client: HmsClient, database: str, holder: tuple[subprocess.Popen[str], int]
+) -> None:
+    process, _ = holder
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    mine = table_lock(client, database, LockSettings(timeout=30, check_min_wait=0.01))
+    began = time.monotonic()
+    mine.acquire()
+    assert time.monotonic() - began < 10
+    mine.release()
+    assert list_locks(client, database) == []
+
+
+def test_a_lock_that_this_process_left_behind_stops_it_not(
+    client: HmsClient, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = table_lock(client, database)
+    left.acquire()
+    with monkeypatch.context() as patch:
+        patch.setattr(client, "unlock", lambda *arguments: (_ for _ in ()).throw(LockError("away")))
+        left.release()
+    assert len(list_locks(client, database)) == 1
+    mine = table_lock(client, database)
+    mine.acquire()
+    mine.release()
+    assert list_locks(client, database) == []
+
+
+def test_a_lock_in_use_by_this_process_is_never_taken_for_one_left_behind() -> None:
+    agents = LockAgents()
+    mine, others = agents.new(), LockAgents().new()
+    assert not agents.is_left_behind(mine)
+    assert not agents.is_left_behind(others)
+    assert not agents.is_left_behind("Iceberg-of-joe")
+    agents.retire(mine)
+    assert agents.is_left_behind(mine)
+
+
+def test_a_metastore_that_cannot_lock_is_a_clear_error(
+    client: HmsClient, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*arguments: object) -> None:
+        raise lock.MetastoreError("MetaException: Unable to update transaction database: HIVE_LOCKS does not exist")
+
+    monkeypatch.setattr(client, "lock", refuse)
+    began = time.monotonic()
+    with pytest.raises(LockError, match=r"engine\.hive\.lock-enabled=false"):
+        table_lock(client, database).acquire()
+    assert time.monotonic() - began < 1, "what cannot get better is not tried again"
+
+
+# ----------------------------------------------------------------------------------------------- the doctor
+
+
+def test_the_doctor_lists_who_holds_and_who_waits(client: HmsClient, database: str, foreign_lock: int) -> None:
+    mine = table_lock(client, database)
+    assert mine.try_acquire() is False
+    held, waiting = list_locks(client, database.upper(), "T")
+    assert (held.lock_id, held.user, held.host) == (foreign_lock, "joe", "far-away")
+    assert blocked_by(held, [held, waiting]) == [waiting]
+    assert not is_abandoned(held)
+    assert list_locks(client, database, "other") == []
+    assert foreign_lock in [found.lock_id for found in list_locks(client)]
+    mine.release()
+
+
+def test_the_doctor_releases_a_lock_that_beats_only_when_forced(
+    client: HmsClient, database: str, foreign_lock: int
+) -> None:
+    with pytest.raises(LockError, match="its holder may live"):
+        release_lock(client, foreign_lock)
+    assert release_lock(client, foreign_lock, force=True).user == "joe"
+    with pytest.raises(LockError, match=f"no lock {foreign_lock}"):
+        release_lock(client, foreign_lock)
+
+
+def test_the_doctor_releases_a_lock_that_was_silent_for_long(
+    client: HmsClient, database: str, foreign_lock: int
+) -> None:
+    time.sleep(0.2)
+    assert release_lock(client, foreign_lock, silence=0.1).lock_id == foreign_lock
+
+
+def test_the_command_shows_a_killed_writer_and_releases_its_lock(
+    metastore: EmbeddedMetastore, database: str, holder: tuple[subprocess.Popen[str], int]
+) -> None:
+    process, number = holder
+    run, uri = CliRunner().invoke, ["--uri", metastore.uri]
+    living = run(locks_command, ["list", f"{database}.t", *uri])
+    assert f"exclusive lock {number} on {database}.t (acquired)" in living.output
+    assert "DEAD" not in living.output
+    refused = run(locks_command, ["release", str(number), *uri])
+    assert isinstance(refused.exception, LockError)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert "ITS HOLDER IS DEAD" in run(locks_command, ["list", database, *uri]).output
+    assert run(locks_command, ["release", str(number), *uri]).output.startswith(f"Released: exclusive lock {number}")
+    assert run(locks_command, ["list", database, *uri]).output == "No locks.\n"
+
+
+# ------------------------------------------------------------------------------------ server-side expiry
+
+
+@pytest.mark.slow
+def test_the_server_drops_a_silent_lock_and_the_next_writer_gets_through() -> None:
+    with EmbeddedMetastore(lock_expiry_seconds=2) as server:
+        client = HmsClient(ClientSettings.from_properties({"uri": server.uri}))
+        component = ttypes.LockComponent(
+            type=ttypes.LockType.EXCLUSIVE, level=ttypes.LockLevel.TABLE, dbname="db", tablename="t"
+        )
+        client.lock(ttypes.LockRequest([component], user="joe", hostname="far-away", agentInfo="x"), "t")
+        mine = TableLock(client, "db", "t", LockSettings(timeout=30, heartbeat_interval=1))
+        mine.acquire()
+        time.sleep(4)
+        mine.ensure_active()
+        assert [found.lock_id for found in list_locks(client, "db")] == [mine.lock_id], "kept by its heartbeat"
+        mine.release()
+        client.close()
+
+
+# -------------------------------------------------------------------------------------------- capability
+
+
+def test_the_probe_finds_compare_and_swap_and_leaves_nothing_behind(
+    client: HmsClient, metastore: EmbeddedMetastore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capability, "_known", {})
+    before = client.list_tables("default")
+    assert capability.known_support(client) is None
+    assert capability.supports_compare_and_swap(client, "default") is True
+    assert capability.known_support(client) is True
+    assert client.list_tables("default") == before
+
+
+def test_a_server_that_ignores_the_comparison_is_recognised(client: HmsClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capability, "_known", {})
+    alter = client.alter_table
+    monkeypatch.setattr(client, "alter_table", lambda db, name, row, environment=None: alter(db, name, row))
+    assert capability.supports_compare_and_swap(client, "default") is False
+    assert not [name for name in client.list_tables("default") if "probe" in name]
+
+
+def test_a_server_that_refuses_every_comparison_is_recognised(
+    client: HmsClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capability, "_known", {})
+    alter = client.alter_table
+
+    def always_wrong(database: str, name: str, row: object, environment: object = None) -> None:
+        alter(database, name, row, capability.expectation("hms_iceberg.probe", "never"))
+
+    monkeypatch.setattr(client, "alter_table", always_wrong)
+    assert capability.supports_compare_and_swap(client, "default") is False
