@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from hms_iceberg.scan.partition_columns import polars_dtype
 from hms_iceberg.spec.types import (
     BinaryType,
     BooleanType,
@@ -29,7 +30,7 @@ from hms_iceberg.spec.types import (
     TimeType,
     UUIDType,
 )
-from hms_iceberg.spec.values import unscaled_value
+from hms_iceberg.spec.values import decimal_value, unscaled_value
 
 if TYPE_CHECKING:
     import polars as pl
@@ -94,6 +95,44 @@ def decode_bounds(stored: pl.Series, field_type: IcebergType) -> pl.Series:
         short = short * (_MICROS_PER_DAY * (1000 if isinstance(field_type, _NANOS) else 1))
     long = _numbers(stored, pl.Int64)
     return long.zip_with(long.is_not_null(), short)
+
+
+def stored_bounds(stored: pl.Series, field_type: IcebergType) -> pl.Series:
+    """A column of stored bounds as stored values of the type; null where there is no bound of the type.
+
+    Args:
+        stored: single-value bytes, null where there is no bound.
+        field_type: the type that the column has now.
+    """
+    import polars as pl
+
+    dtype = polars_dtype(field_type)
+    if isinstance(field_type, StringType):
+        return as_text(stored)
+    if isinstance(field_type, DecimalType):
+        unscaled = (None if each is None else int.from_bytes(each, "big", signed=True) for each in stored)
+        values = [None if each is None else decimal_value(each, field_type.scale) for each in unscaled]
+        return pl.Series(values, dtype=dtype)
+    if has_bounds(field_type):
+        return decode_bounds(stored, field_type).cast(dtype)
+    return pl.Series([None] * len(stored), dtype=dtype)
+
+
+def as_text(stored: pl.Series) -> pl.Series:
+    """Bytes as text; null where they are not UTF-8."""
+    import polars as pl
+
+    try:
+        return stored.cast(pl.String)
+    except pl.exceptions.ComputeError:
+        return pl.Series(stored.name, [_decoded(each) for each in stored], dtype=pl.String)
+
+
+def _decoded(data: bytes | None) -> str | None:
+    try:
+        return None if data is None else data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
 
 
 def bound_dtype(field_type: IcebergType) -> Any:

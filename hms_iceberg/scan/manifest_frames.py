@@ -108,15 +108,32 @@ class ManifestDecoder:
         _check_sequence_numbers(frame, self.manifests)
         return frame
 
+    def entries(self) -> pl.DataFrame:
+        """One row for each entry, removed files included.
+
+        Returns:
+            A frame of ``status``, ``FILE_COLUMNS``, the partition columns of the manifests' spec, ``METRIC_COLUMNS``,
+            ``column_sizes`` and ``MANIFEST``.
+        """
+        metrics = ("column_sizes", *METRIC_COLUMNS)
+        wanted = ["status", *FILE_COLUMNS, *self._names, *metrics]
+        rows = self._all([name for name in wanted if name in self._flat.columns])
+        dtypes = {**file_dtypes(), **{name: self._partitions.dtypes[name] for name in self._names}}
+        dtypes |= {name: metric_dtypes()[name] for name in metrics}
+        return rows.select(MANIFEST, "status", **_columns(rows, dtypes, self.manifests))
+
     def metrics(self, names: Sequence[str]) -> pl.DataFrame:
         """Some of ``METRIC_COLUMNS``, in the rows of :meth:`files`."""
         present = [name for name in names if name in self._flat.columns]
         live = self._live(["status", *present])
         return live.select(**{name: _column(live.schema, name, metric_dtypes()[name]) for name in names})
 
-    def _live(self, columns: list[str]) -> pl.DataFrame:
+    def _all(self, columns: list[str]) -> pl.DataFrame:
         rows, frame = _decode(self._containers, self.manifests, self._flat, columns)
-        frame = frame.with_columns(_repeat(range(len(rows)), rows).alias(MANIFEST))
+        return frame.with_columns(_repeat(range(len(rows)), rows).alias(MANIFEST))
+
+    def _live(self, columns: list[str]) -> pl.DataFrame:
+        frame = self._all(columns)
         if any(each.has_deleted_files for each in self.manifests):
             return frame.filter(frame["status"] != _DELETED)
         return frame
@@ -186,13 +203,14 @@ def file_dtypes() -> dict[str, Any]:
 
 @lru_cache(maxsize=1)
 def metric_dtypes() -> dict[str, Any]:
-    """The polars type of each of ``METRIC_COLUMNS``."""
+    """The polars type of each of ``METRIC_COLUMNS`` and of ``column_sizes``."""
     import polars as pl
 
     def pairs(value: Any) -> Any:
         return pl.List(pl.Struct({"key": pl.Int32, "value": value}))
 
-    return {name: pairs(pl.Binary if name.endswith("bounds") else pl.Int64) for name in METRIC_COLUMNS}
+    names = ("column_sizes", *METRIC_COLUMNS)
+    return {name: pairs(pl.Binary if name.endswith("bounds") else pl.Int64) for name in names}
 
 
 # ------------------------------------------------------------------------------------------- inheritance
@@ -245,11 +263,12 @@ def _row_ids(own: pl.Expr, first_row_ids: Sequence[int | None]) -> pl.Expr:
         # Before the first snapshot of format v3 no file has row ids, whatever it says itself.
         return pl.lit(None, pl.Int64)
     first = _of_manifest(first_row_ids)
-    inheriting = pl.when(own.is_null()).then(pl.col("record_count")).otherwise(0)
+    is_new = own.is_null() & (pl.col("status") != _DELETED)
+    inheriting = pl.when(is_new).then(pl.col("record_count")).otherwise(0)
     before = inheriting.cum_sum() - inheriting
     if len(first_row_ids) > 1:
         before = before.over(MANIFEST)
-    return pl.when(first.is_not_null()).then(pl.coalesce(own, before + first))
+    return pl.when(first.is_not_null()).then(pl.coalesce(own, pl.when(is_new).then(before + first)))
 
 
 def _check_sequence_numbers(frame: pl.DataFrame, manifests: Sequence[ManifestFile]) -> None:

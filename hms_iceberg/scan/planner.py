@@ -15,6 +15,7 @@ from hms_iceberg.errors import NoSuchSnapshotError
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.projections import inclusive_projection, strict_projection
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.scan.bounds import as_text
 from hms_iceberg.scan.cache import ManifestCache, ManifestFrame, shared_cache
 from hms_iceberg.scan.delete_index import DELETE_FILE_PATH_ID, DeleteIndex, key_metric_columns
 from hms_iceberg.scan.manifest_frames import FILE_COLUMNS, METRIC_COLUMNS, file_dtypes
@@ -317,4 +318,4 @@ def _referenced_data_file(decoded: ManifestFrame) -> pl.Series:
     if not single.any():
         return named
     path = lower.zip_with(single, pl.Series([None], dtype=pl.Binary).new_from_index(0, len(lower)))
-    return named.zip_with(named.is_not_null(), path.cast(pl.String, strict=False)).alias("referenced_data_file")
+    return named.zip_with(named.is_not_null(), as_text(path)).alias("referenced_data_file")

@@ -15,6 +15,7 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
 from hms_iceberg.spec.sorting import SortOrder
 from hms_iceberg.storage import Storage
+from hms_iceberg.table.inspect import InspectTable
 from hms_iceberg.table.scan import TableScan
 from hms_iceberg.table.time_travel import snapshot_as_of
 
@@ -75,6 +76,11 @@ class ReadableTable:
     def last_sequence_number(self) -> int:
         """The highest sequence number assigned so far; 0 in a v1 table."""
         return self.metadata.last_sequence_number
+
+    @property
+    def inspect(self) -> InspectTable:
+        """What the table's metadata says, as Arrow tables."""
+        return InspectTable(self._version, self.storage)
 
     def location(self) -> str:
         """The table's base location."""

@@ -284,3 +284,10 @@ def test_a_table_without_partitions_names_its_spec_in_deletes() -> None:
     table.commit(data("a"))
     table.commit(positions("d"))
     assert table.plan().delete_files.select("spec_id", "content").rows() == [(0, 1)]
+
+
+def test_path_bounds_that_are_no_text_name_no_file() -> None:
+    table = ManifestTable(SCHEMA)
+    bound = {DELETE_FILE_PATH_ID: b"\xff\xfe"}
+    table.commit(data("a"), content_file("d", DataFileContent.POSITION_DELETES, lower_bounds=bound, upper_bounds=bound))
+    assert table.assigned() == {"a": ["d"]}

@@ -1,0 +1,197 @@
+"""Tables with a row for each file or manifest entry: files, data_files, delete_files, entries and their all_* forms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from hms_iceberg.scan.bounds import stored_bounds
+from hms_iceberg.scan.manifest_frames import MANIFEST, ManifestDecoder, file_dtypes, metric_dtypes
+from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable, partition_struct
+from hms_iceberg.scan.metric_columns import map_values
+from hms_iceberg.scan.partition_columns import polars_dtype
+from hms_iceberg.spec.manifests import ManifestContent, ManifestEntryStatus, ManifestFile
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import (
+    BinaryType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    PrimitiveType,
+    StringType,
+    StructType,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_COUNTS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts")
+_READABLE = ("column_size", "value_count", "null_value_count", "nan_value_count", "lower_bound", "upper_bound")
+
+
+def files(request: MetadataRequest) -> MetadataTable:
+    """One row for each live data and delete file of the snapshot."""
+    return _files(request, request.manifests())
+
+
+def data_files(request: MetadataRequest) -> MetadataTable:
+    """One row for each live data file of the snapshot."""
+    return _files(request, _of(request.manifests(), ManifestContent.DATA))
+
+
+def delete_files(request: MetadataRequest) -> MetadataTable:
+    """One row for each live delete file of the snapshot."""
+    return _files(request, _of(request.manifests(), ManifestContent.DELETES))
+
+
+def all_files(request: MetadataRequest) -> MetadataTable:
+    """Files of all snapshots; a file may come several times."""
+    return _files(request, request.distinct_manifests())
+
+
+def all_data_files(request: MetadataRequest) -> MetadataTable:
+    """Data files of all snapshots; a file may come several times."""
+    return _files(request, _of(request.distinct_manifests(), ManifestContent.DATA))
+
+
+def all_delete_files(request: MetadataRequest) -> MetadataTable:
+    """Delete files of all snapshots; a file may come several times."""
+    return _files(request, _of(request.distinct_manifests(), ManifestContent.DELETES))
+
+
+def entries(request: MetadataRequest) -> MetadataTable:
+    """One row for each manifest entry of the snapshot, removals included."""
+    return _entries(request, request.manifests())
+
+
+def all_entries(request: MetadataRequest) -> MetadataTable:
+    """One row for each entry of the manifests of all snapshots, removals included."""
+    return _entries(request, request.distinct_manifests())
+
+
+def entry_frame(request: MetadataRequest, manifests: Sequence[ManifestFile]) -> pl.DataFrame:
+    """All entries of some manifests, with the partition columns of all specs."""
+    import polars as pl
+
+    def read(manifest: ManifestFile) -> pl.DataFrame:
+        data = request.storage.read(manifest.manifest_path)
+        return ManifestDecoder([(data, manifest)], request.partitions).entries().drop(MANIFEST)
+
+    with ThreadPoolExecutor(8, thread_name_prefix="iceberg-inspect") as pool:
+        frames = list(pool.map(read, manifests))
+    dtypes = {"status": pl.Int32, **file_dtypes(), **request.partitions.dtypes, **metric_dtypes()}
+    return pl.concat([pl.DataFrame(schema=dtypes), *(each for each in frames if each.height)], how="diagonal_relaxed")
+
+
+def live(frame: pl.DataFrame) -> pl.DataFrame:
+    """Entries but for removals."""
+    return frame.filter(frame["status"] != int(ManifestEntryStatus.DELETED))
+
+
+def _of(manifests: Sequence[ManifestFile], content: ManifestContent) -> list[ManifestFile]:
+    return [each for each in manifests if each.content is content]
+
+
+def _files(request: MetadataRequest, manifests: Sequence[ManifestFile]) -> MetadataTable:
+    frame = live(entry_frame(request, manifests))
+    fields = _file_fields(request.partition_type)
+    readable, metrics = _readable_metrics(request, frame)
+    columns = _file_columns(request, frame, fields)
+    return MetadataTable(Schema(*fields, readable), frame.select(*columns, metrics))
+
+
+def _entries(request: MetadataRequest, manifests: Sequence[ManifestFile]) -> MetadataTable:
+    import polars as pl
+
+    frame = entry_frame(request, manifests)
+    fields = _file_fields(request.partition_type)
+    readable, metrics = _readable_metrics(request, frame)
+    schema = Schema(
+        NestedField(0, "status", IntegerType(), True),
+        NestedField(1, "snapshot_id", LongType()),
+        NestedField(3, "sequence_number", LongType()),
+        NestedField(4, "file_sequence_number", LongType()),
+        NestedField(2, "data_file", StructType(*fields), True),
+        readable,
+    )
+    own = ("status", "snapshot_id", "sequence_number", "file_sequence_number")
+    data_file = pl.struct(*_file_columns(request, frame, fields)).alias("data_file")
+    return MetadataTable(schema, frame.select(*own, data_file, metrics))
+
+
+def _file_fields(partition_type: StructType) -> list[NestedField]:
+    """The fields of a data file as Java's tables have them; the partition is left out where the table has none."""
+    fields = [
+        NestedField(134, "content", IntegerType()),
+        NestedField(100, "file_path", StringType(), True),
+        NestedField(101, "file_format", StringType(), True),
+        NestedField(141, "spec_id", IntegerType()),
+        NestedField(102, "partition", partition_type, True),
+        NestedField(103, "record_count", LongType(), True),
+        NestedField(104, "file_size_in_bytes", LongType(), True),
+        NestedField(108, "column_sizes", MapType(117, IntegerType(), 118, LongType())),
+        NestedField(109, "value_counts", MapType(119, IntegerType(), 120, LongType())),
+        NestedField(110, "null_value_counts", MapType(121, IntegerType(), 122, LongType())),
+        NestedField(137, "nan_value_counts", MapType(138, IntegerType(), 139, LongType())),
+        NestedField(125, "lower_bounds", MapType(126, IntegerType(), 127, BinaryType())),
+        NestedField(128, "upper_bounds", MapType(129, IntegerType(), 130, BinaryType())),
+        NestedField(131, "key_metadata", BinaryType()),
+        NestedField(132, "split_offsets", ListType(133, LongType())),
+        NestedField(135, "equality_ids", ListType(136, IntegerType())),
+        NestedField(140, "sort_order_id", IntegerType()),
+        NestedField(142, "first_row_id", LongType()),
+        NestedField(143, "referenced_data_file", StringType()),
+        NestedField(144, "content_offset", LongType()),
+        NestedField(145, "content_size_in_bytes", LongType()),
+    ]
+    return [each for each in fields if each.name != "partition" or partition_type.fields]
+
+
+def _file_columns(request: MetadataRequest, frame: pl.DataFrame, fields: Sequence[NestedField]) -> list[Any]:
+    partition = request.partition_type
+    dtypes = [polars_dtype(each.field_type) for each in partition.fields]
+    return [partition_struct(frame, partition, dtypes) if each.name == "partition" else each.name for each in fields]
+
+
+def _readable_metrics(request: MetadataRequest, frame: pl.DataFrame) -> tuple[NestedField, pl.Series]:
+    """The metrics of every primitive column under its name, bounds as values."""
+    import polars as pl
+
+    schema = request.metadata.schema()
+    used = [each.field_id for each in request.partition_type.fields]
+    next_id = count(max(schema.highest_field_id, 1000, *used) + 1).__next__
+    fields: list[NestedField] = []
+    columns: list[pl.Series] = []
+    by_name = {
+        name: field
+        for name, field_id in schema.index_by_name.items()
+        if isinstance((field := schema.index_by_id[field_id]).field_type, PrimitiveType)
+        and schema.find_column_name(field_id) == name
+    }
+    for name in sorted(by_name):
+        field = by_name[name]
+        parts = [_metric(frame, metric, field) for metric in _READABLE]
+        columns.append(pl.DataFrame(parts).to_struct(name))
+        kinds: list[IcebergType] = [LongType()] * 4 + [field.field_type] * 2
+        inner = (NestedField(next_id(), part, kind) for part, kind in zip(_READABLE, kinds, strict=True))
+        fields.append(NestedField(next_id(), name, StructType(*inner)))
+    struct = NestedField(next_id(), "readable_metrics", StructType(*fields))
+    return struct, pl.DataFrame(columns).to_struct("readable_metrics")
+
+
+def _metric(frame: pl.DataFrame, metric: str, field: NestedField) -> pl.Series:
+    values = map_values(frame[f"{metric}s"], field.field_id)
+    if metric.endswith("bound"):
+        values = stored_bounds(values, field.field_type)
+    return values.alias(metric)
+
+
+TABLES: dict[str, Callable[[MetadataRequest], MetadataTable]] = {
+    each.__name__: each
+    for each in (files, data_files, delete_files, entries, all_files, all_data_files, all_delete_files, all_entries)
+}

@@ -1,0 +1,129 @@
+"""The tables manifests and all_manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable
+from hms_iceberg.scan.partition_columns import field_types
+from hms_iceberg.spec.manifests import FieldSummary, ManifestContent, ManifestFile
+from hms_iceberg.spec.partitioning import PartitionField
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import (
+    BinaryType,
+    BooleanType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    UnknownType,
+)
+from hms_iceberg.spec.values import from_bytes
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_SUMMARY = StructType(
+    NestedField(10, "contains_null", BooleanType(), True),
+    NestedField(11, "contains_nan", BooleanType()),
+    NestedField(12, "lower_bound", StringType()),
+    NestedField(13, "upper_bound", StringType()),
+)
+_FIELDS = (
+    NestedField(14, "content", IntegerType(), True),
+    NestedField(1, "path", StringType(), True),
+    NestedField(2, "length", LongType(), True),
+    NestedField(3, "partition_spec_id", IntegerType(), True),
+    NestedField(4, "added_snapshot_id", LongType(), True),
+    NestedField(5, "added_data_files_count", IntegerType()),
+    NestedField(6, "existing_data_files_count", IntegerType()),
+    NestedField(7, "deleted_data_files_count", IntegerType()),
+    NestedField(15, "added_delete_files_count", IntegerType()),
+    NestedField(16, "existing_delete_files_count", IntegerType()),
+    NestedField(17, "deleted_delete_files_count", IntegerType()),
+    NestedField(8, "partition_summaries", ListType(9, _SUMMARY, True)),
+)
+MANIFESTS = Schema(*_FIELDS)
+ALL_MANIFESTS = Schema(
+    *_FIELDS,
+    NestedField(18, "reference_snapshot_id", LongType(), True),
+    NestedField(19, "key_metadata", BinaryType()),
+)
+
+
+def manifests(request: MetadataRequest) -> MetadataTable:
+    """One row for each manifest of the snapshot."""
+    summaries = _SummaryTexts(request)
+    return MetadataTable(MANIFESTS, _frame(_row(each, summaries) for each in request.manifests()))
+
+
+def all_manifests(request: MetadataRequest) -> MetadataTable:
+    """One row for each manifest of each snapshot."""
+    summaries = _SummaryTexts(request)
+    rows = [
+        (*_row(each, summaries), snapshot.snapshot_id, each.key_metadata) for snapshot, each in request.all_manifests()
+    ]
+    return MetadataTable(ALL_MANIFESTS, _frame(rows, is_all=True))
+
+
+class _SummaryTexts:
+    """Partition summaries as people read them."""
+
+    def __init__(self, request: MetadataRequest) -> None:
+        self._types = field_types(request.metadata)
+        self._specs = request.metadata.specs_by_id
+
+    def of(self, manifest: ManifestFile) -> list[dict[str, Any]]:
+        """One summary for each partition field."""
+        spec = self._specs.get(manifest.partition_spec_id)
+        fields = () if spec is None else spec.fields
+        return [
+            {
+                "contains_null": summary.contains_null,
+                "contains_nan": summary.contains_nan,
+                "lower_bound": self._text(field, summary, summary.lower_bound),
+                "upper_bound": self._text(field, summary, summary.upper_bound),
+            }
+            for field, summary in zip(fields, manifest.partitions or (), strict=False)
+        ]
+
+    def _text(self, field: PartitionField, summary: FieldSummary, bound: bytes | None) -> str | None:
+        source: IcebergType = self._types.get(field.source_id, UnknownType())
+        if bound is None or isinstance(source, UnknownType):
+            return None
+        return field.transform.to_human_string(source, from_bytes(field.transform.result_type(source), bound))
+
+
+def _row(manifest: ManifestFile, summaries: _SummaryTexts) -> tuple[Any, ...]:
+    counts = (manifest.added_files_count, manifest.existing_files_count, manifest.deleted_files_count)
+    is_data = manifest.content is ManifestContent.DATA
+    return (
+        int(manifest.content),
+        manifest.manifest_path,
+        manifest.manifest_length,
+        manifest.partition_spec_id,
+        manifest.added_snapshot_id,
+        *(counts if is_data else (0, 0, 0)),
+        *((0, 0, 0) if is_data else counts),
+        summaries.of(manifest),
+    )
+
+
+def _frame(rows: Iterable[tuple[Any, ...]], is_all: bool = False) -> pl.DataFrame:
+    import polars as pl
+
+    summary = {"contains_null": pl.Boolean, "contains_nan": pl.Boolean}
+    bounds = {"lower_bound": pl.String, "upper_bound": pl.String}
+    special = {
+        "path": pl.String,
+        "key_metadata": pl.Binary,
+        "partition_summaries": pl.List(pl.Struct({**summary, **bounds})),
+    }
+    longs = ("length", "added_snapshot_id", "reference_snapshot_id")
+    names = [each.name for each in (ALL_MANIFESTS if is_all else MANIFESTS).fields]
+    dtypes: dict[str, Any] = {name: special.get(name, pl.Int64 if name in longs else pl.Int32) for name in names}
+    return pl.DataFrame(list(rows), schema=dtypes, orient="row")

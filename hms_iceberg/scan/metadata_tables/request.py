@@ -1,0 +1,122 @@
+"""What a metadata table is asked and what it is: a frame with an Iceberg schema."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from hms_iceberg.errors import NoSuchSnapshotError
+from hms_iceberg.scan.manifest_source import manifests_of
+from hms_iceberg.scan.partition_columns import PartitionColumns, partition_columns
+from hms_iceberg.spec.manifests import ManifestFile
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.partitioning import unified_partition_type
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.spec.types import StructType, UnknownType
+from hms_iceberg.storage import Storage
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class MetadataTable:
+    """Rows about a table.
+
+    Args:
+        schema: names and types of the columns, as Apache Iceberg (Java) has them.
+        frame: the rows as stored values (dates and timestamps are integers, UUIDs bytes); a map is a list of structs
+            of ``key`` and ``value``.
+    """
+
+    schema: Schema
+    frame: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class MetadataRequest:
+    """Which metadata is wanted.
+
+    Args:
+        metadata: the table.
+        storage: where manifest lists and manifests are read from.
+        snapshot_id: the snapshot for tables about one; None takes the current one.
+        metadata_location: the current metadata file, for ``metadata_log_entries``.
+    """
+
+    metadata: TableMetadata
+    storage: Storage
+    snapshot_id: int | None = None
+    metadata_location: str | None = None
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot; None for a table without any.
+
+        Raises:
+            NoSuchSnapshotError: the table has no such snapshot.
+        """
+        if self.snapshot_id is None:
+            return self.metadata.current_snapshot()
+        snapshot = self.metadata.snapshot_by_id(self.snapshot_id)
+        if snapshot is None:
+            raise NoSuchSnapshotError(
+                f"Cannot inspect the table at {self.metadata.location}: it has no snapshot {self.snapshot_id}"
+            )
+        return snapshot
+
+    def manifests(self) -> list[ManifestFile]:
+        """The manifests of the snapshot."""
+        return [] if self.snapshot is None else manifests_of(self.snapshot, self.storage)
+
+    def all_manifests(self) -> list[tuple[Snapshot, ManifestFile]]:
+        """The manifests of every snapshot, each with its snapshot."""
+        return [
+            (snapshot, manifest)
+            for snapshot in self.metadata.snapshots
+            for manifest in manifests_of(snapshot, self.storage)
+        ]
+
+    def distinct_manifests(self) -> list[ManifestFile]:
+        """The manifests of all snapshots, each once."""
+        return list({manifest.manifest_path: manifest for _, manifest in self.all_manifests()}.values())
+
+    @cached_property
+    def partitions(self) -> PartitionColumns:
+        """The table's partition columns."""
+        return partition_columns(self.metadata)
+
+    @cached_property
+    def partition_type(self) -> StructType:
+        """All partition fields that the table ever had; one of a dropped column keeps the type it had."""
+        unified = unified_partition_type(self.metadata.partition_specs, self.metadata.schema())
+        structs = self.partitions.structs.values()
+        known = {each.field_id: each.field_type for struct in structs for each in struct.fields}
+        return StructType(
+            *(
+                replace(each, field_type=known[each.field_id]) if isinstance(each.field_type, UnknownType) else each
+                for each in unified.fields
+            )
+        )
+
+
+def partition_struct(frame: pl.DataFrame, fields: StructType, dtypes: Sequence[object]) -> pl.Expr:
+    """The partition columns of a frame as one struct; null where the row's spec lacks the field.
+
+    Args:
+        frame: a frame with partition columns.
+        fields: all partition fields of the table.
+        dtypes: their polars types.
+    """
+    import polars as pl
+
+    def value(name: str, field_id: int, dtype: object) -> pl.Expr:
+        column = f"p{field_id}"
+        known = column in frame.columns and frame.schema[column] != pl.Null
+        return (pl.col(column) if known else pl.lit(None)).cast(dtype).alias(name)  # type: ignore[arg-type]
+
+    parts = (value(each.name, each.field_id, dtype) for each, dtype in zip(fields.fields, dtypes, strict=True))
+    return pl.struct(*parts).alias("partition")

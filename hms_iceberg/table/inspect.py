@@ -1,0 +1,93 @@
+"""Metadata tables of a table as Arrow tables: `table.inspect.files()`."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from hms_iceberg.arrow.frames import frame_to_arrow
+from hms_iceberg.metastore import MetadataVersion
+from hms_iceberg.scan.metadata_tables import MetadataRequest, metadata_table
+from hms_iceberg.storage import Storage
+
+
+class InspectTable:
+    """What the metadata of a table says, as rows; names and columns are those of Apache Iceberg (Java).
+
+    Tables about one snapshot take its id, and the current one without it. Each method raises ``NoSuchSnapshotError``
+    for a snapshot that the table does not have, and ``MissingFileError`` or ``CorruptManifestError`` where metadata is
+    gone or damaged.
+    """
+
+    def __init__(self, version: MetadataVersion, storage: Storage) -> None:
+        self._version = version
+        self._storage = storage
+
+    def table(self, name: str, snapshot_id: int | None = None) -> pa.Table:
+        """A metadata table by its name.
+
+        Raises:
+            InvalidInputError: there is no such metadata table.
+        """
+        version = self._version
+        found = metadata_table(name, MetadataRequest(version.metadata, self._storage, snapshot_id, version.location))
+        return frame_to_arrow(found.frame, found.schema)
+
+    def snapshots(self) -> pa.Table:
+        """Snapshots that have not expired."""
+        return self.table("snapshots")
+
+    def history(self) -> pa.Table:
+        """Which snapshot was the current one, and since when."""
+        return self.table("history")
+
+    def refs(self) -> pa.Table:
+        """Branches and tags."""
+        return self.table("refs")
+
+    def metadata_log_entries(self) -> pa.Table:
+        """Metadata files, the current one last."""
+        return self.table("metadata_log_entries")
+
+    def entries(self, snapshot_id: int | None = None) -> pa.Table:
+        """Manifest entries of a snapshot, removals included."""
+        return self.table("entries", snapshot_id)
+
+    def files(self, snapshot_id: int | None = None) -> pa.Table:
+        """Data and delete files of a snapshot."""
+        return self.table("files", snapshot_id)
+
+    def data_files(self, snapshot_id: int | None = None) -> pa.Table:
+        """Data files of a snapshot."""
+        return self.table("data_files", snapshot_id)
+
+    def delete_files(self, snapshot_id: int | None = None) -> pa.Table:
+        """Delete files of a snapshot."""
+        return self.table("delete_files", snapshot_id)
+
+    def partitions(self, snapshot_id: int | None = None) -> pa.Table:
+        """What each partition of a snapshot holds."""
+        return self.table("partitions", snapshot_id)
+
+    def manifests(self, snapshot_id: int | None = None) -> pa.Table:
+        """Manifests of a snapshot."""
+        return self.table("manifests", snapshot_id)
+
+    def all_manifests(self) -> pa.Table:
+        """Manifests of all snapshots, each with the snapshot that lists it."""
+        return self.table("all_manifests")
+
+    def all_entries(self) -> pa.Table:
+        """Manifest entries of all snapshots."""
+        return self.table("all_entries")
+
+    def all_files(self) -> pa.Table:
+        """Data and delete files of all snapshots."""
+        return self.table("all_files")
+
+    def all_data_files(self) -> pa.Table:
+        """Data files of all snapshots."""
+        return self.table("all_data_files")
+
+    def all_delete_files(self) -> pa.Table:
+        """Delete files of all snapshots."""
+        return self.table("all_delete_files")

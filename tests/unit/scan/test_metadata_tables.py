@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
+from hms_iceberg.scan.metadata_tables import METADATA_TABLES, MetadataRequest, metadata_table
+from hms_iceberg.spec.manifests import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
+from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.snapshots import MetadataLogEntry, SnapshotRef
+from hms_iceberg.spec.transforms import DayTransform, IdentityTransform
+from hms_iceberg.spec.types import DecimalType, DoubleType, LongType, NestedField, StringType, TimestampType
+from hms_iceberg.spec.values import to_bytes
+from tests.support.snapshots import ManifestTable
+
+SCHEMA = Schema(
+    NestedField(1, "id", LongType()),
+    NestedField(2, "city", StringType()),
+    NestedField(3, "ts", TimestampType()),
+    NestedField(4, "price", DecimalType(9, 2)),
+    NestedField(5, "f", DoubleType()),
+)
+BY_CITY = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "city"))
+BY_CITY_AND_DAY = PartitionSpec(
+    PartitionField(2, 1000, IdentityTransform(), "city"), PartitionField(3, 1001, DayTransform(), "ts_day"), spec_id=1
+)
+
+
+def data_file(path: str, **more: Any) -> DataFile:
+    base: dict[str, Any] = {"file_path": path, "file_format": "PARQUET", "record_count": 10, "file_size_in_bytes": 100}
+    return DataFile(**{**base, **more})
+
+
+def rows(table: ManifestTable, name: str, **more: Any) -> list[dict[str, Any]]:
+    found = metadata_table(name, MetadataRequest(table.metadata, table.storage, **more))
+    assert found.frame.columns == [field.name for field in found.schema.fields]
+    return found.frame.to_dicts()
+
+
+@pytest.mark.parametrize("name", METADATA_TABLES)
+def test_every_table_of_an_empty_table_is_empty_and_has_its_columns(name: str) -> None:
+    assert rows(ManifestTable(SCHEMA, BY_CITY), name) == []
+
+
+def test_files_are_those_that_are_live_with_their_metrics_under_the_columns_names() -> None:
+    table = ManifestTable(SCHEMA, BY_CITY)
+    price = to_bytes(DecimalType(9, 2), Decimal("1.50"))
+    first = data_file(
+        "a",
+        partition=("x",),
+        column_sizes={1: 7},
+        value_counts={1: 10},
+        null_value_counts={1: 2},
+        lower_bounds={1: to_bytes(LongType(), -5), 2: b"x", 4: price},
+        upper_bounds={1: to_bytes(LongType(), 5), 2: b"\xff"},
+        split_offsets=(4,),
+    )
+    table.commit(first, data_file("d", partition=("x",), content=DataFileContent.EQUALITY_DELETES, equality_ids=(1,)))
+    table.commit(ManifestEntry(ManifestEntryStatus.DELETED, None, 1, 1, data_file("gone", partition=("y",))))
+    a, d = sorted(rows(table, "files"), key=lambda row: row["file_path"])
+    assert (a["content"], a["spec_id"], a["partition"], a["record_count"]) == (0, 0, {"city": "x"}, 10)
+    assert a["column_sizes"] == [{"key": 1, "value": 7}]
+    assert a["readable_metrics"]["id"] == {
+        "column_size": 7,
+        "value_count": 10,
+        "null_value_count": 2,
+        "nan_value_count": None,
+        "lower_bound": -5,
+        "upper_bound": 5,
+    }
+    assert list(a["readable_metrics"]) == ["city", "f", "id", "price", "ts"]
+    assert str(a["readable_metrics"]["price"]["lower_bound"]) == "1.50"
+    assert (a["readable_metrics"]["city"]["lower_bound"], a["readable_metrics"]["city"]["upper_bound"]) == ("x", None)
+    assert d["equality_ids"] == [1]
+    assert [row["file_path"] for row in rows(table, "data_files")] == ["a"]
+    assert [row["file_path"] for row in rows(table, "delete_files")] == ["d"]
+
+
+def test_files_of_a_table_that_was_never_partitioned_have_no_partition() -> None:
+    table = ManifestTable(SCHEMA)
+    table.commit(data_file("a"))
+    (row,) = rows(table, "files")
+    assert "partition" not in row
+
+
+def test_entries_include_removals_and_what_they_inherit() -> None:
+    table = ManifestTable(SCHEMA, UNPARTITIONED, format_version=3)
+    snapshot = table.commit(
+        data_file("a"),
+        ManifestEntry(ManifestEntryStatus.DELETED, None, 0, 0, data_file("gone")),
+        data_file("b"),
+    )
+    found = [
+        (
+            row["status"],
+            row["snapshot_id"],
+            row["sequence_number"],
+            row["data_file"]["file_path"],
+            row["data_file"]["first_row_id"],
+        )
+        for row in rows(table, "entries")
+    ]
+    assert found == [
+        (1, snapshot.snapshot_id, 1, "a", 0),
+        (2, snapshot.snapshot_id, 0, "gone", None),
+        (1, snapshot.snapshot_id, 1, "b", 10),
+    ]
+
+
+def test_tables_of_an_older_snapshot_and_of_all_snapshots() -> None:
+    table = ManifestTable(SCHEMA)
+    first = table.commit(data_file("a"))
+    table.manifests = []
+    second = table.commit(data_file("b"))
+    assert [row["file_path"] for row in rows(table, "files")] == ["b"]
+    assert [row["file_path"] for row in rows(table, "files", snapshot_id=first.snapshot_id)] == ["a"]
+    assert sorted(row["file_path"] for row in rows(table, "all_files")) == ["a", "b"]
+    assert sorted(row["data_file"]["file_path"] for row in rows(table, "all_entries")) == ["a", "b"]
+    assert [row["reference_snapshot_id"] for row in rows(table, "all_manifests")] == [
+        first.snapshot_id,
+        second.snapshot_id,
+    ]
+
+
+def test_manifests_count_data_and_delete_files_apart_and_show_partitions_as_text() -> None:
+    table = ManifestTable(SCHEMA, BY_CITY, BY_CITY_AND_DAY)
+    table.commit(
+        data_file("a", spec_id=1, partition=("x", 0)),
+        data_file("b", spec_id=1, partition=(None, 364)),
+        data_file("d", partition=("y",), content=DataFileContent.POSITION_DELETES),
+    )
+    data, deletes = rows(table, "manifests")
+    assert (data["content"], data["added_data_files_count"], data["added_delete_files_count"]) == (0, 2, 0)
+    assert (deletes["content"], deletes["added_data_files_count"], deletes["added_delete_files_count"]) == (1, 0, 1)
+    assert data["partition_summaries"] == [
+        {"contains_null": True, "contains_nan": False, "lower_bound": "x", "upper_bound": "x"},
+        {"contains_null": False, "contains_nan": False, "lower_bound": "1970-01-01", "upper_bound": "1970-12-31"},
+    ]
+
+
+def test_partitions_sum_up_files_and_deletes_and_tell_a_missing_field_from_null() -> None:
+    table = ManifestTable(SCHEMA, BY_CITY, BY_CITY_AND_DAY)
+    first = table.commit(data_file("a", partition=("x",)), data_file("b", partition=("x",)))
+    second = table.commit(
+        data_file("c", spec_id=1, partition=("x", None)),
+        data_file("d", partition=("x",), content=DataFileContent.POSITION_DELETES, record_count=3),
+        data_file("e", partition=("y",), content=DataFileContent.EQUALITY_DELETES, equality_ids=(1,)),
+    )
+    found = {(row["partition"]["city"], row["spec_id"]): row for row in rows(table, "partitions")}
+    assert set(found) == {("x", 0), ("x", 1), ("y", 0)}
+    old = found["x", 0]
+    assert (old["record_count"], old["file_count"], old["total_data_file_size_in_bytes"]) == (20, 2, 200)
+    assert (old["position_delete_record_count"], old["position_delete_file_count"]) == (3, 1)
+    assert old["last_updated_snapshot_id"] == second.snapshot_id
+    assert found["y", 0]["equality_delete_file_count"] == 1
+    assert found["x", 1]["partition"] == {"city": "x", "ts_day": None}
+    assert first.timestamp_ms < second.timestamp_ms
+    assert old["last_updated_at"] == second.timestamp_ms * 1000
+
+
+def test_a_table_that_was_never_partitioned_is_one_partition() -> None:
+    table = ManifestTable(SCHEMA)
+    table.commit(data_file("a"), data_file("b"))
+    (row,) = rows(table, "partitions")
+    assert (row["record_count"], row["file_count"]) == (20, 2)
+    assert "partition" not in row
+    assert "spec_id" not in row
+
+
+def test_a_dropped_partition_column_keeps_its_values_in_the_partition() -> None:
+    table = ManifestTable(SCHEMA, BY_CITY)
+    table.commit(data_file("a", partition=("x",)))
+    table.with_schema(Schema(SCHEMA.fields[0], schema_id=1))
+    assert [row["partition"] for row in rows(table, "files")] == [{"city": "x"}]
+
+
+def test_snapshots_history_and_refs_follow_the_metadata() -> None:
+    table = ManifestTable(SCHEMA)
+    first, second = table.commit(data_file("a")), table.commit(data_file("b"))
+    tag = SnapshotRef(first.snapshot_id, "tag", max_ref_age_ms=5)  # type: ignore[arg-type]
+    table.metadata = replace(table.metadata, refs={**table.metadata.refs, "t": tag})
+    snapshots = rows(table, "snapshots")
+    assert [(row["snapshot_id"], row["parent_id"], row["operation"]) for row in snapshots] == [
+        (first.snapshot_id, None, "append"),
+        (second.snapshot_id, first.snapshot_id, "append"),
+    ]
+    assert snapshots[0]["committed_at"] == first.timestamp_ms * 1000
+    assert snapshots[0]["summary"] == []
+    assert [(row["snapshot_id"], row["is_current_ancestor"]) for row in rows(table, "history")] == [
+        (first.snapshot_id, True),
+        (second.snapshot_id, True),
+    ]
+    assert {(row["name"], row["type"], row["max_reference_age_in_ms"]) for row in rows(table, "refs")} == {
+        ("main", "BRANCH", None),
+        ("t", "TAG", 5),
+    }
+
+
+def test_metadata_log_entries_name_the_snapshot_that_was_current_then() -> None:
+    table = ManifestTable(SCHEMA)
+    snapshot = table.commit(data_file("a"))
+    log = (MetadataLogEntry("v0.json", snapshot.timestamp_ms - 1), MetadataLogEntry("v1.json", snapshot.timestamp_ms))
+    table.metadata = replace(table.metadata, metadata_log=log)
+    found = [
+        (row["file"], row["latest_snapshot_id"], row["latest_sequence_number"])
+        for row in rows(table, "metadata_log_entries", metadata_location="v2.json")
+    ]
+    assert found == [
+        ("v0.json", None, None),
+        ("v1.json", snapshot.snapshot_id, 1),
+        ("v2.json", snapshot.snapshot_id, 1),
+    ]
+
+
+def test_unknown_names_and_snapshots_are_refused() -> None:
+    table = ManifestTable(SCHEMA)
+    with pytest.raises(InvalidInputError, match="No metadata table 'fils': expected one of all_data_files"):
+        rows(table, "fils")
+    with pytest.raises(NoSuchSnapshotError, match="no snapshot 5"):
+        rows(table, "files", snapshot_id=5)
