@@ -11,14 +11,15 @@ from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import orc
 
 from hms_iceberg.arrow.batch_metrics import BatchMetrics
 from hms_iceberg.arrow.file_layout import FileLayout
 from hms_iceberg.arrow.metrics_modes import MetricsMode
-from hms_iceberg.arrow.nested import conform
+from hms_iceberg.arrow.nested import conform, list_parts, list_values, map_entries, struct_children
 from hms_iceberg.arrow.schema import ORC_FIELD_ID_KEY, to_arrow_type
-from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.errors import ConfigurationError, UnsupportedError
 from hms_iceberg.spec.manifests import DataFile
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.table_properties import int_property
@@ -98,6 +99,8 @@ class OrcContentWriter:
         self._writer.write(pa.Table.from_batches([self._as_orc(batch) for batch in laid_out], self._schema))
 
     def _as_orc(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        for column, field in zip(batch.columns, self._layout.schema.fields, strict=True):
+            _check_timestamps(column, field.field_type, field.name)
         columns = [
             _as_orc(column, field.field_type, wanted.type)
             for column, field, wanted in zip(batch.columns, self._layout.schema.fields, self._schema, strict=True)
@@ -208,3 +211,28 @@ def _as_orc(array: pa.Array, kind: IcebergType, wanted: pa.DataType) -> pa.Array
     if isinstance(kind, (UUIDType, FixedType)):
         return array.cast(pa.binary())
     return conform(array, wanted)
+
+
+def _check_timestamps(array: pa.Array, kind: IcebergType, path: str) -> None:
+    """Refuses what pyarrow's ORC writer would store as another time: fractions of a second before 1970."""
+    if isinstance(kind, StructType):
+        for child, field in zip(struct_children(array), kind.fields, strict=True):
+            _check_timestamps(child, field.field_type, f"{path}.{field.name}")
+    elif isinstance(kind, ListType):
+        _, start, length = list_parts(array)
+        _check_timestamps(list_values(array, start, length), kind.element_type, f"{path}.element")
+    elif isinstance(kind, MapType):
+        _, start, length = list_parts(array)
+        keys, items = map_entries(array, start, length)
+        _check_timestamps(keys, kind.key_type, f"{path}.key")
+        _check_timestamps(items, kind.value_type, f"{path}.value")
+    elif isinstance(kind, _MICROS + _NANOS):
+        values = array.view(pa.int64())
+        unit = 1_000_000 if isinstance(kind, _MICROS) else 1_000_000_000
+        early = values.filter(pc.less(values, 0)).drop_null()
+        whole = pc.multiply(pc.divide(early, unit), unit)
+        if len(early) and not pc.all(pc.equal(whole, early)).as_py():
+            raise UnsupportedError(
+                f"Cannot write column {path!r} to an ORC file: it has a time before 1970 with a fraction of a second, "
+                "which pyarrow's ORC writer stores wrongly. Set write.format.default to parquet or avro."
+            )
