@@ -17,7 +17,7 @@ from hms_iceberg.arrow.orc_layout import OrcLayout
 from hms_iceberg.arrow.orc_timestamps import read_timestamps
 from hms_iceberg.arrow.parquet_reader import RangeMetrics, RowRange, empty_batches
 from hms_iceberg.arrow.storage import open_for_arrow
-from hms_iceberg.errors import CorruptDataFileError
+from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
 from hms_iceberg.spec.name_mapping import NameMapping
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
@@ -94,8 +94,13 @@ class OrcReader:
         layout = OrcLayout(self._file, self._file.size(), self._location)
         kinds = {name: self.schema.field(name).type for name in names}
         others = [name for name in names if not pa.types.is_timestamp(kinds[name])]
-        with self._damaged():
+        try:
             read = self._orc.read_stripe(stripe, columns=others) if others else None
+        except pa.ArrowInvalid as error:
+            raise UnsupportedError(
+                f"Cannot read {self._location}: a nested column holds timestamps outside of 1677 to 2262, which can be "
+                f"read from ORC files in top-level columns only. Rewrite the file as Parquet."
+            ) from error
         arrays = []
         for name in names:
             if read is not None and name in others:

@@ -12,7 +12,12 @@ import pytest
 from hms_iceberg.arrow.orc_layout import OrcLayout
 from hms_iceberg.arrow.orc_runs import decode_bits, decode_integers
 from hms_iceberg.arrow.orc_timestamps import read_timestamps
-from hms_iceberg.errors import CorruptDataFileError
+from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
+from hms_iceberg.spec.manifests import DataFile
+from hms_iceberg.spec.name_mapping import create_name_mapping
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import LongType, NestedField, StructType, TimestampType
+from tests.support.arrow_tables import FileTable
 
 # The examples of the ORC specification.
 
@@ -74,3 +79,26 @@ def test_a_cut_off_tail_is_a_corrupt_file(tmp_path: Path) -> None:
     location.write_bytes(data[:-20] + np.random.default_rng(1).bytes(20))
     with open(location, "rb") as file, pytest.raises(CorruptDataFileError, match=r"t\.orc"):
         OrcLayout(file, len(data), "t.orc")
+
+
+def test_a_scan_reads_timestamps_beyond_nanoseconds_and_refuses_nested_ones(tmp_path: Path) -> None:
+    schema = Schema(
+        NestedField(1, "id", LongType()),
+        NestedField(2, "ts", TimestampType()),
+        NestedField(3, "s", StructType(NestedField(4, "ts", TimestampType()))),
+    )
+    mapping = create_name_mapping(schema).to_json()
+    far = [253_402_300_799_000_000, None, -62_135_596_800_000_000]
+
+    def read(columns: dict[str, pa.Array]) -> pa.Table:
+        location = tmp_path / f"{len(columns)}.orc"
+        orc.write_table(pa.table(columns), str(location), compression="zlib")
+        made = FileTable(tmp_path / "t", schema, properties={"schema.name-mapping.default": mapping})
+        made.files.append(DataFile(file_path=str(location), file_format="ORC", record_count=3, file_size_in_bytes=1))
+        return made.read()
+
+    flat = {"id": pa.array([1, 2, 3], pa.int64()), "ts": pa.array(far, pa.timestamp("us"))}
+    assert read(flat)["ts"].cast(pa.int64()).to_pylist() == far
+    nested = pa.StructArray.from_arrays([flat["ts"]], names=["ts"])
+    with pytest.raises(UnsupportedError, match="nested column"):
+        read({**flat, "s": nested})
