@@ -55,13 +55,16 @@ class Metastore(Protocol):
         """
         ...
 
-    def swap(self, identifier: Identifier, base: MetadataVersion | None, new: MetadataVersion) -> None:
+    def swap(
+        self, identifier: Identifier, base: MetadataVersion | None, new: MetadataVersion
+    ) -> MetadataVersion | None:
         """Makes `new` the table's metadata if `base` still is (a create where `base` is None).
 
         The metadata JSON of `new` is written before this call. An implementation has exactly three outcomes, and it
         neither retries a conflict nor deletes a file: both are the transaction's duty.
 
-        - returns: `new` is, or was until a later commit, the current metadata;
+        - returns: `new` is, or was until a later commit, the current metadata. A metastore that gave it another
+          location (a file system table) returns it so; all others return None;
         - a certain failure: `CommitFailedError` (the pointer no longer is `base`, or no lock was to be had; retryable),
           `TableAlreadyExistsError` for a create, `NoSuchTableError` for a table that is gone, or another error raised
           *before* anything was sent. The pointer does not name `new` and never will;

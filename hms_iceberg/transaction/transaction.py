@@ -173,7 +173,10 @@ class Transaction:
         new = write_version(base, metadata, self.workspace)
         used = self.workspace.used()
         self._attempted[new.location] = used
-        self._swap(base, new)
+        stored = self._swap(base, new)
+        if stored is not None and stored.location != new.location:
+            used -= {new.location}
+            new = stored
         if base is not None:
             delete_dropped_versions(base, new, self.workspace)
         return new, used
@@ -214,10 +217,11 @@ class Transaction:
             check_new_ids(start.metadata, self._preview, replayed, self._name)
         return replayed
 
-    def _swap(self, base: MetadataVersion | None, new: MetadataVersion) -> None:
+    def _swap(self, base: MetadataVersion | None, new: MetadataVersion) -> MetadataVersion | None:
         self._in_swap = True
+        stored = None
         try:
-            self._metastore.swap(self.identifier, base, new)
+            stored = self._metastore.swap(self.identifier, base, new)
         except CommitStateUnknownError as error:
             if not self._found(new):
                 raise self._unknown(new, error) from error
@@ -236,6 +240,7 @@ class Transaction:
             self._in_swap = False
             raise
         self._in_swap = False
+        return stored
 
     def _appeared(self, exists: bool, error: CatalogError) -> IcebergError:
         """The error where the table came or went during the attempt; retryable where both are fine."""

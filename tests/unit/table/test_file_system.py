@@ -1,0 +1,162 @@
+"""Tables by path: versions, hints, concurrent writers."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.arrow.storage import ArrowStorage
+from hms_iceberg.errors import (
+    CommitFailedError,
+    NoSuchTableError,
+    StorageError,
+    TableAlreadyExistsError,
+    UnsupportedError,
+)
+from hms_iceberg.metastore import Metastore
+from hms_iceberg.table import StaticTable
+from hms_iceberg.table.file_system import FileSystemMetastore, FileSystemTables
+
+ARROW = pa.schema([("id", pa.int64())])
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": list(ids)}, schema=ARROW)
+
+
+@pytest.fixture
+def tables() -> FileSystemTables:
+    return FileSystemTables()
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> str:
+    return str(tmp_path / "events")
+
+
+def names(location: str) -> list[str]:
+    return sorted(path.name for path in (Path(location) / "metadata").iterdir() if path.suffix != ".avro")
+
+
+def test_versions_are_numbered_and_the_hint_names_the_last(tables: FileSystemTables, location: str) -> None:
+    table = tables.create(ARROW, location)
+    table.append(rows(1))
+    table.append(rows(2))
+    assert names(location) == ["v1.metadata.json", "v2.metadata.json", "v3.metadata.json", "version-hint.text"]
+    assert (Path(location) / "metadata" / "version-hint.text").read_text() == "3"
+    loaded = tables.load(location + "/")
+    assert loaded.metadata_location.endswith("/v3.metadata.json")
+    assert sorted(loaded.scan().to_arrow()["id"].to_pylist()) == [1, 2]
+    assert [entry.metadata_file.rsplit("/", 1)[-1] for entry in loaded.metadata_log()] == [
+        "v1.metadata.json",
+        "v2.metadata.json",
+    ]
+    assert StaticTable.from_metadata(location).scan().count() == 2
+
+
+@pytest.mark.parametrize("hint", [None, "1", "9", "text", ""])
+def test_a_hint_that_is_missing_old_or_wrong_does_not_matter(
+    tables: FileSystemTables, location: str, hint: str | None
+) -> None:
+    table = tables.create(ARROW, location)
+    table.append(rows(1))
+    table.append(rows(2))
+    path = Path(location) / "metadata" / "version-hint.text"
+    path.unlink()
+    if hint is not None:
+        path.write_text(hint)
+    assert tables.load(location).scan().count() == 2
+    table.append(rows(3))
+    assert tables.load(location).scan().count() == 3
+
+
+def test_compressed_versions_are_found(tables: FileSystemTables, location: str) -> None:
+    table = tables.create(ARROW, location, properties={"write.metadata.compression-codec": "gzip"})
+    table.append(rows(1))
+    assert names(location)[:2] == ["v1.gz.metadata.json", "v2.gz.metadata.json"]
+    table.set_properties({"write.metadata.compression-codec": "none"})
+    assert tables.load(location).scan().count() == 1
+
+
+def test_writers_in_threads_lose_nothing(tables: FileSystemTables, location: str) -> None:
+    tables.create(ARROW, location, properties={"commit.retry.min-wait-ms": "1"})
+    failures: list[BaseException] = []
+
+    def work(writer: int) -> None:
+        try:
+            table = FileSystemTables().load(location)
+            for number in range(5):
+                table.append(rows(writer * 10 + number))
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(writer,)) for writer in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    found = tables.load(location).scan().to_arrow()["id"].to_pylist()
+    assert sorted(found) == [writer * 10 + number for writer in range(3) for number in range(5)]
+    assert len(names(location)) == 17
+
+
+def test_a_version_that_another_writer_made_is_a_conflict(tables: FileSystemTables, location: str) -> None:
+    mine = tables.create(ARROW, location, properties={"commit.retry.num-retries": "0"})
+    theirs = FileSystemTables().load(location)
+    transaction = mine.transaction()
+    transaction.append(rows(1))
+    load = FileSystemMetastore.load
+
+    def overtaken(store: FileSystemMetastore, identifier: tuple[str, ...]) -> object:
+        pointer = load(store, identifier)
+        if theirs.current_snapshot() is None:
+            theirs.append(rows(2))
+        return pointer
+
+    mine.metastore.load = overtaken.__get__(mine.metastore)  # type: ignore[method-assign]
+    with pytest.raises(CommitFailedError, match=r"v2\.metadata\.json"):
+        transaction.commit_transaction()
+    assert tables.load(location).scan().to_arrow()["id"].to_pylist() == [2]
+
+
+def test_a_file_that_was_created_although_the_store_complained_is_a_success(location: str) -> None:
+    class Complaining(ArrowStorage):
+        complain = False
+
+        def create(self, location: str, data: bytes) -> None:
+            super().create(location, data)
+            if self.complain and "/v2." in location:
+                raise StorageError("The answer was lost.")
+
+    storage = Complaining({})
+    table = FileSystemTables(storage=storage).create(ARROW, location)
+    storage.complain = True
+    table.append(rows(1))
+    assert table.metadata_location.endswith("/v2.metadata.json")
+    assert table.scan().count() == 1
+
+
+def test_names_that_are_taken_or_free_are_told(tables: FileSystemTables, location: str) -> None:
+    assert not tables.exists(location)
+    with pytest.raises(NoSuchTableError, match=location):
+        tables.load(location)
+    with pytest.raises(NoSuchTableError):
+        tables.drop(location)
+    tables.create(ARROW, location).append(rows(1))
+    assert tables.exists(location)
+    with pytest.raises(TableAlreadyExistsError, match=location):
+        tables.create(ARROW, location)
+    tables.drop(location)
+    assert not tables.exists(location)
+    assert [path for path in Path(location).rglob("*") if path.is_file()] == []
+
+
+def test_stores_without_exclusive_creation_are_not_written(tables: FileSystemTables) -> None:
+    store = FileSystemMetastore(tables.storage)
+    assert isinstance(store, Metastore)
+    with pytest.raises(UnsupportedError, match="not exclusive on s3"):
+        store.swap(("s3://bucket/events",), None, None)  # type: ignore[arg-type]
