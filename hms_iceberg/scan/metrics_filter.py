@@ -95,10 +95,13 @@ class _MetricsPredicate(BoundExpressionVisitor["pl.Series"]):
         ref = term.ref
         may_be_null = (self._metrics.null_counts(ref.field_id) != 0).fill_null(True)
         if any(parent.optional for parent in ref.path[:-1]):
-            # Some writers do not count the rows in which the struct around a field is null.
-            every_row = self._metrics.value_counts(ref.field_id) == self._metrics.record_counts
-            may_be_null = may_be_null | ~every_row.fill_null(False)
+            may_be_null = may_be_null | self._uncounted_rows(ref)
         return may_be_null
+
+    def _uncounted_rows(self, ref: BoundReference) -> pl.Series:
+        """Where values may be missing from the counts: some writers leave out rows whose struct is null."""
+        every_row = self._metrics.value_counts(ref.field_id) == self._metrics.record_counts
+        return ~every_row.fill_null(False)
 
     def visit_not_null(self, term: BoundTerm) -> pl.Series:
         return self._not_all_null(term) if self._is_usable(term) else self._constant(True)
@@ -109,8 +112,9 @@ class _MetricsPredicate(BoundExpressionVisitor["pl.Series"]):
     def visit_not_nan(self, term: BoundTerm) -> pl.Series:
         if not self._is_usable(term):
             return self._constant(True)
-        field_id = term.ref.field_id
-        return (self._metrics.nan_counts(field_id) != self._metrics.value_counts(field_id)).fill_null(True)
+        ref = term.ref
+        may_hold = (self._metrics.nan_counts(ref.field_id) != self._metrics.value_counts(ref.field_id)).fill_null(True)
+        return may_hold | self._uncounted_rows(ref) if any(parent.optional for parent in ref.path[:-1]) else may_hold
 
     def visit_equal(self, term: BoundTerm, value: Any) -> pl.Series:
         if not self._is_comparable(term):
