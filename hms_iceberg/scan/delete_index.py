@@ -125,21 +125,37 @@ class DeleteIndex:
 
         in_order = pl.col("sequence_number") < pl.col("sequence_number_delete")
         metrics = [name for field_id in self.key_types for name in key_metric_columns(field_id)]
-        kept = ("sequence_number", "equality_ids", *metrics)
-        for spec_id, group in _by_spec(deletes):
+        keys = [_is_key(field_id) for field_id in self.key_types]
+        kept = ("sequence_number", *metrics)
+        for spec_id, group in _by_spec(self._with_keys(deletes)):
             everywhere = spec_id in self.unpartitioned
             own = data if everywhere else data.filter(pl.col("spec_id") == spec_id)
-            for pairs in self._same_partition(own, group, None if everywhere else spec_id, kept):
+            for pairs in self._same_partition(own, group, None if everywhere else spec_id, kept, keys):
                 yield self._with_common_key(pairs.filter(in_order))
 
+    def _with_keys(self, deletes: pl.DataFrame) -> pl.DataFrame:
+        """Adds a column for each key that says which delete files have it."""
+        import polars as pl
+
+        # Not with `list.contains`, which is wrong for some lists in polars 1.30.
+        lists = deletes["equality_ids"].to_list()
+        return deletes.with_columns(
+            pl.Series(_is_key(key), [key in (ids or ()) for ids in lists], dtype=pl.Boolean) for key in self.key_types
+        )
+
     def _same_partition(
-        self, data: pl.DataFrame, deletes: pl.DataFrame, spec_id: int | None, kept: Collection[str]
+        self,
+        data: pl.DataFrame,
+        deletes: pl.DataFrame,
+        spec_id: int | None,
+        kept: Collection[str],
+        of_deletes: Collection[str] = (),
     ) -> Iterator[pl.DataFrame]:
         """Pairs of equal partitions; of all files where the spec id is None."""
         columns = () if spec_id is None else self.partitions.columns(spec_id)
         keys = [name for name in columns if data.height and data.schema[name] != _null()]
-        left = _with_zero_signs(data.select("data_file", *(n for n in kept if n != "equality_ids"), *keys), keys)
-        right = _with_zero_signs(deletes.select("delete_file", *kept, *keys), keys)
+        left = _with_zero_signs(data.select("data_file", *kept, *keys), keys)
+        right = _with_zero_signs(deletes.select("delete_file", *kept, *of_deletes, *keys), keys)
         keys = [name for name in left.columns if name in keys or name.startswith("zero_")]
         step = max(1, _PAIRS_AT_ONCE // max(1, data.height)) if not keys else deletes.height
         for start in range(0, deletes.height, step):
@@ -157,14 +173,17 @@ class DeleteIndex:
         for field_id, key_type in self.key_types.items():
             if not isinstance(key_type, PrimitiveType):
                 continue
-            is_key = pairs["equality_ids"].list.contains(field_id).fill_null(False)
-            possible &= _overlaps(pairs, field_id, key_type) | ~is_key
+            possible &= _overlaps(pairs, field_id, key_type) | ~pairs[_is_key(field_id)]
         return pairs.filter(possible).select("data_file", "delete_file")
 
 
 def key_metric_columns(field_id: int) -> tuple[str, str, str, str, str]:
     """Names of the columns that hold a key's metrics: values, nulls, NaN, lower and upper bound as stored."""
     return f"values_{field_id}", f"nulls_{field_id}", f"nans_{field_id}", f"lower_{field_id}", f"upper_{field_id}"
+
+
+def _is_key(field_id: int) -> str:
+    return f"is_key_{field_id}"
 
 
 def _overlaps(pairs: pl.DataFrame, field_id: int, key_type: IcebergType) -> pl.Series:

@@ -270,10 +270,13 @@ class Planner:
         Only the key columns of an equality delete file count: what its rows hold in other columns need not be what the
         deleted rows held. Position deletes say nothing of the rows.
         """
-        keys = decoded.frame["equality_ids"]
-        result = keys.is_null()
-        for key in keys.drop_nulls().unique().to_list():
-            result |= (keys == key).fill_null(False) & may_match(self._filter, decoded.metrics, only=set(key))
+        import polars as pl
+
+        keys = [None if ids is None else tuple(ids) for ids in decoded.frame["equality_ids"].to_list()]
+        result = pl.Series([key is None for key in keys], dtype=pl.Boolean)
+        for key in sorted({key for key in keys if key is not None}):
+            has_key = pl.Series([each == key for each in keys], dtype=pl.Boolean)
+            result = result | (has_key & may_match(self._filter, decoded.metrics, only=set(key)))
         return result
 
     def _frame(self, frames: Iterable[pl.DataFrame], columns: Sequence[str]) -> pl.DataFrame:
