@@ -35,13 +35,11 @@ class RowChange:
         parameters: parameters to set, or to remove where the value is None.
         table_type: the new type of the table, None to keep it.
         owner: the new owner, None to keep it.
-        create_time: the new time of creation in seconds from 1970-01-01 UTC, None to keep it.
     """
 
     parameters: Mapping[str, str | None]
     table_type: str | None = None
     owner: str | None = None
-    create_time: int | None = None
 
     def apply(self, row: Any) -> None:
         """Change a Thrift `Table` in place."""
@@ -54,7 +52,6 @@ class RowChange:
         row.parameters = parameters
         row.tableType = row.tableType if self.table_type is None else self.table_type
         row.owner = row.owner if self.owner is None else self.owner
-        row.createTime = row.createTime if self.create_time is None else self.create_time
 
 
 UNCHANGED = RowChange({})
@@ -146,9 +143,18 @@ class HiveTables:
         old, new = self._client.get_table(database, target), self._client.get_table(database, source)
         assert not old.partitionKeys and not new.partitionKeys
         new.tableName = old.tableName
-        new.createTime = old.createTime
+        new.createTime = old.createTime  # which no change of a row can change
         change.apply(new)
         self._client.alter_table(database, target, new)
+
+    def clear_columns(self, database: str, name: str) -> None:
+        """Take a table's columns out of its row, after which any others can be put in.
+
+        A metastore compares the columns of a change with those that are there, and refuses to narrow their types.
+        """
+        row = self._client.get_table(database, name)
+        row.sd.cols = []
+        self._client.alter_table(database, name, row)
 
     def rename(self, database: str, source: str, target: str, change: RowChange = UNCHANGED) -> None:
         """Give an external table another name.

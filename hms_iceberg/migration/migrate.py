@@ -264,7 +264,7 @@ class _Migration:
             backup=self._backup,
             staging=staging_name(self._name),
             location=plan.source.location,
-            original={"type": original.table_type, "parameters": dict(original.parameters)},
+            original=original.to_json(),
             files=len(plan.listing.files),
             bytes=plan.listing.total_bytes,
             partitions=len(plan.source.partitions) if plan.source.is_partitioned else 0,

@@ -180,20 +180,27 @@ class _Rollback:
 
     def _switch(self, backup: HiveTable) -> float:
         state = self._state
-        if not backup.partition_keys:
-            text = backup.parameters.get(MIGRATION_ORIGINAL)
-            assert text is not None
-            try:
-                self._hive.take_over(state.database, state.name, backup.name, Original.from_text(text).restored())
-                return 0.0
-            except MetastoreUnavailableError:
-                raise
-            except MetastoreError as error:
-                logger.info("Using renames for %s, as its row cannot be changed: %s", self._name, error)
+        assert state.table is not None
+        original = Original.from_text(backup.parameters[MIGRATION_ORIGINAL])
+        if not backup.partition_keys and state.table.create_time == original.create_time:
+            self._switch_in_one_step(backup, original)
+            return 0.0
         if state.staging is not None:
             self._hive.drop(state.database, state.staging.name)
         staging = staging_name(state.name)
         return self._hive.rename_pair(state.database, (state.name, staging), (backup.name, state.name))
+
+    def _switch_in_one_step(self, backup: HiveTable, original: Original) -> None:
+        """The row is the Hive table's own, which the migration changed; the backup is a copy of what it was."""
+        names = (self._state.database, self._state.name)
+        try:
+            self._hive.take_over(*names, backup.name, original.restored())
+        except MetastoreUnavailableError:
+            raise
+        except MetastoreError as error:
+            logger.info("Changing the columns of %s in two steps: %s", self._name, error)
+            self._hive.clear_columns(*names)
+            self._hive.take_over(*names, backup.name, original.restored())
 
 
 def _locations(table: HiveTable, partitions: list[HivePartition]) -> list[str]:

@@ -21,6 +21,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from hms_iceberg.errors import MigrationError
 from hms_iceberg.hms.hive_rows import HiveTable
@@ -56,21 +57,26 @@ class Original:
 
     table_type: str
     parameters: Mapping[str, str | None]
+    create_time: int
 
     @classmethod
     def of(cls, table: HiveTable, changed: tuple[str, ...]) -> Original:
         """What a table has in the places that will be changed."""
-        return cls(table.table_type, {key: table.parameters.get(key) for key in changed})
+        return cls(table.table_type, {key: table.parameters.get(key) for key in changed}, table.create_time)
 
     def to_text(self) -> str:
         """As a parameter's value."""
-        return json.dumps({"type": self.table_type, "parameters": dict(self.parameters)}, separators=(",", ":"))
+        return json.dumps(self.to_json(), separators=(",", ":"))
+
+    def to_json(self) -> dict[str, Any]:
+        """As a part of the journal."""
+        return {"type": self.table_type, "parameters": dict(self.parameters), "created": self.create_time}
 
     @classmethod
     def from_text(cls, text: str) -> Original:
         """From a parameter's value."""
         content = json.loads(text)
-        return cls(content["type"], content["parameters"])
+        return cls(content["type"], content["parameters"], content["created"])
 
     def restored(self) -> RowChange:
         """The change that puts it back, without the marks of the migration."""

@@ -428,10 +428,21 @@ def test_a_row_that_the_metastore_does_not_let_change_is_switched_by_renames(
     assert ids(warehouse, "plain") == [1, 2, 3]
     assert warehouse.names() == ["plain", "plain_backup_"]
 
-    failing("take_over", MetastoreError("The following columns have types incompatible with the existing columns"))
     rollback(warehouse.catalog, (warehouse.namespace, "plain"))
 
     assert warehouse.rows("plain") == plain
+
+
+def test_a_type_that_iceberg_widened_is_narrow_again_after_a_rollback(warehouse: HiveWarehouse) -> None:
+    made = warehouse.create("narrow", "a tinyint, b smallint")
+    write_files(made.table.sd.location, pa.table({"a": pa.array([1], pa.int8()), "b": pa.array([2], pa.int16())}))
+    made = warehouse.rows("narrow")
+
+    assert run(warehouse, "narrow").unresolved_ms == 0
+    assert [column.type for column in warehouse.rows("narrow").table.sd.cols] == ["int", "int"]
+    assert rollback(warehouse.catalog, (warehouse.namespace, "narrow")).unresolved_ms == 0
+
+    assert warehouse.rows("narrow") == made
 
 
 def test_files_that_come_while_the_table_is_migrated_are_taken_in(
