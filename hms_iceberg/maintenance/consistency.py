@@ -1,0 +1,277 @@
+"""Checks that what a table's metadata says is what its files hold.
+
+Nothing is repaired, and nothing is believed: summaries are compared with manifest lists, these with manifests, and
+manifests with the files they name.
+
+Source: Iceberg specification, "Manifests", "Manifest Lists", "Snapshots", "Row Lineage", "Optional Snapshot Summary
+Fields".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from hms_iceberg.arrow.puffin import read_deletion_vector
+from hms_iceberg.arrow.readers import open_reader
+from hms_iceberg.errors import IcebergError, MissingFileError, NoSuchSnapshotError
+from hms_iceberg.maintenance import findings as found
+from hms_iceberg.maintenance.findings import Finding
+from hms_iceberg.maintenance.manifest_check import check_manifest
+from hms_iceberg.maintenance.summary_check import check_summary
+from hms_iceberg.scan.manifest_source import manifests_of
+from hms_iceberg.spec.manifest_avro import decode_manifest
+from hms_iceberg.spec.manifests import DataFile, ManifestContent, ManifestEntry, ManifestFile
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.storage import Storage
+from hms_iceberg.table.readable import ReadableTable
+
+Listed = tuple[ManifestFile, list[ManifestEntry]]
+
+
+@dataclass(frozen=True)
+class ConsistencyReport:
+    """What a check found, and how much it looked at.
+
+    Attributes:
+        metadata_location: the version of the table that was checked.
+        findings: the problems, none where the table is consistent.
+        snapshots, manifests, files: how many were looked at; a file of several snapshots counts once.
+    """
+
+    metadata_location: str
+    findings: tuple[Finding, ...]
+    snapshots: int
+    manifests: int
+    files: int
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+    def __str__(self) -> str:
+        head = (
+            f"{self.metadata_location}: {self.snapshots} snapshots, {self.manifests} manifests, {self.files} files "
+            f"checked, {len(self.findings)} problems"
+        )
+        return "\n".join([head, *(f"- {finding}" for finding in self.findings)])
+
+
+def check_table(
+    table: ReadableTable,
+    *,
+    files: bool = True,
+    record_counts: bool = False,
+    snapshot_ids: Collection[int] | None = None,
+) -> ConsistencyReport:
+    """Checks the metadata of a table against its files.
+
+    Args:
+        table: a table or static table, as loaded: changes since then are not seen.
+        files: whether to look for every live file and compare its size (one request a file).
+        record_counts: whether to compare record counts too, with footers (Parquet, ORC), blocks (Avro) and deletion
+            vectors; opens every live file.
+        snapshot_ids: the snapshots to check; None for all.
+
+    Returns:
+        A report with one finding for each problem. A file that cannot be read is a finding, not an error.
+
+    Raises:
+        NoSuchSnapshotError: one of `snapshot_ids` is not a snapshot of the table.
+    """
+    metadata = table.metadata
+    unknown = sorted(set(snapshot_ids or ()) - metadata.snapshots_by_id.keys())
+    if unknown:
+        raise NoSuchSnapshotError(
+            f"Cannot check the table at {metadata.location}: it has no snapshot {unknown[0]}. Its snapshots are "
+            f"{sorted(metadata.snapshots_by_id)}."
+        )
+    check = _Check(metadata, table.storage)
+    chosen = [each for each in metadata.snapshots if snapshot_ids is None or each.snapshot_id in snapshot_ids]
+    for snapshot in chosen:
+        check.snapshot(snapshot)
+    if files:
+        check.statistics()
+        check.files(record_counts)
+    return ConsistencyReport(
+        table.metadata_location, tuple(check.findings), len(chosen), len(check.manifests), len(check.live)
+    )
+
+
+class _Check:
+    """Collects findings; manifests and files that several snapshots share are looked at once."""
+
+    def __init__(self, metadata: TableMetadata, storage: Storage) -> None:
+        self.metadata = metadata
+        self.storage = storage
+        self.findings: list[Finding] = []
+        self.manifests: dict[ManifestFile, list[ManifestEntry] | None] = {}
+        self.live: dict[tuple[str, int | None], DataFile] = {}
+
+    def snapshot(self, snapshot: Snapshot) -> None:
+        """One snapshot: its numbers, its manifests, its files as a whole."""
+        self._numbers(snapshot)
+        role, location = "manifest list", snapshot.manifest_list or ", ".join(snapshot.manifests or ())
+        try:
+            manifests = manifests_of(snapshot, self.storage)
+        except MissingFileError:
+            self.findings.append(found.MissingFile(location, role))
+            return
+        except IcebergError as error:
+            self.findings.append(found.UnreadableFile(location, role, str(error)))
+            return
+        listed: list[Listed] = []
+        for manifest in manifests:
+            entries = self._entries(manifest)
+            if entries is not None:
+                listed.append((manifest, entries))
+            self._manifest_number(manifest, snapshot)
+        live = [entry.data_file for _, entries in listed for entry in entries if entry.is_live]
+        self.live.update(((file.file_path, file.content_offset), file) for file in live)
+        self._repeated(snapshot, live)
+        if len(listed) == len(manifests):  # the counts of a snapshot that cannot be read whole mean nothing
+            self.findings += check_summary(snapshot, [entry for _, entries in listed for entry in entries])
+            self._row_ids(snapshot, listed)
+
+    def _entries(self, manifest: ManifestFile) -> list[ManifestEntry] | None:
+        """The entries of a manifest; None where it cannot be read."""
+        if manifest not in self.manifests:
+            self.manifests[manifest] = self._read(manifest)
+        return self.manifests[manifest]
+
+    def _read(self, manifest: ManifestFile) -> list[ManifestEntry] | None:
+        role, location = "manifest", manifest.manifest_path
+        try:
+            data = self.storage.read(location)
+            if len(data) != manifest.manifest_length:
+                self.findings.append(found.WrongFileSize(location, role, manifest.manifest_length, len(data)))
+            entries = decode_manifest(data, manifest)
+        except MissingFileError:
+            self.findings.append(found.MissingFile(location, role))
+            return None
+        except IcebergError as error:
+            self.findings.append(found.UnreadableFile(location, role, str(error)))
+            return None
+        self.findings += check_manifest(self.metadata, manifest, entries)
+        return entries
+
+    # ---------------------------------------------------------------------------------- sequence numbers
+
+    def _numbers(self, snapshot: Snapshot) -> None:
+        """The snapshot's own sequence number and row ids against those of its parent and its table."""
+        metadata, where = self.metadata, f"snapshot {snapshot.snapshot_id}"
+        if metadata.format_version > 1 and snapshot.sequence_number > metadata.last_sequence_number:
+            reason = f"it is {snapshot.sequence_number}, the table's last one is {metadata.last_sequence_number}"
+            self.findings.append(found.WrongSequenceNumber(where, reason))
+        parent = metadata.snapshots_by_id.get(snapshot.parent_snapshot_id or -1)
+        if parent is not None and parent.sequence_number >= max(snapshot.sequence_number, 1):
+            reason = f"it is {snapshot.sequence_number}, that of its parent {parent.sequence_number}"
+            self.findings.append(found.WrongSequenceNumber(where, reason))
+        if snapshot.first_row_id is not None:
+            last = snapshot.first_row_id + (snapshot.added_rows or 0)
+            if last > (metadata.next_row_id or 0):
+                reason = f"it assigns those up to {last}, the table's next one is {metadata.next_row_id}"
+                self.findings.append(found.WrongRowIds(where, reason))
+
+    def _manifest_number(self, manifest: ManifestFile, snapshot: Snapshot) -> None:
+        number = manifest.sequence_number or 0
+        if number > snapshot.sequence_number:
+            reason = (
+                f"it is {number}, that of snapshot {snapshot.snapshot_id}, which holds it, {snapshot.sequence_number}"
+            )
+            self.findings.append(found.WrongSequenceNumber(f"the manifest {manifest.manifest_path}", reason))
+
+    # ------------------------------------------------------------------------------- files of a snapshot
+
+    def _repeated(self, snapshot: Snapshot, live: Sequence[DataFile]) -> None:
+        times = Counter((file.file_path, file.content_offset) for file in live)
+        for (location, _), count in times.items():
+            if count > 1:
+                self.findings.append(found.RepeatedFile(snapshot.snapshot_id, location, count))
+        vectors = Counter(
+            file.referenced_data_file for file in live if file.is_deletion_vector and file.referenced_data_file
+        )
+        for location, count in vectors.items():
+            if count > 1:
+                self.findings.append(found.SecondDeletionVector(snapshot.snapshot_id, location, count))
+
+    def _row_ids(self, snapshot: Snapshot, listed: Iterable[Listed]) -> None:
+        """Every live row has an id of its own, below the table's next one."""
+        if snapshot.first_row_id is None:
+            return
+        ranges: list[tuple[int, int, str]] = []
+        for manifest, entries in listed:
+            if manifest.content is not ManifestContent.DATA:
+                continue
+            for file in (entry.data_file for entry in entries if entry.is_live):
+                if file.first_row_id is None:
+                    reason = f"it has none in snapshot {snapshot.snapshot_id}"
+                    self.findings.append(found.WrongRowIds(f"the file {file.file_path}", reason))
+                    continue
+                ranges.append((file.first_row_id, file.first_row_id + file.record_count, file.file_path))
+        ranges.sort()
+        for before, after in pairwise(ranges):
+            if after[0] < before[1]:
+                reason = f"they begin at {after[0]}, within those of {before[2]} ({before[0]} to {before[1] - 1})"
+                self.findings.append(found.WrongRowIds(f"the file {after[2]}", reason))
+        limit = snapshot.first_row_id + (snapshot.added_rows or 0)
+        for first, end, location in ranges:
+            if end > limit:
+                reason = f"they are {first} to {end - 1}, snapshot {snapshot.snapshot_id} assigned those below {limit}"
+                self.findings.append(found.WrongRowIds(f"the file {location}", reason))
+
+    # ------------------------------------------------------------------------------------ files themselves
+
+    def statistics(self) -> None:
+        """The files with statistics are there, in the size that the metadata says."""
+        recorded = [(item.statistics_path, item.file_size_in_bytes) for item in self.metadata.statistics]
+        recorded += [(item.statistics_path, item.file_size_in_bytes) for item in self.metadata.partition_statistics]
+        for location, size in recorded:
+            self._size(location, "statistics file", size)
+
+    def files(self, record_counts: bool) -> None:
+        """Every live file is there in its size and, on request, with its number of records."""
+        sizes: dict[str, bool] = {}
+        for file in self.live.values():
+            role = "data file" if file.is_data else "delete file"
+            if file.file_path not in sizes:
+                sizes[file.file_path] = self._size(file.file_path, role, file.file_size_in_bytes)
+            if record_counts and sizes[file.file_path]:
+                self._records(file, role)
+
+    def _size(self, location: str, role: str, recorded: int) -> bool:
+        """Whether the file is there."""
+        try:
+            size = self.storage.length(location)
+        except MissingFileError:
+            self.findings.append(found.MissingFile(location, role))
+            return False
+        except IcebergError as error:
+            self.findings.append(found.UnreadableFile(location, role, str(error)))
+            return False
+        if size != recorded:
+            self.findings.append(found.WrongFileSize(location, role, recorded, size))
+        return True
+
+    def _records(self, file: DataFile, role: str) -> None:
+        try:
+            records = _count_records(self.storage, file)
+        except IcebergError as error:
+            self.findings.append(found.UnreadableFile(file.file_path, role, str(error)))
+            return
+        if records != file.record_count:
+            self.findings.append(found.WrongRecordCount(file.file_path, file.record_count, records))
+
+
+def _count_records(storage: Storage, file: DataFile) -> int:
+    if file.is_deletion_vector:
+        return len(read_deletion_vector(storage, file))
+    reader = open_reader(storage, file.file_path, file.file_format)
+    try:
+        return sum(each.rows for each in reader.ranges())
+    finally:
+        reader.close()

@@ -1,0 +1,177 @@
+"""What a check of a table's consistency can find: one type for each kind of problem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = [
+    "Finding",
+    "MisplacedFile",
+    "MissingFile",
+    "RepeatedFile",
+    "SecondDeletionVector",
+    "UnreadableFile",
+    "WrongFileSize",
+    "WrongManifestCount",
+    "WrongPartitionSummary",
+    "WrongRecordCount",
+    "WrongRowIds",
+    "WrongSequenceNumber",
+    "WrongSummary",
+]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One place where a table's metadata is wrong. `str()` says what, where, and what was expected."""
+
+
+@dataclass(frozen=True)
+class MissingFile(Finding):
+    """A file that the table needs is not there; `role` is what it is to the table (`manifest`, `data file` …)."""
+
+    location: str
+    role: str
+
+    def __str__(self) -> str:
+        return f"The {self.role} {self.location} is not there."
+
+
+@dataclass(frozen=True)
+class UnreadableFile(Finding):
+    """A file is there and cannot be read as what it should be."""
+
+    location: str
+    role: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"The {self.role} {self.location} cannot be read: {self.reason}"
+
+
+@dataclass(frozen=True)
+class WrongFileSize(Finding):
+    """A file has another size than the metadata says; both in bytes."""
+
+    location: str
+    role: str
+    recorded: int
+    found: int
+
+    def __str__(self) -> str:
+        return f"The {self.role} {self.location} has {self.found:,} bytes; the metadata says {self.recorded:,}."
+
+
+@dataclass(frozen=True)
+class WrongManifestCount(Finding):
+    """A count in a manifest list (`added_files_count` …) is not that of the manifest's entries."""
+
+    manifest: str
+    field: str
+    recorded: int
+    found: int
+
+    def __str__(self) -> str:
+        return (
+            f"The manifest {self.manifest} has {self.field} {self.found:,}; the manifest list says {self.recorded:,}."
+        )
+
+
+@dataclass(frozen=True)
+class WrongPartitionSummary(Finding):
+    """What a manifest list says of a partition field leaves out a live file, so that scans lose its rows."""
+
+    manifest: str
+    partition_field: str
+    location: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"The manifest list's summary of partition field {self.partition_field!r} for the manifest {self.manifest} "
+            f"leaves out {self.location}: {self.reason}. Scans with a filter lose its rows."
+        )
+
+
+@dataclass(frozen=True)
+class MisplacedFile(Finding):
+    """An entry does not belong in its manifest: other content, or a partition of another shape."""
+
+    manifest: str
+    location: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"The manifest {self.manifest} must not hold {self.location}: {self.reason}."
+
+
+@dataclass(frozen=True)
+class WrongSummary(Finding):
+    """A count in a snapshot's summary is not that of the snapshot's files; `recorded` None where it is missing."""
+
+    snapshot_id: int
+    key: str
+    recorded: str | None
+    found: int
+
+    def __str__(self) -> str:
+        said = "does not say it" if self.recorded is None else f"says {self.recorded!r}"
+        return f"Snapshot {self.snapshot_id} has {self.key} {self.found:,}; its summary {said}."
+
+
+@dataclass(frozen=True)
+class RepeatedFile(Finding):
+    """A file is live more than once in a snapshot: its rows are read, or deleted, as often."""
+
+    snapshot_id: int
+    location: str
+    times: int
+
+    def __str__(self) -> str:
+        return f"In snapshot {self.snapshot_id} the file {self.location} is live {self.times} times."
+
+
+@dataclass(frozen=True)
+class SecondDeletionVector(Finding):
+    """A data file has more than one deletion vector in a snapshot; readers may apply only one of them."""
+
+    snapshot_id: int
+    data_file: str
+    vectors: int
+
+    def __str__(self) -> str:
+        return f"In snapshot {self.snapshot_id} the data file {self.data_file} has {self.vectors} deletion vectors."
+
+
+@dataclass(frozen=True)
+class WrongSequenceNumber(Finding):
+    """A sequence number is not in its bounds; `where` is a snapshot, a manifest or a file."""
+
+    where: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"Wrong sequence number of {self.where}: {self.reason}."
+
+
+@dataclass(frozen=True)
+class WrongRowIds(Finding):
+    """Row ids are not assigned, assigned twice, or beyond the table's next one; `where` is a snapshot or a file."""
+
+    where: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"Wrong row ids of {self.where}: {self.reason}."
+
+
+@dataclass(frozen=True)
+class WrongRecordCount(Finding):
+    """A content file holds another number of rows (or deleted positions) than its entry says."""
+
+    location: str
+    recorded: int
+    found: int
+
+    def __str__(self) -> str:
+        return f"The file {self.location} holds {self.found:,} records; its manifest entry says {self.recorded:,}."

@@ -1,0 +1,89 @@
+"""A snapshot's summary against the entries of its manifests.
+
+Source: Iceberg specification, "Optional Snapshot Summary Fields".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hms_iceberg.maintenance import findings as found
+from hms_iceberg.maintenance.findings import Finding
+from hms_iceberg.spec.manifests import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
+from hms_iceberg.spec.snapshots import Snapshot
+
+# Where a snapshot removed entries twice, its counts of removed files are those of the first ones.
+_DUPLICATES = "deleted-duplicate-files"
+
+
+def check_summary(snapshot: Snapshot, entries: Sequence[ManifestEntry]) -> Iterator[Finding]:
+    """Counts of the summary that are not those of the entries.
+
+    Totals that the summary leaves out are not missed: a writer must, where the parent's are unknown.
+
+    Args:
+        snapshot: the snapshot.
+        entries: all entries of all of its manifests.
+    """
+    summary = snapshot.summary
+    own = [entry for entry in entries if entry.snapshot_id == snapshot.snapshot_id]
+    counts = _totals([entry.data_file for entry in entries if entry.is_live])
+    yield from (_compared(snapshot, key, count) for key, count in counts.items() if _differs(summary.get(key), count))
+    if "total-data-files" not in summary:
+        return  # of a writer that counted otherwise, or not at all
+    changes = _changes([entry.data_file for entry in own if entry.status is ManifestEntryStatus.ADDED], True)
+    if _DUPLICATES not in summary:
+        changes |= _changes([entry.data_file for entry in own if entry.status is ManifestEntryStatus.DELETED], False)
+    yield from (
+        _compared(snapshot, key, count) for key, count in changes.items() if _differs(summary.get(key, "0"), count)
+    )
+
+
+def _differs(recorded: str | None, count: int) -> bool:
+    if recorded is None:
+        return False
+    try:
+        return int(recorded) != count
+    except ValueError:
+        return True
+
+
+def _compared(snapshot: Snapshot, key: str, count: int) -> Finding:
+    return found.WrongSummary(snapshot.snapshot_id, key, snapshot.summary.get(key), count)
+
+
+def _totals(live: Sequence[DataFile]) -> dict[str, int]:
+    return {
+        "total-data-files": sum(file.is_data for file in live),
+        "total-records": _records(live, DataFileContent.DATA),
+        "total-delete-files": sum(not file.is_data for file in live),
+        "total-position-deletes": _records(live, DataFileContent.POSITION_DELETES),
+        "total-equality-deletes": _records(live, DataFileContent.EQUALITY_DELETES),
+        "total-files-size": sum(map(_size, live)),
+    }
+
+
+def _changes(files: Sequence[DataFile], added: bool) -> dict[str, int]:
+    change, change_data = ("added", "added") if added else ("removed", "deleted")
+    positions = [file for file in files if file.content is DataFileContent.POSITION_DELETES]
+    vectors = sum(file.is_deletion_vector for file in positions)
+    return {
+        f"{change_data}-data-files": sum(file.is_data for file in files),
+        f"{change_data}-records": _records(files, DataFileContent.DATA),
+        f"{change}-delete-files": sum(not file.is_data for file in files),
+        f"{change}-position-delete-files": len(positions) - vectors,
+        f"{change}-dvs": vectors,
+        f"{change}-equality-delete-files": sum(file.content is DataFileContent.EQUALITY_DELETES for file in files),
+        f"{change}-position-deletes": _records(files, DataFileContent.POSITION_DELETES),
+        f"{change}-equality-deletes": _records(files, DataFileContent.EQUALITY_DELETES),
+        f"{change}-files-size": sum(map(_size, files)),
+    }
+
+
+def _records(files: Sequence[DataFile], content: DataFileContent) -> int:
+    return sum(file.record_count for file in files if file.content is content)
+
+
+def _size(file: DataFile) -> int:
+    """A deletion vector counts with its blob, as several share a file."""
+    return (file.content_size_in_bytes or 0) if file.is_deletion_vector else file.file_size_in_bytes
