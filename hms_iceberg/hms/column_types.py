@@ -128,14 +128,20 @@ def hive_columns(schema: Schema, options: ColumnOptions, table: str) -> list[tty
 
 def _shown_type(field: NestedField, options: ColumnOptions, table: str) -> str:
     text = hive_type(field.field_type, options.local_time_zone)
-    if not options.max_type_length or len(text) <= options.max_type_length:
+    if options.max_type_length and len(text) > options.max_type_length:
+        reason = (
+            f"its type has {len(text)} characters, and the limit is {options.max_type_length} "
+            "(iceberg.hive.table-property-max-size)"
+        )
+    elif "`" in text:
+        # Hive's parser of types knows no quoted names, and Spark's no odd ones without quotes.
+        reason = "a field within it has a name that Hive cannot hold"
+    else:
         return text
     logger.warning(
-        "Column %r of table %s is shown as `string` in the metastore: its type has %d characters, and the limit is %d "
-        "(iceberg.hive.table-property-max-size). The table's own schema is not affected",
+        "Column %r of table %s is shown as `string` in the metastore: %s. The table's own schema is not affected",
         field.name,
         table,
-        len(text),
-        options.max_type_length,
+        reason,
     )
     return "string"

@@ -101,3 +101,13 @@ def test_a_type_that_is_too_long_for_the_metastore_is_shown_as_string(caplog: py
     assert "'wide'" in caplog.text and "db.t" in caplog.text
     unlimited = hive_columns(schema, ColumnOptions(max_type_length=0), "db.t")
     assert unlimited[0].type.startswith("struct<field_1:bigint,")
+
+
+def test_a_column_with_a_field_name_that_hive_cannot_hold_is_shown_as_string(caplog: pytest.LogCaptureFixture) -> None:
+    odd = StructType(NestedField(3, "x", DoubleType()), NestedField(4, "the label", StringType()))
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "place", ListType(5, odd)))
+
+    columns = hive_columns(schema, ColumnOptions(), "db.t")
+
+    assert [(column.name, column.type) for column in columns] == [("id", "bigint"), ("place", "string")]
+    assert "'place' of table db.t" in caplog.text and "name that Hive cannot hold" in caplog.text
