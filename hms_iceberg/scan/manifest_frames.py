@@ -375,22 +375,28 @@ def _with_new_header(
 ) -> tuple[list[int], io.BytesIO]:
     """The entries of each manifest, and all their blocks behind one new header.
 
-    Blocks are decompressed here where that is deflate, because zlib is faster at it than polars.
+    Blocks are decompressed here where that is deflate, because zlib is faster at it than polars; they then become one
+    block, which polars need not put together from parts.
     """
     sync, codec = containers[0].sync, containers[0].codec
-    is_deflate = codec == "deflate"
-    pieces = [write_header(flat.text, "null" if is_deflate else codec, {}, sync)]
+    is_plain = codec in ("deflate", "null")
+    pieces: list[bytes] = []
     counts = []
     for container, manifest in zip(containers, manifests, strict=True):
         rows = 0
         for block in read_blocks(container, _what(manifest)):
             raw = container.data[block.start : block.end]
-            if is_deflate:
-                raw = decompress(raw, codec, _what(manifest))
-            pieces += (encode_long(block.records), encode_long(len(raw)), raw, sync)
+            if is_plain:
+                pieces.append(decompress(raw, codec, _what(manifest)))
+            else:
+                pieces += (encode_long(block.records), encode_long(len(raw)), raw, sync)
             rows += block.records
         counts.append(rows)
-    return counts, io.BytesIO(b"".join(pieces))
+    header = write_header(flat.text, "null" if is_plain else codec, {}, sync)
+    if is_plain:
+        size = sum(map(len, pieces))
+        pieces = [encode_long(sum(counts)), encode_long(size), *pieces, sync]
+    return counts, io.BytesIO(b"".join([header, *pieces]))
 
 
 def _flat_record(record: dict[str, Any], flat: _FlatSchema) -> dict[str, Any]:
