@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from hms_iceberg.errors import CommitFailedError, LockTimeoutError
-from hms_iceberg.hms.fair_queue import Place
-from hms_iceberg.hms.lock import FAIR_QUEUE
+from hms_iceberg.hms.turn import LocalTurn
 from hms_iceberg.metastore import Identifier
 
 _PARKED_SECONDS = 3.0
@@ -42,7 +41,7 @@ class Exclusion(Protocol):
 
 
 class Turn:
-    """The exclusion of compare-and-swap: the writers of this process one after the other.
+    """The exclusion of compare-and-swap: the writers of this machine one after the other.
 
     Args:
         server: the metastore.
@@ -51,13 +50,13 @@ class Turn:
     """
 
     def __init__(self, server: str, identifier: Identifier, timeout: float) -> None:
-        self._key = (server, *identifier)
+        self._name = ".".join(identifier)
+        self._turn = LocalTurn(server, identifier)
         self._timeout = timeout
-        self._place: Place | None = None
 
     def try_acquire(self) -> bool:
-        """Takes the turn if nobody is before this thread."""
-        return self._enter().ahead() == 0
+        """Takes the turn if nobody is before this writer."""
+        return self._turn.try_take()
 
     def acquire(self) -> None:
         """Waits for the turn.
@@ -66,12 +65,11 @@ class Turn:
             LockTimeoutError: it did not come in time.
         """
         try:
-            self._enter().wait(self._timeout)
+            self._turn.take(self._timeout)
         except BaseException as error:
             self.release()
             if isinstance(error, LockTimeoutError):
-                name = ".".join(self._key[1:])
-                raise LockTimeoutError(f"Cannot commit to table {name}: {error} Try again later.") from error
+                raise LockTimeoutError(f"Cannot commit to table {self._name}: {error} Try again later.") from error
             raise
 
     def ensure_active(self) -> None:
@@ -79,14 +77,7 @@ class Turn:
 
     def release(self) -> None:
         """Lets the next one in."""
-        place, self._place = self._place, None
-        if place is not None:
-            place.leave()
-
-    def _enter(self) -> Place:
-        if self._place is None:
-            self._place = FAIR_QUEUE.enter(self._key)
-        return self._place
+        self._turn.leave()
 
 
 class _Parked:

@@ -1,13 +1,12 @@
 """The metastore's lock on a table: taken in order, kept alive in the background, always given back.
 
 An EXCLUSIVE table lock of Hive's transaction manager. Requests are granted in the order of their numbers, so that a
-waiting one has a place in a queue over all processes; within this process a fair queue stands before it.
+waiting one has a place in a queue over all machines; before it, the writers of this machine take turns.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import random
 import socket
 import threading
@@ -23,12 +22,12 @@ from hms_iceberg.errors import (
     MetastoreUnavailableError,
 )
 from hms_iceberg.hms.client import HmsClient
-from hms_iceberg.hms.fair_queue import FairQueue, Place
 from hms_iceberg.hms.heartbeat import HEARTBEATS, Heartbeat
 from hms_iceberg.hms.lock_agents import AGENTS, is_dead
 from hms_iceberg.hms.lock_rows import ACQUIRED, WAITING, lock_info
 from hms_iceberg.hms.settings import LockSettings, current_user
 from hms_iceberg.hms.thrift_types import ttypes
+from hms_iceberg.hms.turn import LocalTurn
 
 logger = logging.getLogger(__name__)
 
@@ -37,9 +36,6 @@ _REFUSED_TRIES = 5
 _ANSWER_SECONDS = 30.0
 _LATE_SECONDS = (1.0, 5.0, 30.0)
 _DEAD_SECONDS = 1.0
-
-FAIR_QUEUE = FairQueue()
-os.register_at_fork(after_in_child=FAIR_QUEUE._forget_all)
 
 
 class TableLock:
@@ -58,7 +54,7 @@ class TableLock:
         self._settings = settings
         self._agent = ""
         self._dead_since: dict[int, float] = {}
-        self._place: Place | None = None
+        self._turn = LocalTurn(str(client.pool), (database, table))
         self._lock_id: int | None = None
         self._heartbeat: Heartbeat | None = None
         self._granted = False
@@ -82,7 +78,7 @@ class TableLock:
             MetastoreUnavailableError: the metastore does not answer.
         """
         try:
-            if self._enter().ahead():
+            if not self._turn.try_take():
                 return False
             self._granted = self._create(time.monotonic() + self._settings.timeout) == ACQUIRED
         except BaseException:
@@ -105,7 +101,6 @@ class TableLock:
         began = time.monotonic()
         deadline = began + self._settings.timeout
         try:
-            self._enter()
             self._wait_for_turn(began)
             state = WAITING if self._lock_id is not None else self._create(deadline)
             if state != ACQUIRED:
@@ -144,9 +139,7 @@ class TableLock:
             if self._answer_lost:
                 self._answer_lost = False
                 self._look_for_late_locks(iter(_LATE_SECONDS))
-            if self._place is not None:
-                self._place.leave()
-                self._place = None
+            self._turn.leave()
 
     def _look_for_late_locks(self, pauses: Iterator[float]) -> None:
         """Gives back, from the background, what a lock request brings that arrives after nobody waits for it."""
@@ -169,15 +162,9 @@ class TableLock:
 
     # ------------------------------------------------------------------------------------------- creation
 
-    def _enter(self) -> Place:
-        if self._place is None:
-            self._place = FAIR_QUEUE.enter((str(self._client.pool), self._database, self._table))
-        return self._place
-
     def _wait_for_turn(self, began: float) -> None:
-        assert self._place is not None
         try:
-            self._place.wait(self._settings.timeout)
+            self._turn.take(self._settings.timeout)
         except LockTimeoutError as error:
             raise self._timeout(began, str(error)) from error
 

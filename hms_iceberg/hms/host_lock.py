@@ -1,0 +1,90 @@
+"""A file lock per table among the processes of this user on this machine.
+
+It decides nothing: the lock or the comparison of the metastore does. It lets processes of a machine wait for each other
+without asking the server again and again, and without losing to each other. The kernel frees it when its holder dies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import random
+import tempfile
+import time
+from pathlib import Path
+
+logger = logging.getLogger(__name__)
+
+_POLL_SECONDS = 0.004
+
+
+class HostLock:
+    """The lock of one key. Where the system has no file locks it is always free.
+
+    Args:
+        key: what is locked; any text.
+    """
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._file: int | None = None
+
+    def try_acquire(self) -> bool:
+        """Takes it if it is free."""
+        if self._file is not None:
+            return True
+        try:
+            import fcntl
+
+            file = os.open(_folder() / hashlib.sha256(self._key.encode()).hexdigest()[:32], _FLAGS, 0o600)
+        except (ImportError, OSError) as error:
+            logger.debug("No file lock for %s: %s", self._key, error)
+            return True
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(file)
+            return not isinstance(error, BlockingIOError)
+        self._file = file
+        return True
+
+    def acquire(self, timeout: float) -> bool:
+        """Waits for it; False where it was not free in time, and the caller goes on without it.
+
+        Args:
+            timeout: seconds.
+        """
+        deadline = time.monotonic() + timeout
+        while not self.try_acquire():
+            if time.monotonic() > deadline:
+                logger.warning("Another process of this machine holds the file lock of %s for long", self._key)
+                return False
+            time.sleep(_POLL_SECONDS * random.uniform(0.5, 1.5))
+        return True
+
+    def release(self) -> None:
+        """Frees it; twice is no error."""
+        file, self._file = self._file, None
+        if file is not None:
+            import fcntl
+
+            # Not by closing alone: a process that was forked meanwhile has the file open as well.
+            fcntl.flock(file, fcntl.LOCK_UN)
+            os.close(file)
+
+
+_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+
+
+def _folder() -> Path:
+    """A folder of this user's own for the lock files.
+
+    Raises:
+        OSError: it cannot be made, or belongs to somebody else.
+    """
+    folder = Path(tempfile.gettempdir()) / f"hms_iceberg-locks-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+        raise PermissionError(f"{folder} belongs to another user")
+    return folder
