@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from hms_iceberg.arrow.file_layout import sanitized
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.manifest_schema import decimal_bytes
 from hms_iceberg.spec.schema import Schema
@@ -58,7 +57,7 @@ _PLAIN: dict[type[IcebergType], Any] = {
 
 
 def avro_schema(schema: Schema) -> dict[str, Any]:
-    """The schema of Avro files with these columns, as JSON objects.
+    """The schema of Avro files with these columns, whose names Avro allows (``FileLayout.schema``), as JSON objects.
 
     Raises:
         UnsupportedError: a type has no form in Avro here.
@@ -71,10 +70,7 @@ def _record(name: str, fields: tuple[NestedField, ...], named: set[str]) -> dict
 
 
 def _field(field: NestedField, named: set[str]) -> dict[str, Any]:
-    name = sanitized(field.name)
-    described: dict[str, Any] = {"name": name, "field-id": field.field_id}
-    if name != field.name:
-        described["iceberg-field-name"] = field.name
+    described: dict[str, Any] = {"name": field.name, "field-id": field.field_id}
     if field.doc:
         described["doc"] = field.doc
     described["type"] = _optional(_type(field.field_type, field.field_id, named), field.optional)

@@ -13,30 +13,26 @@ from hms_iceberg.arrow.delete_writer import DeletedPositions, write_row_deletes
 from hms_iceberg.arrow.equality_delete_writer import write_equality_deletes
 from hms_iceberg.arrow.row_rewrites import earlier_positions
 from hms_iceberg.arrow.write import ArrowInput
-from hms_iceberg.errors import ConfigurationError, InvalidInputError, UnsupportedError
-from hms_iceberg.expressions.tree import BooleanExpression
+from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.scan.plan import ScanRequest
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.manifests import DataFile
 from hms_iceberg.spec.partitioning import PartitionSpec
-from hms_iceberg.spec.snapshots import MAIN_BRANCH
-from hms_iceberg.table.pending import PendingChange
-from hms_iceberg.table.row_change import as_expression
+from hms_iceberg.table.file_changes import Validated
 from hms_iceberg.table.writes import write_rows
 from hms_iceberg.transaction.transaction import Transaction
-from hms_iceberg.updates.isolation import Isolation
 from hms_iceberg.updates.row_delta import RowDelta
 from hms_iceberg.updates.snapshot_writer import parent_on
 from hms_iceberg.updates.update import Update
 
 
-class NewRowDelta(PendingChange):
+class NewRowDelta(Validated):
     """Adds rows and deletes rows of the same table, in one snapshot.
 
     Equality deletes apply to rows that were there before, not to those added here. Nothing is read to find rows, so
     that by default no concurrent commit is refused but one that removes a file to which position deletes point; see
-    `isolation`.
+    `isolation` and `conflict_detection_filter`.
 
     >>> with table.new_row_delta() as delta:
     ...     delta.delete_equal(changed.select(["id"]), ["id"])
@@ -46,13 +42,7 @@ class NewRowDelta(PendingChange):
     def __init__(self, transaction: Transaction, finish: Callable[[], None], standalone: bool) -> None:
         super().__init__(transaction, finish)
         self._standalone = standalone
-        self._added: list[DataFile] = []
-        self._removed: list[DataFile] = []
         self._positions: dict[str, list[Any]] = {}
-        self._isolation = Isolation.NONE
-        self._conflict_filter: BooleanExpression | None = None
-        self._branch = MAIN_BRANCH
-        self._properties: dict[str, str] = {}
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -140,36 +130,21 @@ class NewRowDelta(PendingChange):
         self._removed += files
         return self
 
-    def isolation(self, level: Isolation | str, conflict_filter: str | BooleanExpression | None = None) -> NewRowDelta:
-        """Says what must hold of concurrent commits.
+    # ------------------------------------------------------------------------------------------ committing
 
-        Args:
-            level: `serializable` refuses data added meanwhile that may match the filter, `snapshot` only deletes that
-                may match it.
-            conflict_filter: which rows were read to make this change; all unless given.
+    def commit(self) -> None:
+        """Makes the change part of its transaction, or of the table where there is none.
 
         Raises:
-            ConfigurationError: no such level.
+            InvalidInputError: position deletes point at no live data file; the files written are deleted again.
+            CommitConflictError, CommitFailedError, CommitStateUnknownError: see `Transaction.commit`.
         """
         try:
-            self._isolation = Isolation(level)
-        except ValueError:
-            levels = ", ".join(each.value for each in Isolation)
-            raise ConfigurationError(f"Isolation level: expected one of {levels}, got {level!r}.") from None
-        self._conflict_filter = None if conflict_filter is None else as_expression(conflict_filter)
-        return self
-
-    def to_branch(self, name: str) -> NewRowDelta:
-        """Changes a branch other than main."""
-        self._branch = name
-        return self
-
-    def set(self, name: str, value: str) -> NewRowDelta:
-        """Sets a key of the snapshot's summary."""
-        self._properties[name] = value
-        return self
-
-    # ------------------------------------------------------------------------------------------ committing
+            super().commit()
+        except BaseException:
+            if self._standalone:
+                self._transaction.abandon()  # does nothing once the transaction has committed, or tried to
+            raise
 
     def _updates(self) -> list[Update]:
         deletes, obsolete = self._position_deletes()
@@ -180,10 +155,8 @@ class NewRowDelta(PendingChange):
                 added=(*self._added, *deletes),
                 removed=(*self._removed, *obsolete),
                 referenced=frozenset(self._positions),
-                conflict_filter=self._conflict_filter,
-                isolation=self._isolation,
-                branch=self._branch,
-                properties=self._properties,
+                **self._of_validation(),
+                **self._of_snapshot(),
             )
         ]
 

@@ -1,0 +1,281 @@
+from __future__ import annotations
+
+import datetime as dt
+import io
+import json
+import uuid
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pytest
+from pyarrow import orc
+
+from hms_iceberg.arrow.storage import ArrowStorage
+from hms_iceberg.arrow.write import write_data_files
+from hms_iceberg.errors import ConfigurationError, UnsupportedError
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+from tests.support.arrow_tables import FileTable
+
+MakeMetadata = Callable[..., TableMetadata]
+FORMATS = ("parquet", "orc", "avro")
+SCHEMA = Schema(
+    NestedField(1, "id", LongType(), required=True, doc="the key"),
+    NestedField(2, "flag", BooleanType()),
+    NestedField(3, "small", IntegerType()),
+    NestedField(4, "ratio", FloatType()),
+    NestedField(5, "score", DoubleType()),
+    NestedField(6, "price", DecimalType(12, 2)),
+    NestedField(7, "wide", DecimalType(38, 10)),
+    NestedField(8, "day", DateType()),
+    NestedField(9, "time", TimeType()),
+    NestedField(10, "at", TimestampType()),
+    NestedField(11, "at_utc", TimestamptzType()),
+    NestedField(12, "my name", StringType()),
+    NestedField(13, "raw", BinaryType()),
+    NestedField(14, "code", FixedType(4)),
+    NestedField(15, "uid", UUIDType()),
+    NestedField(16, "tags", ListType(30, StringType(), element_required=False)),
+    NestedField(17, "props", MapType(31, StringType(), 32, LongType(), value_required=False)),
+    NestedField(18, "by_number", MapType(33, IntegerType(), 34, StringType(), value_required=True)),
+    NestedField(
+        19,
+        "place",
+        StructType(
+            NestedField(35, "x", DoubleType()),
+            NestedField(36, "code", FixedType(2)),
+            NestedField(37, "times", ListType(38, TimeType(), element_required=False)),
+            NestedField(39, "deep", StructType(NestedField(40, "uid", UUIDType()))),
+        ),
+    ),
+    NestedField(20, "nothing", UnknownType()),
+)
+
+
+def full_row(key: int) -> dict[str, Any]:
+    return {
+        "id": key,
+        "flag": key % 2 == 0,
+        "small": -key,
+        "ratio": key / 2,
+        "score": float("nan") if key % 4 == 0 else -key / 3,
+        "price": Decimal(-key) / 100,
+        "wide": Decimal(10) ** 27 + key,
+        "day": dt.date(1969, 12, 30) + dt.timedelta(days=key),
+        "time": dt.time(1, 2, 3, key),
+        "at": dt.datetime(2262, 5, 1) + dt.timedelta(days=key),
+        "at_utc": dt.datetime(1960, 1, 1, tzinfo=dt.timezone.utc) + dt.timedelta(days=key),
+        "my name": f"ä{key}",
+        "raw": bytes([key % 256, 255]),
+        "code": key.to_bytes(4, "big"),
+        "uid": uuid.UUID(int=key << 64).bytes,
+        "tags": [None, f"t{key}"] if key % 3 else [],
+        "props": [(f"k{key}", None), ("x", key)],
+        "by_number": [(key, "a"), (-key - 1, "b")],
+        "place": {"x": 1.5, "code": b"ab", "times": [dt.time(2), None], "deep": {"uid": uuid.UUID(int=key).bytes}}
+        if key % 2
+        else {"x": None, "code": None, "times": None, "deep": None},
+    }
+
+
+def rows(count: int) -> pa.Table:
+    struct = pa.struct(
+        [
+            ("x", pa.float64()),
+            ("code", pa.binary(2)),
+            ("times", pa.list_(pa.time64("us"))),
+            ("deep", pa.struct([("uid", pa.binary(16))])),
+        ]
+    )
+    schema = pa.schema(
+        [
+            pa.field("id", pa.int64(), False),
+            ("flag", pa.bool_()),
+            ("small", pa.int32()),
+            ("ratio", pa.float32()),
+            ("score", pa.float64()),
+            ("price", pa.decimal128(12, 2)),
+            ("wide", pa.decimal128(38, 10)),
+            ("day", pa.date32()),
+            ("time", pa.time64("us")),
+            ("at", pa.timestamp("us")),
+            ("at_utc", pa.timestamp("us", tz="UTC")),
+            ("my name", pa.string()),
+            ("raw", pa.binary()),
+            ("code", pa.binary(4)),
+            ("uid", pa.binary(16)),
+            ("tags", pa.list_(pa.string())),
+            ("props", pa.map_(pa.string(), pa.int64())),
+            ("by_number", pa.map_(pa.int32(), pa.field("value", pa.string(), False))),
+            ("place", struct),
+        ]
+    )
+    return pa.Table.from_pylist([*(full_row(key) for key in range(count)), {"id": count}], schema=schema)
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_every_type_comes_back_as_it_was_written(tmp_path: Path, file_format: str) -> None:
+    table = FileTable(tmp_path, SCHEMA, properties={"write.format.default": file_format})
+    (file,) = table.append(rows(20))
+    assert file.file_format == file_format.upper()
+    assert file.file_path.endswith(f".{file_format}")
+    assert file.file_size_in_bytes == table.storage.length(file.file_path)
+    assert str(table.read().drop(["nothing"]).to_pylist()) == str(_with_uuids(rows(20).to_pylist()))
+
+
+def _with_uuids(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    for item in items:
+        if item["uid"] is not None:
+            item["uid"] = uuid.UUID(bytes=item["uid"])
+        deep = (item["place"] or {}).get("deep")
+        if deep:
+            deep["uid"] = uuid.UUID(bytes=deep["uid"])
+    return items
+
+
+@pytest.mark.parametrize("file_format", ["orc", "avro"])
+def test_metrics_are_those_of_parquet(tmp_path: Path, file_format: str) -> None:
+    files = []
+    for name in ("parquet", file_format):
+        properties = {"write.format.default": name, "write.metadata.metrics.column.my name": "counts"}
+        table = FileTable(tmp_path / name, SCHEMA, properties=properties)
+        files += table.append(rows(20))
+    parquet, other = files
+    for name in ("record_count", "nan_value_counts", "lower_bounds", "upper_bounds"):
+        assert getattr(other, name) == getattr(parquet, name), name
+    flat = set(parquet.value_counts or {})
+    assert {key: (other.value_counts or {})[key] for key in flat} == parquet.value_counts
+    assert {key: (other.null_value_counts or {})[key] for key in flat} == parquet.null_value_counts
+
+
+def test_orc_types_carry_field_ids_and_what_orc_lacks(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:
+    metadata = make_metadata(SCHEMA, properties={"write.format.default": "orc"})
+    (file,) = write_data_files(metadata, storage, rows(3))
+    found = {field.name: field.metadata for field in orc.ORCFile(file.file_path).schema}
+    assert found["id"][b"iceberg.id"] == b"1"
+    assert found["id"][b"iceberg.required"] == b"true"
+    assert found["time"][b"iceberg.long-type"] == b"TIME"
+    assert found["uid"][b"iceberg.binary-type"] == b"UUID"
+    assert (found["code"][b"iceberg.binary-type"], found["code"][b"iceberg.length"]) == (b"FIXED", b"4")
+    assert "my_x20name" in found
+    assert "nothing" not in found
+
+
+def test_orc_refuses_times_that_it_would_store_wrongly(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:
+    schema = Schema(NestedField(1, "a", StructType(NestedField(2, "at", TimestampType()))))
+    metadata = make_metadata(schema, properties={"write.format.default": "orc"})
+
+    def write(time: dt.datetime) -> None:
+        kind = pa.struct([("at", pa.timestamp("us"))])
+        list(write_data_files(metadata, storage, pa.table({"a": pa.array([{"at": time}, None], kind)})))
+
+    write(dt.datetime(1960, 1, 1, 0, 0, 1))
+    with pytest.raises(UnsupportedError, match=r"a\.at"):
+        write(dt.datetime(1960, 1, 1, 0, 0, 1, 5))
+    assert len(list(storage.list(metadata.location))) == 1
+
+
+def test_avro_files_have_field_ids_at_every_level(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:
+    metadata = make_metadata(SCHEMA, properties={"write.format.default": "avro"})
+    (file,) = write_data_files(metadata, storage, rows(3))
+    reader = fastavro.reader(io.BytesIO(storage.read(file.file_path)))
+    assert json.loads(reader.metadata["iceberg.schema"])["fields"][0]["id"] == 1
+    fields = {field["name"]: field for field in reader.writer_schema["fields"]}  # type: ignore[index]
+    assert fields["id"]["field-id"] == 1
+    assert fields["my_x20name"]["field-id"] == 12
+    tags, props, numbered = (fields[name]["type"][1] for name in ("tags", "props", "by_number"))
+    assert tags["element-id"] == 30
+    assert (props["key-id"], props["value-id"]) == (31, 32)
+    assert [each["field-id"] for each in numbered["items"]["fields"]] == [33, 34]
+    assert numbered["logicalType"] == "map"
+    assert len(list(reader)) == 4
+
+
+def test_avro_has_no_form_for_nothing_it_knows(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:
+    schema = Schema(NestedField(1, "at", TimestampNanoType()))
+    metadata = make_metadata(schema, properties={"write.format.default": "avro"})
+    (file,) = write_data_files(metadata, storage, pa.table({"at": pa.array([-1, 1], pa.timestamp("ns"))}))
+    assert file.record_count == 2
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_files_roll_at_the_target_size(make_metadata: MakeMetadata, storage: ArrowStorage, file_format: str) -> None:
+    properties = {
+        "write.format.default": file_format,
+        "write.target-file-size-bytes": "20000",
+        "write.orc.stripe-size-bytes": "10000",
+        "write.orc.compression-codec": "none",
+    }
+    metadata = make_metadata(
+        Schema(NestedField(1, "id", LongType()), NestedField(2, "s", StringType())), properties=properties
+    )
+    table = pa.table({"id": pa.array(range(20_000), pa.int64()), "s": [uuid.uuid4().hex for _ in range(20_000)]})
+    files = list(write_data_files(metadata, storage, table))
+    assert len(files) > 3
+    assert sum(file.record_count for file in files) == 20_000
+
+
+@pytest.mark.parametrize(
+    ("properties", "words"),
+    [
+        ({"write.format.default": "orc", "write.orc.compression-codec": "lzo"}, "'lzo'"),
+        ({"write.format.default": "orc", "write.orc.compression-strategy": "fast"}, "'fast'"),
+        ({"write.format.default": "orc", "write.orc.bloom.filter.fpp": "2"}, "fpp"),
+        ({"write.format.default": "avro", "write.avro.compression-codec": "lzo"}, "'lzo'"),
+    ],
+)
+def test_properties_that_cannot_be_used_are_refused(
+    make_metadata: MakeMetadata, storage: ArrowStorage, properties: dict[str, str], words: str
+) -> None:
+    metadata = make_metadata(Schema(NestedField(1, "id", LongType())), properties=properties)
+    with pytest.raises(ConfigurationError, match=words):
+        list(write_data_files(metadata, storage, pa.table({"id": [1]})))
+    assert list(storage.list(metadata.location)) == []
+
+
+@pytest.mark.parametrize("codec", ["zlib", "snappy", "lz4", "zstd", "none"])
+def test_orc_codecs(make_metadata: MakeMetadata, storage: ArrowStorage, codec: str) -> None:
+    properties = {"write.format.default": "orc", "write.orc.compression-codec": codec}
+    metadata = make_metadata(Schema(NestedField(1, "id", LongType())), properties=properties)
+    (file,) = write_data_files(metadata, storage, pa.table({"id": [1]}))
+    assert orc.ORCFile(file.file_path).compression == {"none": "UNCOMPRESSED"}.get(codec, codec.upper())
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "zstd", "uncompressed"])
+def test_avro_codecs(tmp_path: Path, codec: str) -> None:
+    properties = {"write.format.default": "avro", "write.avro.compression-codec": codec}
+    table = FileTable(tmp_path, Schema(NestedField(1, "id", LongType())), properties=properties)
+    table.append(pa.table({"id": range(1000)}))
+    assert table.read()["id"].to_pylist() == list(range(1000))
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_no_rows_make_no_file(make_metadata: MakeMetadata, storage: ArrowStorage, file_format: str) -> None:
+    metadata = make_metadata(Schema(NestedField(1, "id", LongType())), properties={"write.format.default": file_format})
+    assert list(write_data_files(metadata, storage, pa.table({"id": pa.array([], pa.int64())}))) == []

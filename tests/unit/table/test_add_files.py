@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import orc
+
+from hms_iceberg.errors import (
+    CorruptDataFileError,
+    InvalidInputError,
+    MissingFileError,
+    SchemaMismatchError,
+    TypeMismatchError,
+)
+from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms import BucketTransform, TruncateTransform
+from hms_iceberg.spec.types import IntegerType, LongType, NestedField, StringType
+from tests.support.row_tables import arrow, check, create, ids, live, numbered, row, rows_of
+from tests.support.tables import BY_CITY
+
+ID_ONE = {"PARQUET:field_id": "1"}
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Any:
+    def write(name: str, rows: pa.Table) -> str:
+        path = tmp_path / "given" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if name.endswith(".orc"):
+            orc.write_table(rows, str(path))
+        else:
+            pq.write_table(rows, path)
+        return str(path)
+
+    return write
+
+
+def test_files_become_part_of_the_table_where_they_are(tmp_path: Path, write: Any) -> None:
+    table = create(tmp_path)
+    paths = [write("a.parquet", numbered(0, 3)), write("b.orc", numbered(3, 6))]
+    table.add_files(paths, {"who": "me"})
+    assert {file.file_path for file in live(table)} == set(paths)
+    assert rows_of(table) == [row(key) for key in range(6)]
+    assert table.current_snapshot().summary["who"] == "me"  # type: ignore[union-attr]
+    assert len(table.metadata.metadata_log) == 1
+    assert ids(table) == list(range(6))
+    check(table)
+
+
+def test_columns_are_matched_by_name_and_stay_so_when_they_are_renamed(tmp_path: Path, write: Any) -> None:
+    table = create(tmp_path)
+    table.add_files([write("a.parquet", numbered(0, 3).select(["amount", "id", "city"]))])
+    with table.update_schema() as update:
+        update.rename_column("city", "town")
+    assert table.scan("id = 1").to_arrow().to_pylist() == [{"id": 1, "town": "Rome", "amount": 2}]
+
+
+def test_an_avro_file(tmp_path: Path) -> None:
+    schema = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}
+    path = tmp_path / "x.avro"
+    with open(path, "wb") as file:
+        fastavro.writer(file, fastavro.parse_schema(schema), [{"id": 1}, {"id": 2}])
+    table = create(tmp_path)
+    table.add_files([str(path)])
+    assert [each["id"] for each in rows_of(table)] == [1, 2]
+
+
+def test_metrics_prune_added_files(tmp_path: Path, write: Any) -> None:
+    table = create(tmp_path)
+    table.add_files([write("a.parquet", numbered(0, 3)), write("b.parquet", numbered(3, 6))])
+    assert len(table.scan("id = 5").plan()) == 1
+
+
+def test_partitions_are_told_by_folders_and_by_bounds(tmp_path: Path, write: Any) -> None:
+    table = create(tmp_path, spec=BY_CITY)
+    paths = [
+        write("city=Oslo/a.parquet", numbered(0, 1).drop(["city"])),
+        write("CITY=New%20York/b.parquet", arrow([row(7)]).drop(["city"])),
+        write("city=__HIVE_DEFAULT_PARTITION__/c.parquet", arrow([row(2)]).drop(["city"])),
+        write("d.parquet", arrow([row(1)])),
+        write("e.parquet", arrow([row(5), row(8)])),
+    ]
+    table.add_files(paths)
+    assert {file.file_path: file.partition for file in live(table)} == dict(
+        zip(paths, [("Oslo",), ("New York",), (None,), ("Rome",), (None,)], strict=True)
+    )
+    assert {each["id"]: each["city"] for each in rows_of(table)} == {
+        0: "Oslo",
+        1: "Rome",
+        2: None,
+        5: None,
+        7: "New York",
+        8: None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("transform", "rows", "expected"),
+    [
+        (TruncateTransform(10), numbered(11, 14), 10),
+        (TruncateTransform(10), numbered(9, 11), None),
+        (BucketTransform(4), numbered(7, 8), 3),
+        (BucketTransform(4), numbered(7, 9), None),
+    ],
+)
+def test_partitions_by_transforms_are_told_where_bounds_decide(
+    tmp_path: Path, write: Any, transform: Any, rows: pa.Table, expected: int | None
+) -> None:
+    table = create(tmp_path, spec=PartitionSpec(PartitionField(1, 1000, transform, "id_part")))
+    path = write("a.parquet", rows)
+    if expected is None:
+        with pytest.raises(InvalidInputError, match="more than one value"):
+            table.add_files([path])
+        assert table.snapshots() == []
+    else:
+        table.add_files([path])
+        assert live(table)[0].partition == (transform.bind(LongType())(rows["id"][0].as_py()),)
+
+
+def test_files_of_the_table_are_refused_unless_asked_otherwise(tmp_path: Path, write: Any) -> None:
+    table = create(tmp_path)
+    path = write("a.parquet", numbered(0, 3))
+    table.add_files([path])
+    with pytest.raises(InvalidInputError, match="in it already"):
+        table.add_files([path])
+    with pytest.raises(InvalidInputError, match="more than once"):
+        table.add_files([path, path], check_duplicate_files=False)
+    table.add_files([path], check_duplicate_files=False)
+    assert table.scan().count() == 6
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "words"),
+    [
+        (pa.table({"x": [1]}), SchemaMismatchError, "none of the table's columns"),
+        (pa.table({"id": ["a"]}), TypeMismatchError, "'id'"),
+        (pa.table({"city": ["a"]}), SchemaMismatchError, "'id'"),
+        (pa.table({"id": pa.array([1, None], pa.int64())}), InvalidInputError, "required"),
+        (
+            pa.table(
+                {"other": [1]}, schema=pa.schema([pa.field("other", pa.int64(), metadata={"PARQUET:field_id": "1"})])
+            ),
+            SchemaMismatchError,
+            "another table",
+        ),
+    ],
+)
+def test_files_that_do_not_fit_are_refused(
+    tmp_path: Path, write: Any, rows: pa.Table, error: type[Exception], words: str
+) -> None:
+    table = create(tmp_path)
+    with pytest.raises(error, match=words):
+        table.add_files([write("a.parquet", rows)])
+    assert table.snapshots() == []
+    assert "schema.name-mapping.default" not in table.properties
+
+
+def test_what_is_no_data_file_is_refused(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    (tmp_path / "x.parquet").write_bytes(b"hello")
+    with pytest.raises(CorruptDataFileError, match="begins with"):
+        table.add_files([str(tmp_path / "x.parquet")])
+    with pytest.raises(MissingFileError):
+        table.add_files([str(tmp_path / "y.parquet")])
+    with pytest.raises(InvalidInputError, match="list of locations"):
+        table.add_files(str(tmp_path / "y.parquet"))
+
+
+def test_files_with_the_ids_of_the_table_are_taken(tmp_path: Path) -> None:
+    schema = Schema(
+        NestedField(1, "id", LongType(), True),
+        NestedField(2, "city", StringType()),
+        NestedField(3, "amount", IntegerType()),
+    )
+    source, table = create(tmp_path / "source", schema=schema), create(tmp_path / "target")
+    source.append(numbered(0, 4))
+    table.add_files([file.file_path for file in live(source)])
+    assert ids(table) == [0, 1, 2, 3]
