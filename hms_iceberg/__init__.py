@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
     from hms_iceberg.spec.schema import Schema
     from hms_iceberg.spec.sorting import SortField, SortOrder
-    from hms_iceberg.table import Table
+    from hms_iceberg.table import StaticTable, Table
 
 __version__ = "0.1.0"
 
@@ -27,6 +27,7 @@ _HOMES = {
     "Schema": "hms_iceberg.spec.schema",
     "SortField": "hms_iceberg.spec.sorting",
     "SortOrder": "hms_iceberg.spec.sorting",
+    "StaticTable": "hms_iceberg.table",
     "Table": "hms_iceberg.table",
     "load_catalog": "hms_iceberg.catalog",
 }
@@ -39,6 +40,7 @@ __all__ = [
     "Schema",
     "SortField",
     "SortOrder",
+    "StaticTable",
     "Table",
     "__version__",
     "load_catalog",

@@ -19,6 +19,7 @@ PUBLIC_NAMES = [
     "Schema",
     "SortField",
     "SortOrder",
+    "StaticTable",
     "Table",
     "__version__",
     "load_catalog",
