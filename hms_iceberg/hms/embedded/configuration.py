@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -64,8 +65,8 @@ def hive_site(database: Path, warehouse: str, lock_expiry_seconds: int, properti
 def write_configuration(folder: Path, log: Path, site: str) -> None:
     """Writes hive-site.xml and the log's settings into `folder`, readable by the owner alone."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in (("hive-site.xml", site), ("log4j2.properties", _LOG4J.format(log=log))):
-        with open(folder / name, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
+    for name, text in (("hive-site.xml", site), ("log4j2.properties", _LOG4J.format(log=_property(log)))):
+        with open(folder / name, "w", encoding="utf-8", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
             file.write(text)
 
 
@@ -80,7 +81,12 @@ def write_java_arguments(path: Path, data_dir: Path, configuration: Path, jars: 
         "-cp",
         os.pathsep.join(str(jar) for jar in jars),
     ]
-    path.write_text("".join(f"{_quoted(option)}\n" for option in options))
+    path.write_text("".join(f"{_quoted(option)}\n" for option in options), encoding="utf-8")
+
+
+def _property(path: Path) -> str:
+    """A path as a value of a Java properties file, which is Latin-1 with the escapes of a Java string."""
+    return json.dumps(str(path))[1:-1]
 
 
 def _quoted(option: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from hms_iceberg.catalog import load_catalog
 from hms_iceberg.cli.metastore import metastore as metastore_command
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.hms.embedded import EmbeddedMetastore, detached
@@ -98,3 +99,26 @@ def test_a_pid_of_another_program_is_never_taken_for_a_metastore(tmp_path: Path)
     )
     assert not detached.status(tmp_path).running
     assert detached.stop(tmp_path) is False
+
+
+@pytest.mark.slow
+def test_a_folder_may_have_any_name_and_the_data_outlive_a_crash(tmp_path: Path) -> None:
+    folder = tmp_path / "with space, ü, 'quote' and 🦆"
+    with EmbeddedMetastore(folder) as server:
+        with load_catalog("x", type="hive", uri=server.uri) as catalog:
+            catalog.create_namespace("kept")
+            assert catalog.load_namespace_properties("kept")["location"] == f"file:{folder}/warehouse/kept.db"
+        assert "HiveConf" in server.log.read_text()
+        port = server.port
+        server.kill()
+        assert not server.is_running() and server.pid is None
+        server.start()
+        assert server.port == port
+        with load_catalog("x", type="hive", uri=server.uri) as catalog:
+            assert ("kept",) in catalog.list_namespaces()
+    assert folder.exists(), "a folder that was given is kept"
+
+
+def test_a_server_that_was_never_started_has_no_port() -> None:
+    with pytest.raises(ConfigurationError, match=r"call start\(\) first"):
+        _ = EmbeddedMetastore().uri
