@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -94,7 +95,8 @@ def write_deletion_vectors(
     """
     blobs = []
     for file, deleted in positions:
-        bitmap = pyroaring.BitMap64(np.asarray(deleted, np.uint64).tolist())
+        bitmap = pyroaring.BitMap64(array("Q", np.asarray(deleted, np.uint64).tobytes()))
+        bitmap.run_optimize()
         described = {"referenced-data-file": file.file_path, "cardinality": str(len(bitmap))}
         data = encode_deletion_vector(bitmap)
         blobs.append(PuffinBlob("deletion-vector-v1", (POSITION.field_id,), data, described))
