@@ -7,6 +7,7 @@ import java.util.function.Function;
 import org.apache.spark.QueryContext;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.classic.SparkSession;
 import scala.Function1;
 import scala.Option;
@@ -37,7 +38,8 @@ public final class Bridge {
       return session;
     }
     SparkSessionExtensions extensions = session.extensions();
-    extensions.injectPreCBORule(new RuleBuilder());
+    extensions.injectPreCBORule(new RuleBuilder(false));
+    extensions.injectResolutionRule(new RuleBuilder(true));
     SparkSession extended = session.cloneSession();
     setForSession(session, extended, SessionCatalog.INNER_CLASS, before);
     setForSession(session, extended, CATALOG, catalogClass);
@@ -100,8 +102,14 @@ public final class Bridge {
   }
 
   static final class RuleBuilder extends AbstractFunction1 {
+    private final boolean resolution;
+
+    RuleBuilder(boolean resolution) {
+      this.resolution = resolution;
+    }
+
     public Object apply(Object session) {
-      return new PlanScans((org.apache.spark.sql.SparkSession) session);
+      return resolution ? (Rule) new RefuseWrites((SparkSession) session) : (Rule) new PlanScans((SparkSession) session);
     }
   }
 }

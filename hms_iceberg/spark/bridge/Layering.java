@@ -1,5 +1,6 @@
 package hms_iceberg.bridge;
 
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
@@ -27,11 +28,18 @@ final class Layering {
 
   /** The columns of some wanted schema, in its order. */
   ColumnVector[] vectors(StructType wanted) {
-    ColumnView[] views = columns.views(wanted, fileColumns);
-    ColumnVector[] vectors = new ColumnVector[views.length];
-    for (int i = 0; i < views.length; i++) {
-      ColumnVector own = views[i].of(views[i].ordinal < 0 ? null : batch.column(views[i].ordinal));
-      vectors[i] = MetadataColumns.of(wanted.fields()[i], own, this, task);
+    StructField[] fields = wanted.fields();
+    ColumnView[] views = columns.views(MetadataColumns.stored(wanted), fileColumns);
+    ColumnVector[] vectors = new ColumnVector[fields.length];
+    int stored = 0;
+    for (int i = 0; i < fields.length; i++) {
+      if (MetadataColumns.isGenerated(fields[i])) {
+        vectors[i] = MetadataColumns.generated(fields[i], this, task);
+      } else {
+        ColumnView view = views[stored++];
+        ColumnVector own = view.of(view.ordinal < 0 ? null : batch.column(view.ordinal));
+        vectors[i] = MetadataColumns.inherited(fields[i], own, this, task);
+      }
     }
     return vectors;
   }

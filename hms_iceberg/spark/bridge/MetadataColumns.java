@@ -19,7 +19,7 @@ final class MetadataColumns {
 
   private MetadataColumns() {}
 
-  private static boolean isGenerated(StructField field) {
+  static boolean isGenerated(StructField field) {
     if (!"metadata".equals(kind(field))) {
       return false;
     }
@@ -42,27 +42,24 @@ final class MetadataColumns {
     return new StructType((StructField[]) fields.toArray(new StructField[0]));
   }
 
-  /** The column itself, or for a metadata column what stands for it in this file. */
-  static ColumnVector of(StructField field, ColumnVector stored, Layering layering, FileTask task) {
-    if (!"metadata".equals(kind(field))) {
-      return stored;
-    }
-    String name = field.name();
-    if (FILE.equals(name)) {
+  /** A column that is never stored. */
+  static ColumnVector generated(StructField field, Layering layering, FileTask task) {
+    if (FILE.equals(field.name())) {
       return Vectors.constant(StringType$.MODULE$, UTF8String.fromString(task.path));
     }
-    if (SPEC_ID.equals(name)) {
+    if (SPEC_ID.equals(field.name())) {
       return Vectors.constant(IntegerType$.MODULE$, Integer.valueOf(task.specId));
     }
-    if (POSITION.equals(name)) {
-      return layering.positions();
-    }
-    if (ROW_ID.equals(name)) {
+    return layering.positions();
+  }
+
+  /** The column itself; one of the lineage is stored where a row was moved, and follows from the file elsewhere. */
+  static ColumnVector inherited(StructField field, ColumnVector stored, Layering layering, FileTask task) {
+    if ("metadata".equals(kind(field)) && ROW_ID.equals(field.name())) {
       return new Vectors.Inherited(stored, layering.positions(), task.firstRowId);
     }
-    if (LAST_UPDATED.equals(name)) {
-      long inherited = task.firstRowId < 0 ? -1 : task.sequenceNumber;
-      return new Vectors.Inherited(stored, null, inherited);
+    if ("metadata".equals(kind(field)) && LAST_UPDATED.equals(field.name())) {
+      return new Vectors.Inherited(stored, null, task.firstRowId < 0 ? -1 : task.sequenceNumber);
     }
     return stored;
   }

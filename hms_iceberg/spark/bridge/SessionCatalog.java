@@ -8,19 +8,10 @@ import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.AnalysisContext;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
-import org.apache.spark.sql.catalyst.catalog.ExternalCatalog;
-import org.apache.spark.sql.catalyst.catalog.ExternalCatalogWithListener;
-import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableChange;
-import org.apache.spark.sql.connector.catalog.TableWritePrivilege;
-import org.apache.spark.sql.connector.catalog.V1Table;
-import org.apache.spark.sql.hive.HiveExternalCatalog;
-import org.apache.spark.sql.hive.client.RawHiveTable;
-import scala.Option;
-import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Spark's session catalog, in which a row of the metastore with table_type=ICEBERG is an Iceberg table and
@@ -54,30 +45,24 @@ public final class SessionCatalog extends DelegatingCatalogExtension {
 
   public Table loadTable(Identifier ident, Set privileges) throws NoSuchTableException {
     if (metadataLocation(ident) != null) {
-      throw notWritable(ident, "Writing to it (" + privileges + ")");
+      throw MetastoreRows.notWritable(name(ident), "Writing to it (" + privileges + ")");
     }
-    return super.loadTable(ident, privileges);
+    // What the interface's own method does; Janino cannot call that one.
+    return super.loadTable(ident);
   }
 
   public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {
     if (metadataLocation(ident) != null) {
-      throw notWritable(ident, "ALTER TABLE");
+      throw MetastoreRows.notWritable(name(ident), "ALTER TABLE");
     }
     return super.alterTable(ident, changes);
   }
 
   public void renameTable(Identifier from, Identifier to) throws NoSuchTableException, TableAlreadyExistsException {
     if (metadataLocation(from) != null) {
-      throw notWritable(from, "RENAME");
+      throw MetastoreRows.notWritable(name(from), "RENAME");
     }
     super.renameTable(from, to);
-  }
-
-  private static RuntimeException notWritable(Identifier ident, String what) {
-    return Bridge.failure("UnsupportedError: " + what + " from Spark SQL is not supported for the Iceberg table "
-        + name(ident) + ": this session reads Iceberg tables. Nothing was changed. Use the Python catalog"
-        + " instead (load_catalog(...).load_table(\"" + name(ident) + "\") and then append, overwrite, delete,"
-        + " update_schema, transaction; or load_catalog(...).rename_table).", null);
   }
 
   private static String name(Identifier ident) {
@@ -90,7 +75,7 @@ public final class SessionCatalog extends DelegatingCatalogExtension {
   }
 
   /** Where the table's current metadata is, or null where the row is not an Iceberg table. */
-  private String metadataLocation(Identifier ident) throws NoSuchTableException {
+  private static String metadataLocation(Identifier ident) {
     if (ident.namespace().length != 1) {
       return null;
     }
@@ -99,9 +84,9 @@ public final class SessionCatalog extends DelegatingCatalogExtension {
     if (seen.containsKey(key)) {
       return (String) seen.get(key);
     }
-    Map parameters = parameters(ident);
+    Map parameters = MetastoreRows.parameters(ident.namespace()[0], ident.name());
     String location = null;
-    if (parameters != null && "iceberg".equalsIgnoreCase((String) parameters.get("table_type"))) {
+    if (MetastoreRows.isIceberg(parameters)) {
       location = (String) parameters.get("metadata_location");
       if (location == null) {
         throw Bridge.failure("CorruptMetadataError: the metastore says that " + name(ident) + " is an Iceberg table"
@@ -111,22 +96,6 @@ public final class SessionCatalog extends DelegatingCatalogExtension {
     }
     seen.put(key, location);
     return location;
-  }
-
-  /** The row's parameters straight from the metastore, so that columns or classes Spark cannot parse do no harm. */
-  private Map parameters(Identifier ident) throws NoSuchTableException {
-    ExternalCatalog external = ((SparkSession) SparkSession.active()).sharedState().externalCatalog();
-    if (external instanceof ExternalCatalogWithListener) {
-      external = ((ExternalCatalogWithListener) external).unwrapped();
-    }
-    if (external instanceof HiveExternalCatalog) {
-      String database = ident.namespace()[0].toLowerCase(Locale.ROOT);
-      Option raw = ((HiveExternalCatalog) external).client()
-          .getRawHiveTableOption(database, ident.name().toLowerCase(Locale.ROOT));
-      return raw.isEmpty() ? null : CollectionConverters.asJava(((RawHiveTable) raw.get()).hiveTableProps());
-    }
-    Table table = super.loadTable(ident);
-    return table instanceof V1Table ? table.properties() : null;
   }
 
   /**

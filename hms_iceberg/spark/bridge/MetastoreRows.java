@@ -1,0 +1,41 @@
+package hms_iceberg.bridge;
+
+import java.util.Locale;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.catalog.ExternalCatalog;
+import org.apache.spark.sql.catalyst.catalog.ExternalCatalogWithListener;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.hive.HiveExternalCatalog;
+import org.apache.spark.sql.hive.client.RawHiveTable;
+import scala.Option;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** Rows of the metastore as they are, through Spark's own client of it. */
+final class MetastoreRows {
+  private MetastoreRows() {}
+
+  /** The row's parameters, so that columns or classes Spark cannot parse do no harm; null where there is no row. */
+  static Map parameters(String database, String table) {
+    ExternalCatalog external = ((SparkSession) SparkSession.active()).sharedState().externalCatalog();
+    if (external instanceof ExternalCatalogWithListener) {
+      external = ((ExternalCatalogWithListener) external).unwrapped();
+    }
+    if (!(external instanceof HiveExternalCatalog)) {
+      return null;
+    }
+    Option raw = ((HiveExternalCatalog) external).client()
+        .getRawHiveTableOption(database.toLowerCase(Locale.ROOT), table.toLowerCase(Locale.ROOT));
+    return raw.isEmpty() ? null : CollectionConverters.asJava(((RawHiveTable) raw.get()).hiveTableProps());
+  }
+
+  static boolean isIceberg(Map parameters) {
+    return parameters != null && "iceberg".equalsIgnoreCase((String) parameters.get("table_type"));
+  }
+
+  static RuntimeException notWritable(String name, String what) {
+    return Bridge.failure("UnsupportedError: " + what + " from Spark is not supported for the Iceberg table " + name
+        + ": this session reads Iceberg tables. Nothing was changed. Use the Python catalog instead"
+        + " (load_catalog(...).load_table(\"" + name + "\") and then append, overwrite, delete, update_schema,"
+        + " transaction; or load_catalog(...).rename_table).", null);
+  }
+}

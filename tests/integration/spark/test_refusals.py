@@ -1,0 +1,131 @@
+"""What Spark must not do to an Iceberg table is refused, and nothing is changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.spark_tables import rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from hms_iceberg.catalog import Catalog
+    from hms_iceberg.table import Table
+
+pytestmark = pytest.mark.spark
+
+STATEMENTS = [
+    "insert into {} values (7, 'bag', 1.0)",
+    "insert overwrite table {} values (7, 'bag', 1.0)",
+    "insert into {} select * from {}",
+    "delete from {} where id = 1",
+    "update {} set price = 0",
+    "merge into {} t using {} s on t.id = s.id when matched then delete",
+    "truncate table {}",
+    "alter table {} set tblproperties ('a' = 'b')",
+    "alter table {} add columns (note string)",
+    "alter table {} drop column item",
+    "alter table {} rename column item to thing",
+    "alter table {} rename to {}_renamed",
+    "alter table {} set location 'file:/nowhere'",
+    "alter table {} add partition (id = 1)",
+    "alter table {} set serde 'x.y.Z'",
+    "load data inpath 'file:/nowhere' into table {}",
+    "analyze table {} compute statistics",
+    "msck repair table {}",
+]
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_a_statement_that_would_change_the_table_is_refused(
+    statement: str, spark: SparkSession, orders: Table, namespace: str, catalog: Catalog
+) -> None:
+    from pyspark.errors import AnalysisException
+
+    name = f"{namespace}.orders"
+    before = files_of(orders)
+    with pytest.raises(AnalysisException, match=r"not support|UnsupportedError|NOT_SUPPORTED"):
+        spark.sql(statement.replace("{}_renamed", f"{namespace}.renamed").replace("{}", name))
+    assert files_of(orders) == before
+    assert catalog.load_table(name).metadata_location == orders.metadata_location
+    assert rows_of(spark, f"select count(*) from {name}") == [(6,)]
+
+
+def test_no_hive_table_can_be_made_like_the_table(spark: SparkSession, orders: Table, namespace: str) -> None:
+    from pyspark.errors import AnalysisException, UnsupportedOperationException
+
+    with pytest.raises((AnalysisException, UnsupportedOperationException)):
+        spark.sql(f"create table {namespace}.similar like {namespace}.orders")
+    assert spark.sql(f"show tables in {namespace} like 'similar'").count() == 0
+
+
+def files_of(table: Table) -> set[str]:
+    return {str(path) for path in Path(table.location().removeprefix("file:")).rglob("*")}
+
+
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_dataframe_writers_are_refused(mode: str, spark: SparkSession, orders: Table, namespace: str) -> None:
+    from pyspark.errors import AnalysisException
+
+    name, before = f"{namespace}.orders", files_of(orders)
+    frame = spark.createDataFrame([(7, "bag", 1.0)], "id long, item string, price double")
+    for write in (
+        lambda: frame.write.mode(mode).insertInto(name),
+        lambda: frame.write.mode(mode).saveAsTable(name),
+        lambda: frame.write.format("hive").mode(mode).saveAsTable(name),
+        lambda: frame.write.format("parquet").mode(mode).saveAsTable(name),
+        lambda: frame.writeTo(name).append(),
+    ):
+        with pytest.raises(AnalysisException):
+            write()
+    assert files_of(orders) == before
+    assert rows_of(spark, f"select count(*) from {name}") == [(6,)]
+
+
+def test_the_refusal_of_a_write_says_what_to_use(spark: SparkSession, orders: Table, namespace: str) -> None:
+    from pyspark.errors import AnalysisException
+
+    with pytest.raises(AnalysisException) as caught:
+        spark.sql(f"insert into {namespace}.orders values (7, 'bag', 1.0)")
+    message = str(caught.value)
+    assert f"not supported for the Iceberg table {namespace}.orders" in message
+    assert "Nothing was changed" in message
+    assert "Python catalog" in message
+
+
+def test_dropping_the_table_keeps_its_files(spark: SparkSession, orders: Table, namespace: str) -> None:
+    spark.sql(f"drop table {namespace}.orders")
+    assert len(files_of(orders)) > 4
+    assert spark.sql(f"show tables in {namespace}").count() == 0
+
+
+def test_a_row_without_its_metadata_location_is_refused(spark: SparkSession, namespace: str, catalog: Catalog) -> None:
+    from pyspark.errors import AnalysisException
+
+    from tests.support.hive_warehouse import HiveWarehouse
+
+    warehouse = HiveWarehouse(catalog, namespace)
+    warehouse.create("lost", "a int", parameters={"table_type": "ICEBERG"}, managed=False)
+    with pytest.raises(AnalysisException, match=r"CorruptMetadataError: .* no metadata_location"):
+        spark.sql(f"select * from {namespace}.lost")
+
+
+def test_a_missing_metadata_file_is_named(spark: SparkSession, namespace: str, catalog: Catalog) -> None:
+    from pyspark.errors import AnalysisException
+
+    from tests.support.hive_warehouse import HiveWarehouse
+
+    parameters = {"table_type": "ICEBERG", "metadata_location": "file:/nowhere/v1.metadata.json"}
+    HiveWarehouse(catalog, namespace).create("gone", "a int", parameters=parameters, managed=False)
+    with pytest.raises(AnalysisException, match=r"MissingFileError: .*/nowhere/v1.metadata.json"):
+        spark.sql(f"select * from {namespace}.gone")
+
+
+def test_a_missing_data_file_is_named(spark: SparkSession, orders: Table, namespace: str) -> None:
+    lost = next(iter(orders.scan().plan_files())).file.file_path
+    Path(lost.removeprefix("file:")).unlink()
+    with pytest.raises(Exception, match=f"(?s){Path(lost).name}.*does not exist"):
+        spark.sql(f"select * from {namespace}.orders").collect()

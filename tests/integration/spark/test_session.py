@@ -1,0 +1,120 @@
+"""Extending sessions, and what must not be extended."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.spark import configure, extend
+from tests.support.spark_session import quiet_builder
+from tests.support.spark_tables import rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from hms_iceberg.hms.embedded import EmbeddedMetastore
+    from hms_iceberg.table import Table
+
+pytestmark = pytest.mark.spark
+
+
+def test_an_extended_session_comes_back_as_it_is(spark: SparkSession) -> None:
+    assert extend(spark)._jsparkSession.equals(spark._jsparkSession)
+
+
+def test_new_sessions_of_an_extended_one_are_extended(spark: SparkSession, orders: Table, namespace: str) -> None:
+    other = spark.newSession()
+    other.conf.set("spark.sql.shuffle.partitions", "3")
+    assert rows_of(other, f"select count(*) from {namespace}.orders") == [(6,)]
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
+
+
+def test_the_builder_returns_the_extended_session(spark: SparkSession, orders: Table, namespace: str) -> None:
+    from pyspark.sql import SparkSession
+
+    assert SparkSession.builder.getOrCreate().table(f"{namespace}.orders").count() == 6
+    assert SparkSession.active().table(f"{namespace}.orders").count() == 6
+
+
+def test_queries_of_several_threads_do_not_disturb_each_other(
+    spark: SparkSession, orders: Table, namespace: str
+) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    def count(above: int) -> list[tuple[Any, ...]]:
+        return rows_of(spark, f"select count(*) from {namespace}.orders where id > {above}")
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(count, [0, 1, 2, 3, 4, 5] * 2)) == [[(6 - n,)] for n in range(6)] * 2
+
+
+def test_a_spark_connect_session_is_refused_with_the_reason() -> None:
+    connect = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    with pytest.raises(UnsupportedError, match=r"Spark Connect .* driver's JVM"):
+        extend(connect)
+
+
+def test_what_is_no_session_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match=r"expected a pyspark\.sql\.SparkSession"):
+        extend("spark")  # type: ignore[arg-type]
+
+
+def test_a_builder_keeps_its_settings(metastore: EmbeddedMetastore) -> None:
+    from pyspark.sql import SparkSession
+
+    builder = configure(quiet_builder(metastore)).config("spark.test.setting", "x").appName("renamed")
+    assert isinstance(builder, SparkSession.Builder)
+    assert builder._options["spark.hadoop.hive.metastore.uris"] == metastore.uri
+    assert builder._options["spark.test.setting"] == "x"
+    assert builder._options["spark.app.name"] == "renamed"
+    assert builder._options["spark.sql.catalogImplementation"] == "hive"
+
+
+RUNNING = """
+    import warnings
+    warnings.simplefilter("ignore")
+    from pyspark.sql import SparkSession
+    import hms_iceberg.spark
+
+    builder = (
+        SparkSession.builder.master("{master}").config("spark.ui.enabled", "false").config("spark.driver.memory", "1g")
+        .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
+        .config("spark.executor.memory", "512m").config("spark.sql.warehouse.dir", "{warehouse}")
+        .config("spark.hadoop.hive.metastore.uris", "{uri}").enableHiveSupport()
+    )
+    plain = builder.getOrCreate()
+    plain.sparkContext.setLogLevel("ERROR")
+    plain.conf.set("spark.sql.shuffle.partitions", "5")
+    plain.range(3).createOrReplaceTempView("three")
+    spark = hms_iceberg.spark.extend(plain)
+    count = lambda: spark.sql("select count(*), sum(id) from {table}").collect()[0]
+    assert tuple(count()) == (5, 20), count()
+    assert spark.table("three").count() == 3
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "5"
+    spark.stop()
+    spark = hms_iceberg.spark.configure(builder).getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    assert tuple(count()) == (5, 20)
+    assert tuple(spark.sql("select max(_pos), count(distinct _file) from {table}").collect()[0]) == (2, 2)
+    spark.stop()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
+def test_a_running_session_is_extended_and_another_one_after_it(
+    master: str, metastore: EmbeddedMetastore, orders: Table, namespace: str, commit: Any
+) -> None:
+    from tests.support.spark_tables import data_files, delete_positions
+
+    commit(orders, delete_positions(orders, (data_files(orders)[0], [0])))
+    program = textwrap.dedent(RUNNING).format(
+        master=master, warehouse=metastore.warehouse, uri=metastore.uri, table=f"{namespace}.orders"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
+    assert ran.returncode == 0, ran.stderr[-3000:]

@@ -1,0 +1,94 @@
+"""Rows and delete files for tests that read them through Spark."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyroaring
+
+from hms_iceberg.arrow.puffin import encode_deletion_vector
+from hms_iceberg.arrow.schema import to_arrow
+from hms_iceberg.spec.manifests import DataFile, DataFileContent
+from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
+from hms_iceberg.spec.schema import Schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from hms_iceberg.table import Table
+
+
+class Rows:
+    """Makes Arrow tables of tuples."""
+
+    def __init__(self, columns: Mapping[str, pa.DataType]) -> None:
+        self.schema = pa.schema(list(columns.items()))
+
+    def __call__(self, rows: Iterable[Sequence[Any]]) -> pa.Table:
+        names = self.schema.names
+        return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema=self.schema)
+
+
+def rows_of(spark: SparkSession, query: str) -> list[tuple[Any, ...]]:
+    """The rows of a query, sorted (nulls last)."""
+    rows = [tuple(row) for row in spark.sql(query).collect()]
+    return sorted(rows, key=lambda row: [(value is None, str(type(value)), value) for value in row])
+
+
+def data_files(table: Table) -> list[DataFile]:
+    """The table's data files in the order in which they were added."""
+    tasks = list(table.scan().plan_files())
+    return [task.file for task in sorted(tasks, key=lambda task: task.data_sequence_number)]
+
+
+def delete_positions(table: Table, *positions: tuple[DataFile, Sequence[int]]) -> DataFile:
+    """One position delete file over one or several data files."""
+    pairs = sorted((file.file_path, position) for file, own in positions for position in own)
+    schema = to_arrow(Schema(DELETE_FILE_PATH, DELETE_FILE_POSITION))
+    paths, numbers = [path for path, _ in pairs], [number for _, number in pairs]
+    return _written(table, pa.table([paths, numbers], schema=schema), DataFileContent.POSITION_DELETES)
+
+
+def delete_keys(table: Table, rows: pa.Table) -> DataFile:
+    """One equality delete file; the columns of `rows` are the key."""
+    fields = [table.schema().find_field(name) for name in rows.column_names]
+    cast = rows.cast(to_arrow(Schema(*fields)))
+    ids = tuple(field.field_id for field in fields)
+    return _written(table, cast, DataFileContent.EQUALITY_DELETES, equality_ids=ids)
+
+
+def delete_vector(table: Table, file: DataFile, positions: Sequence[int]) -> DataFile:
+    """A deletion vector (a Puffin file in all but its footer, which readers of vectors do not need)."""
+    blob = encode_deletion_vector(pyroaring.BitMap64(positions))
+    location = f"{table.location()}/data/{uuid.uuid4()}.puffin"
+    table.storage.create(location, b"PFA1" + blob)
+    return DataFile(
+        file_path=location,
+        file_format="PUFFIN",
+        record_count=len(positions),
+        file_size_in_bytes=4 + len(blob),
+        content=DataFileContent.POSITION_DELETES,
+        referenced_data_file=file.file_path,
+        content_offset=4,
+        content_size_in_bytes=len(blob),
+        spec_id=file.spec_id,
+        partition=file.partition,
+    )
+
+
+def _written(table: Table, rows: pa.Table, content: DataFileContent, **more: Any) -> DataFile:
+    location = f"{table.location()}/data/{uuid.uuid4()}-deletes.parquet"
+    with table.storage.open_output(location) as output:
+        pq.write_table(rows, output)
+    return DataFile(
+        file_path=location,
+        file_format="PARQUET",
+        record_count=rows.num_rows,
+        file_size_in_bytes=table.storage.length(location),
+        content=content,
+        **more,
+    )
