@@ -59,20 +59,26 @@ def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
 
     Args:
         name: the catalog's name; None for the configured default.
-        properties: `uri` (`thrift://host:9083`, several with commas), `type` (`hive`), `warehouse`, storage
-            properties such as `s3.endpoint`; pass dotted names as `**{"s3.endpoint": …}`.
+        properties: `uri` (`thrift://host:9083`, several with commas), `type` (`hive`, or `hadoop` for a folder of
+            tables without a metastore), `warehouse`, storage properties such as `s3.endpoint`; pass dotted names as
+            `**{"s3.endpoint": …}`.
 
     Raises:
-        ConfigurationError: no URI, or a type that this package does not have.
+        ConfigurationError: no URI (no warehouse for `hadoop`), or a type that this package does not have.
     """
     name = name or default_catalog_name()
     merged = catalog_properties(name, properties)
     uri = merged.get("uri")
     kind = merged.get("type") or ("hive" if uri is None or uri.startswith("thrift://") else None)
+    if kind is not None and kind.lower() == "hadoop":
+        from hms_iceberg.table.file_system_catalog import FileSystemCatalog
+
+        storage = ArrowStorage(merged)
+        return Catalog(name, FileSystemCatalog(merged.get("warehouse"), storage), storage, merged)
     if kind is None or kind.lower() != "hive":
         raise ConfigurationError(
             f"Catalog {name!r}: type {kind!r} with URI {uri!r} is not supported; expected type 'hive' with a URI such "
-            "as thrift://host:9083. Set the properties `type` and `uri`."
+            "as thrift://host:9083, or type 'hadoop' with a warehouse. Set the properties `type` and `uri`."
         )
     if uri is None:
         raise ConfigurationError(
@@ -412,8 +418,7 @@ class Catalog:
             base = read_version(self.metastore.load(name).metadata_location, self.storage)
         else:
             self._refuse_if_taken(name)
-        self.metastore.swap(name, base, version)
-        return self._table(name, version)
+        return self._table(name, self.metastore.swap(name, base, version) or version)
 
     def drop_table(self, identifier: str | Identifier, purge_requested: bool = False) -> None:
         """Drops a table from the catalog; its files stay, unless `purge_requested`.
@@ -421,7 +426,8 @@ class Catalog:
         Raises:
             NoSuchTableError: no table of that name.
             NotAnIcebergTableError: the name is another kind of table, which is left alone.
-            UnsupportedError: purging was asked for, and the table's property `gc.enabled` is false.
+            UnsupportedError: purging was asked for, and the table's property `gc.enabled` is false; or it was not, and
+                the table is a folder, which cannot be dropped without its files.
         """
         name = table_identifier(identifier)
         if not purge_requested:
@@ -433,6 +439,10 @@ class Catalog:
                 f"Cannot purge table {'.'.join(name)}: its property gc.enabled is false, its files may belong to "
                 "others. Drop it without purging, or set gc.enabled to true first."
             )
+        purge = getattr(self.metastore, "purge_table", None)
+        if purge is not None:
+            purge(name)
+            return
         self.metastore.drop_table(name)
         purge_files(table.metadata, table.metadata_location, self.storage)
 

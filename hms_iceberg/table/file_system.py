@@ -6,7 +6,6 @@ Tables" (deprecated there, as it is not safe on object stores); file names as Ic
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import re
 import threading
@@ -14,12 +13,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from hms_iceberg.arrow.filesystems import parse_location
 from hms_iceberg.arrow.schema import from_arrow
 from hms_iceberg.arrow.storage import ArrowStorage
 from hms_iceberg.errors import (
     CommitFailedError,
     CommitStateUnknownError,
-    FileAlreadyExistsError,
     IcebergError,
     MissingFileError,
     NoSuchTableError,
@@ -28,11 +27,12 @@ from hms_iceberg.errors import (
     UnsupportedError,
 )
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
-from hms_iceberg.spec.metadata import DEFAULT_FORMAT_VERSION
+from hms_iceberg.spec.metadata import DEFAULT_FORMAT_VERSION, TableMetadata
 from hms_iceberg.spec.metadata_changes import new_table_metadata, split_properties
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import UNSORTED, SortOrder
+from hms_iceberg.spec.table_properties import METADATA_PATH
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import Table
 from hms_iceberg.table.transaction import TableTransaction
@@ -53,7 +53,11 @@ _UNSAFE = frozenset({"s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs",
 
 
 class FileSystemMetastore:
-    """Implements `Metastore` over version files; a table's identifier is `(location,)`."""
+    """Implements `Metastore` over version files; a table's identifier is `(location,)`.
+
+    Writers of this package never lose a commit to each other. Iceberg Java renames a file where this creates one, which
+    is not exclusive on a local file system: its writers and ours should not commit to one table at the same time.
+    """
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
@@ -66,14 +70,24 @@ class FileSystemMetastore:
         Raises:
             NoSuchTableError: there is no version file.
         """
-        folder = _metadata_folder(identifier)
+        return TablePointer(identifier, self._current(identifier)[1])
+
+    def location_of(self, identifier: Identifier) -> str:
+        """The table's folder."""
+        return identifier[0].rstrip("/")
+
+    def _folder(self, identifier: Identifier) -> str:
+        return f"{self.location_of(identifier)}/metadata"
+
+    def _current(self, identifier: Identifier) -> tuple[int, str]:
+        folder = self._folder(identifier)
         found = self._find(folder, self._start(folder))
         if found is None:
             raise NoSuchTableError(
-                f"There is no table at {identifier[0]}: the folder {folder} has no v<number>.metadata.json. Check the "
-                "path, or create the table."
+                f"There is no table at {self.location_of(identifier)}: the folder {folder} has no "
+                "v<number>.metadata.json. Check the path, or create the table."
             )
-        return TablePointer(identifier, found[1])
+        return found
 
     def _start(self, folder: str) -> int:
         """The version to look from: the hint's, or the highest in the folder where there is no usable hint."""
@@ -98,69 +112,105 @@ class FileSystemMetastore:
 
     def swap(self, identifier: Identifier, base: MetadataVersion | None, new: MetadataVersion) -> MetadataVersion:
         """Creates the file of the next version with the content of `new`; returns the version under its final name."""
-        self._refuse_unsafe(identifier[0])
-        folder = _metadata_folder(identifier)
-        version = 1
-        if base is not None:
-            match = _VERSION_FILE.search(base.location)
-            if match is None:
-                raise UnsupportedError(
-                    f"Cannot commit to the table at {identifier[0]}: {base.location} has no version."
-                )
-            version = int(match.group(1)) + 1
-        elif (there := self._find(folder, self._start(folder))) is not None:
-            raise TableAlreadyExistsError(f"Cannot create a table at {identifier[0]}: there is one ({there[1]}).")
+        table = self.location_of(identifier)
+        _refuse_unsafe(table)
+        _refuse_elsewhere(table, new.metadata)
+        folder = self._folder(identifier)
+        version = self._next_version(identifier, base)
         existing = self._existing(folder, version)
         if existing is not None:
-            raise CommitFailedError(f"Cannot commit to the table at {identifier[0]}: {existing} exists already.")
+            raise CommitFailedError(f"Cannot commit to the table at {table}: {existing} exists already.")
         suffix = ".gz.metadata.json" if new.location.endswith(".gz.metadata.json") else ".metadata.json"
         location = f"{folder}/v{version}{suffix}"
-        self._create(identifier, location, self._storage.read(new.location))
+        self._create(table, location, self._storage.read(new.location))
         self._write_hint(folder, version)
         return MetadataVersion(location, new.metadata)
 
-    def _create(self, identifier: Identifier, location: str, content: bytes) -> None:
+    def _next_version(self, identifier: Identifier, base: MetadataVersion | None) -> int:
+        """The version after `base`, which must be the current one: later ones may be deleted and their names free."""
+        table = self.location_of(identifier)
+        try:
+            number, location = self._current(identifier)
+        except NoSuchTableError:
+            if base is not None:
+                raise
+            return 1
+        if base is None:
+            raise TableAlreadyExistsError(f"Cannot create a table at {table}: there is one ({location}).")
+        if number != _version_of(table, base.location):
+            raise CommitFailedError(
+                f"Cannot commit to the table at {table}: its current version is {location}, not {base.location}."
+            )
+        return number + 1
+
+    def _create(self, table: str, location: str, content: bytes) -> None:
         try:
             self._storage.create(location, content)
-        except FileAlreadyExistsError as error:
-            raise CommitFailedError(f"Cannot commit to the table at {identifier[0]}: {error}") from error
         except StorageError as error:
-            # Whether the file came to be is told by its content: it holds ids that were drawn for this commit.
-            with contextlib.suppress(IcebergError):
-                if self._storage.read(location) == content:
-                    return
-                raise CommitFailedError(f"Cannot commit to the table at {identifier[0]}: {error}") from error
-            raise CommitStateUnknownError(
-                f"Cannot tell whether {location} was created: {error} If it is there, the commit was made."
-            ) from error
+            # Whose file is there is told by its content: a file server may carry out a request, lose the answer, and
+            # report the repeated request as a conflict with our own file.
+            try:
+                there = self._storage.read(location)
+            except MissingFileError:
+                raise error from None
+            except IcebergError:
+                raise CommitStateUnknownError(
+                    f"Cannot tell whether {location} was created: {error} If it is there, the commit was made."
+                ) from error
+            if there != content:
+                raise CommitFailedError(f"Cannot commit to the table at {table}: {error}") from error
 
     def _write_hint(self, folder: str, version: int) -> None:
         """Says where to look first; a hint that is missing or old costs time and nothing else."""
         try:
+            # Hadoop's checksum of the hint that it wrote would make it refuse ours.
+            self._storage.delete(f"{folder}/.{HINT}.crc")
             self._storage.delete(f"{folder}/{HINT}")
             self._storage.create(f"{folder}/{HINT}", str(version).encode("ascii"))
         except IcebergError as error:
             logger.info("Could not write %s/%s: %s", folder, HINT, error)
 
-    def _refuse_unsafe(self, location: str) -> None:
-        scheme = location.split("://", 1)[0].lower() if "://" in location else "file"
-        if scheme in _UNSAFE:
-            raise UnsupportedError(
-                f"Cannot write the file system table at {location}: creating a file is not exclusive on {scheme}, so "
-                "that a concurrent commit could be lost. Register the table in a catalog, and write it there."
-            )
-
     @contextmanager
     def exclusive(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[None]:
         """Queues the writers of this process; there are no locks between processes."""
         with self._mutex:
-            queue = self._queues.setdefault(identifier[0], threading.RLock())
+            queue = self._queues.setdefault(self.location_of(identifier), threading.RLock())
         with queue:
             yield
 
 
-def _metadata_folder(identifier: Identifier) -> str:
-    return f"{identifier[0].rstrip('/')}/metadata"
+def _version_of(table: str, location: str) -> int:
+    match = _VERSION_FILE.search(location)
+    if match is None:
+        raise UnsupportedError(
+            f"Cannot commit to the table at {table}: its metadata file {location} has no version in its name. Expected "
+            "v<number>.metadata.json; write the table through the catalog that it belongs to."
+        )
+    return int(match.group(1))
+
+
+def _refuse_unsafe(location: str) -> None:
+    scheme = parse_location(location).scheme
+    if scheme in _UNSAFE:
+        raise UnsupportedError(
+            f"Cannot write the file system table at {location}: creating a file is not exclusive on {scheme}, so "
+            "that a concurrent commit could be lost. Register the table in a catalog, and write it there."
+        )
+
+
+def _refuse_elsewhere(table: str, metadata: TableMetadata) -> None:
+    """Refuses metadata that is not the folder's own: a reader of the folder would not find what a writer left."""
+    here, there = parse_location(table), parse_location(metadata.location.rstrip("/"))
+    if here != there:
+        raise UnsupportedError(
+            f"Cannot give the table at {table} the location {metadata.location}: a file system table is its folder, "
+            "and cannot be elsewhere. Leave the location out, or use another catalog."
+        )
+    if METADATA_PATH in metadata.properties:
+        raise UnsupportedError(
+            f"Cannot set {METADATA_PATH} on the table at {table}: readers of a file system table look for its metadata "
+            "in its own folder. Remove the property."
+        )
 
 
 class FileSystemTables:

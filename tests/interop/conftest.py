@@ -24,10 +24,14 @@ CACHE = Path(os.environ.get("HMS_ICEBERG_INTEROP_CACHE", Path.home() / ".cache" 
 
 
 class JavaIceberg:
-    """A running Apache Iceberg (Java) on Spark; the catalog ``ice`` is the metastore of the test run."""
+    """A running Apache Iceberg (Java) on Spark.
 
-    def __init__(self, process: subprocess.Popen[str]):
+    Its catalog ``ice`` is the metastore of the test run, its catalog ``files`` the folder ``self.files``.
+    """
+
+    def __init__(self, process: subprocess.Popen[str], files: Path):
         self._process = process
+        self.files = files
 
     def sql(self, statement: str) -> list[list[Any]]:
         """The rows of a statement, each a list of JSON values; an AssertionError carries Java's message."""
@@ -84,7 +88,7 @@ def iceberg_java(metastore: Any, tmp_path_factory: pytest.TempPathFactory) -> It
     script = Path(__file__).parent.parent / "support" / "java_peer.py"
     with open(folder / "stderr.log", "w") as log:
         process = subprocess.Popen(
-            [sys.executable, str(script), str(jar), metastore.uri, str(metastore.warehouse)],
+            [sys.executable, str(script), str(jar), metastore.uri, str(metastore.warehouse), str(folder / "files")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
@@ -96,7 +100,7 @@ def iceberg_java(metastore: Any, tmp_path_factory: pytest.TempPathFactory) -> It
             assert process.stdout is not None
             ready = process.stdout.readline()
             assert ready, f"Apache Iceberg's Spark did not start: {(folder / 'stderr.log').read_text()[-2000:]}"
-            yield JavaIceberg(process)
+            yield JavaIceberg(process, folder / "files")
         finally:
             process.kill()
             process.wait()

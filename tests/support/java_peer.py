@@ -33,7 +33,7 @@ def encode(value: Any) -> Any:
 
 
 def main() -> None:
-    jar, uri, warehouse = sys.argv[1:4]
+    jar, uri, warehouse, folder = sys.argv[1:5]
     # Spark and log4j write to standard output now and then; the answers need a stream of their own.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -54,6 +54,10 @@ def main() -> None:
         .config("spark.sql.catalog.ice.uri", uri)
         .config("spark.sql.catalog.ice.warehouse", warehouse)
         .config("spark.sql.catalog.ice.cache-enabled", "false")
+        .config("spark.sql.catalog.files", "org.apache.iceberg.spark.SparkCatalog")
+        .config("spark.sql.catalog.files.type", "hadoop")
+        .config("spark.sql.catalog.files.warehouse", folder)
+        .config("spark.sql.catalog.files.cache-enabled", "false")
     )
     spark = builder.getOrCreate()
     answers.write(json.dumps({"ready": spark.version}) + "\n")

@@ -140,6 +140,61 @@ def test_a_file_that_was_created_although_the_store_complained_is_a_success(loca
     assert table.scan().count() == 1
 
 
+def test_a_conflict_with_a_file_of_our_own_is_a_success(location: str) -> None:
+    class Repeating(ArrowStorage):
+        def create(self, location: str, data: bytes) -> None:
+            super().create(location, data)
+            if "/v2." in location:
+                super().create(location, data)
+
+    table = FileSystemTables(storage=Repeating({})).create(ARROW, location)
+    table.append(rows(1))
+    assert FileSystemTables().load(location).scan().count() == 1
+
+
+def test_a_file_that_could_not_be_created_is_a_certain_failure(location: str) -> None:
+    class Full(ArrowStorage):
+        def create(self, location: str, data: bytes) -> None:
+            if "/v2." in location:
+                raise StorageError("No space is left.")
+            super().create(location, data)
+
+    table = FileSystemTables(storage=Full({})).create(ARROW, location)
+    with pytest.raises(StorageError, match="No space is left"):
+        table.append(rows(1))
+    files = [path.name for path in Path(location).rglob("*") if path.is_file()]
+    assert sorted(files) == ["v1.metadata.json", "version-hint.text"]
+
+
+def test_a_file_of_another_writer_after_a_complaint_is_a_conflict(location: str) -> None:
+    class Overtaken(ArrowStorage):
+        def create(self, location: str, data: bytes) -> None:
+            if "/v2." in location:
+                super().create(location, data + b" ")
+                raise StorageError("The answer was lost.")
+            super().create(location, data)
+
+    tables = FileSystemTables(storage=Overtaken({}))
+    table = tables.create(ARROW, location, properties={"commit.retry.num-retries": "0"})
+    with pytest.raises(CommitFailedError, match="The answer was lost"):
+        table.append(rows(1))
+
+
+def test_hadoops_checksum_of_an_older_hint_is_removed(tables: FileSystemTables, location: str) -> None:
+    table = tables.create(ARROW, location)
+    checksum = Path(location) / "metadata" / ".version-hint.text.crc"
+    checksum.write_bytes(b"crc")
+    table.append(rows(1))
+    assert not checksum.exists()
+
+
+def test_a_table_cannot_be_moved(tables: FileSystemTables, location: str) -> None:
+    table = tables.create(ARROW, location)
+    with pytest.raises(UnsupportedError, match=r"write\.metadata\.path"):
+        table.set_properties({"write.metadata.path": location + "-other"})
+    assert tables.load(location).properties.get("write.metadata.path") is None
+
+
 def test_names_that_are_taken_or_free_are_told(tables: FileSystemTables, location: str) -> None:
     assert not tables.exists(location)
     with pytest.raises(NoSuchTableError, match=location):

@@ -1,0 +1,232 @@
+"""A catalog without a metastore: a warehouse folder, a folder for each namespace in it, one for each table in these.
+
+The layout is that of Iceberg Java's `HadoopCatalog`, with one level of namespaces. A table is its folder: it cannot be
+renamed, be elsewhere, or be dropped without its files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+from pyarrow import fs
+
+from hms_iceberg.arrow.storage import ArrowStorage
+from hms_iceberg.errors import (
+    ConfigurationError,
+    InvalidInputError,
+    NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    StorageError,
+    TableAlreadyExistsError,
+    UnsupportedError,
+)
+from hms_iceberg.metastore import Identifier, MetadataVersion
+from hms_iceberg.table.file_system import FileSystemMetastore
+from hms_iceberg.table.purge import purge_files
+from hms_iceberg.transaction.metadata_files import read_version
+
+_METADATA = re.compile(r"v\d+(\.gz)?\.metadata\.json(\.gz)?$")
+# Hadoop calls files hidden whose names begin so.
+_NO_NAME = re.compile(r"[._]|.*[/\\:]")
+
+
+class FileSystemCatalog(FileSystemMetastore):
+    """Implements `CatalogMetastore` over the folders of a warehouse.
+
+    Args:
+        warehouse: the folder of the namespaces; it need not exist yet.
+        storage: the file systems.
+
+    Raises:
+        ConfigurationError: no warehouse.
+    """
+
+    def __init__(self, warehouse: str | None, storage: ArrowStorage) -> None:
+        if not warehouse:
+            raise ConfigurationError(
+                "A catalog of type 'hadoop' needs the folder of its tables. Set the property `warehouse`."
+            )
+        super().__init__(storage)
+        self._folders = storage
+        self._warehouse = warehouse.rstrip("/")
+
+    # ---------------------------------------------------------------------------------------- namespaces
+
+    def create_namespace(self, name: str, properties: Mapping[str, str]) -> None:
+        """Makes the namespace's folder.
+
+        Raises:
+            NamespaceAlreadyExistsError: it is there already.
+            UnsupportedError: properties, for which there is no place.
+        """
+        if properties:
+            raise UnsupportedError(
+                f"Cannot create namespace {name} with the properties {sorted(properties)}: a folder has none. Leave "
+                "them out."
+            )
+        location = self._namespace_location(name)
+        if self._is_folder(location):
+            raise NamespaceAlreadyExistsError(f"Cannot create namespace {name}: the folder {location} exists already.")
+        self._change("make", location)
+
+    def list_namespaces(self) -> list[str]:
+        """Names of the warehouse's folders, sorted."""
+        return [name for name in self._children(self._warehouse) if not self._is_table(f"{self._warehouse}/{name}")]
+
+    def namespace_properties(self, name: str) -> dict[str, str]:
+        """The namespace's `location`, its only property.
+
+        Raises:
+            NoSuchNamespaceError: no namespace of that name.
+        """
+        location = self._namespace_location(name)
+        if not self._is_folder(location) or self._is_table(location):
+            raise NoSuchNamespaceError(
+                f"There is no namespace {name}: the warehouse has no such folder ({location}). Create it first."
+            )
+        return {"location": location}
+
+    def update_namespace(self, name: str, updates: Mapping[str, str], removals: Collection[str] = ()) -> None:
+        """Not possible: a folder has no properties.
+
+        Raises:
+            NoSuchNamespaceError: no namespace of that name.
+            UnsupportedError: there is something to change.
+        """
+        self.namespace_properties(name)
+        if updates or removals:
+            raise UnsupportedError(
+                f"Cannot change the properties {sorted({*updates, *removals})} of namespace {name}: a folder has none. "
+                "Use a catalog with a metastore."
+            )
+
+    def drop_namespace(self, name: str) -> None:
+        """Removes the namespace's folder.
+
+        Raises:
+            NoSuchNamespaceError: no namespace of that name.
+            NamespaceNotEmptyError: something is in the folder.
+        """
+        location = self.namespace_properties(name)["location"]
+        filesystem, path = self._folders.filesystem(location)
+        inside = filesystem.get_file_info(fs.FileSelector(path))
+        if inside:
+            raise NamespaceNotEmptyError(
+                f"Cannot drop namespace {name}: its folder {location} is not empty, it has {inside[0].base_name!r}. "
+                "Drop its tables first."
+            )
+        self._change("remove", location)
+
+    # -------------------------------------------------------------------------------------------- tables
+
+    def location_of(self, identifier: Identifier) -> str:
+        """The table's folder."""
+        namespace, name = identifier
+        return f"{self._namespace_location(namespace)}/{_name(name)}"
+
+    def list_iceberg_tables(self, namespace: str) -> list[Identifier]:
+        """Tables of a namespace, sorted.
+
+        Raises:
+            NoSuchNamespaceError: no namespace of that name.
+        """
+        location = self.namespace_properties(namespace)["location"]
+        return [(namespace, name) for name in self._children(location) if self._is_table(f"{location}/{name}")]
+
+    def table_exists(self, identifier: Identifier) -> bool:
+        """Whether the table's folder has a metadata file."""
+        return self._is_table(self.location_of(identifier))
+
+    def swap(self, identifier: Identifier, base: MetadataVersion | None, new: MetadataVersion) -> MetadataVersion:
+        """See `FileSystemMetastore.swap`.
+
+        Raises:
+            NoSuchNamespaceError: for a create, where the namespace does not exist.
+        """
+        if base is None:
+            self.namespace_properties(identifier[0])
+        return super().swap(identifier, base, new)
+
+    def drop_table(self, identifier: Identifier) -> None:
+        """Not possible without deleting files; see `purge_table`.
+
+        Raises:
+            NoSuchTableError: no table of that name.
+            UnsupportedError: always, where there is one.
+        """
+        self._current(identifier)
+        raise UnsupportedError(
+            f"Cannot drop table {'.'.join(identifier)} and keep its files: it is the folder "
+            f"{self.location_of(identifier)}. Purge it (drop_table(…, purge_requested=True)) to delete that."
+        )
+
+    def purge_table(self, identifier: Identifier) -> None:
+        """Deletes the table's files, wherever they are, and its folder with everything in it.
+
+        Raises:
+            NoSuchTableError: no table of that name.
+        """
+        version = read_version(self._current(identifier)[1], self._folders)
+        purge_files(version.metadata, version.location, self._folders)
+        self._change("remove", self.location_of(identifier))
+
+    def rename_table(self, source: Identifier, target: Identifier) -> None:
+        """Not possible: a table's metadata has its folder's name in it.
+
+        Raises:
+            NoSuchTableError: no table `source`.
+            NoSuchNamespaceError: the target's namespace does not exist.
+            TableAlreadyExistsError: `target` is taken.
+            UnsupportedError: otherwise.
+        """
+        if not self.table_exists(source):
+            raise NoSuchTableError(f"Cannot rename table {'.'.join(source)}: there is none.")
+        self.namespace_properties(target[0])
+        if self.table_exists(target):
+            raise TableAlreadyExistsError(f"Cannot rename {'.'.join(source)}: there is a table {'.'.join(target)}.")
+        raise UnsupportedError(
+            f"Cannot rename table {'.'.join(source)}: it is the folder {self.location_of(source)}, whose name is in "
+            "all of its metadata. Register it in a catalog with a metastore to give it another name."
+        )
+
+    # ------------------------------------------------------------------------------------------- folders
+
+    def _namespace_location(self, name: str) -> str:
+        return f"{self._warehouse}/{_name(name)}"
+
+    def _is_folder(self, location: str) -> bool:
+        filesystem, path = self._folders.filesystem(location)
+        return bool(filesystem.get_file_info(path).type == fs.FileType.Directory)
+
+    def _is_table(self, location: str) -> bool:
+        filesystem, path = self._folders.filesystem(location)
+        inside = filesystem.get_file_info(fs.FileSelector(f"{path}/metadata", allow_not_found=True))
+        return any(_METADATA.match(item.base_name) for item in inside)
+
+    def _children(self, location: str) -> list[str]:
+        filesystem, path = self._folders.filesystem(location)
+        inside = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
+        names = (item.base_name for item in inside if item.type == fs.FileType.Directory)
+        return sorted(name for name in names if not _NO_NAME.match(name))
+
+    def _change(self, action: str, location: str) -> None:
+        filesystem, path = self._folders.filesystem(location)
+        try:
+            if action == "make":
+                filesystem.create_dir(path, recursive=True)
+            else:
+                filesystem.delete_dir(path)
+        except OSError as error:
+            raise StorageError(f"Cannot {action} the folder {location}: {error}") from error
+
+
+def _name(name: str) -> str:
+    if not name or _NO_NAME.match(name):
+        raise InvalidInputError(
+            f"Not a name in a catalog of folders: {name!r}. Expected one that does not begin with '.' or '_' and has "
+            "none of / \\ : in it."
+        )
+    return name
