@@ -18,17 +18,20 @@ from hms_iceberg.arrow.nested import conform
 from hms_iceberg.arrow.row_rewrites import AffectedRows, Replacement, RowRewriter, earlier_positions
 from hms_iceberg.arrow.schema import to_arrow
 from hms_iceberg.errors import ConfigurationError, TypeMismatchError, UnsupportedError
+from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.parser import parse
-from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression, IsNaN, IsNull, Not, Or
+from hms_iceberg.expressions.visitors import referenced_field_ids
 from hms_iceberg.scan.plan import ScanPlan, ScanRequest
 from hms_iceberg.scan.planner import plan_scan
+from hms_iceberg.scan.tasks import FileScanTask, content_files
 from hms_iceberg.spec.manifests import DataFile, ManifestContent
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
+from hms_iceberg.spec.types import DoubleType, FloatType
 from hms_iceberg.table.writes import write_rows
 from hms_iceberg.transaction.transaction import Transaction
-from hms_iceberg.updates.file_matching import FileMatcher
 from hms_iceberg.updates.isolation import isolation_of
-from hms_iceberg.updates.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.manifest_files import manifest_list_of
 from hms_iceberg.updates.overwrite import Overwrite
 from hms_iceberg.updates.row_delta import RowDelta
 from hms_iceberg.updates.snapshot_writer import parent_on
@@ -67,15 +70,26 @@ class FilteredFiles:
     """The live data files that may hold rows of a filter.
 
     Args:
+        plan: all of them.
         whole: those of which certainly every row matches, by location.
-        partial: the locations of all others.
     """
 
+    plan: ScanPlan
     whole: dict[str, DataFile]
-    partial: frozenset[str]
 
     def __bool__(self) -> bool:
-        return bool(self.whole or self.partial)
+        return len(self.plan) > 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there are no others."""
+        return len(self.whole) == len(self.plan)
+
+    def partial(self) -> list[FileScanTask]:
+        """The other ones, which have to be read."""
+        if self.is_whole:
+            return []
+        return [task for task in self.plan.tasks() if task.file.file_path not in self.whole]
 
 
 class RowChange:
@@ -122,26 +136,34 @@ class RowChange:
     # --------------------------------------------------------------------------------------------- reading
 
     def files(self, row_filter: BooleanExpression) -> FilteredFiles:
-        """The files that may hold rows of a filter, from partitions and metrics alone.
+        """The files that may hold rows of a filter, and those that hold no others, from partitions and metrics alone.
+
+        Every row of a file matches where no row of it may be other than the filter asks: where planning the opposite
+        leaves the file out.
 
         Raises:
             UnknownColumnError, TypeMismatchError: the filter does not fit the table.
         """
-        matcher = FileMatcher(self.metadata, row_filter, self.options.case_sensitive)
-        whole: dict[str, DataFile] = {}
-        partial = set()
-        for manifest in manifest_list_of(self.snapshot, self.transaction.workspace):
-            if manifest.content is not ManifestContent.DATA or not matcher.may_match_manifest(manifest):
-                continue
-            for entry in entries_of(manifest, self.transaction.workspace):
-                file = entry.data_file
-                if not entry.is_live or not matcher.may_match(file):
-                    continue
-                if matcher.must_match(file):
-                    whole[file.file_path] = file.without_metrics()
-                else:
-                    partial.add(file.file_path)
-        return FilteredFiles(whole, frozenset(partial))
+        plan = self.plan(row_filter)
+        if not len(plan):
+            return FilteredFiles(plan, {})
+        others = self.plan(self._opposite(row_filter)).files["file_path"]
+        frame = plan.files.filter(~plan.files["file_path"].is_in(others.implode()))
+        whole = {file.file_path: file for file in content_files(frame, plan.partitions)}
+        return FilteredFiles(plan, whole)
+
+    def _opposite(self, row_filter: BooleanExpression) -> BooleanExpression:
+        """What every row fulfils that does not match: the negation, or a null or NaN of which neither is true."""
+        schema = self.metadata.schema()
+        bound = bind(schema, row_filter, self.options.case_sensitive)
+        result: BooleanExpression = Not(row_filter)
+        for field_id in sorted(referenced_field_ids(bound)):
+            name = schema.find_column_name(field_id)
+            assert name is not None
+            result = Or(result, IsNull(name))
+            if isinstance(schema.find_type(field_id), (FloatType, DoubleType)):
+                result = Or(result, IsNaN(name))
+        return result
 
     def plan(self, row_filter: BooleanExpression) -> ScanPlan:
         """The files to read for a filter.

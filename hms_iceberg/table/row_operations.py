@@ -10,14 +10,14 @@ from typing import Any
 from hms_iceberg.arrow.write import ArrowInput
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysFalse, BooleanExpression
-from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.table.assignments import Assignments
-from hms_iceberg.table.row_change import ChangeOptions, FilteredFiles, RowChange, as_expression, rows_in
+from hms_iceberg.table.row_change import ChangeOptions, RowChange, as_expression, rows_in
 from hms_iceberg.table.writes import write_rows
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.delete import DeleteFiles
 from hms_iceberg.updates.overwrite import Overwrite
 from hms_iceberg.updates.replace_partitions import ReplacePartitions
+from hms_iceberg.updates.update import Update
 
 logger = logging.getLogger(__name__)
 
@@ -40,14 +40,25 @@ def delete_rows(transaction: Transaction, row_filter: str | BooleanExpression, o
     files = change.files(expression)
     if not files or isinstance(expression, AlwaysFalse):
         logger.info("Delete from %s: no row matches %s", change.table, expression)
-    elif not files.partial:
-        transaction.add(
-            DeleteFiles(row_filter=expression, case_sensitive=options.case_sensitive, **options.update_fields())
-        )
-    else:
-        affected = change.rewriter.matching(_tasks(change, expression, files))
+    elif not (files.is_whole and _add(transaction, _delete_by_filter(expression, options))):
+        affected = change.rewriter.matching(files.partial())
         if affected or files.whole:
             change.commit(affected, expression, whole=list(files.whole.values()))
+
+
+def _delete_by_filter(row_filter: BooleanExpression, options: ChangeOptions) -> DeleteFiles:
+    return DeleteFiles(row_filter=row_filter, case_sensitive=options.case_sensitive, **options.update_fields())
+
+
+def _add(transaction: Transaction, update: Update) -> bool:
+    """Adds an update of whole files by their filter, which replays on whatever is there; False where the update cannot
+    tell by itself that all files are whole."""
+    try:
+        transaction.add(update)
+    except InvalidInputError as error:
+        logger.debug("Files are removed by name instead: %s", error)
+        return False
+    return True
 
 
 def overwrite_rows(
@@ -58,18 +69,12 @@ def overwrite_rows(
     expression = as_expression(row_filter)
     files = change.files(expression)
     added = write_rows(transaction, rows)
-    affected = change.rewriter.matching(_tasks(change, expression, files)) if files.partial else []
-    if files.partial:
+    update = Overwrite(
+        added=added, row_filter=expression, case_sensitive=options.case_sensitive, **options.update_fields()
+    )
+    if not (files.is_whole and _add(transaction, update)):
+        affected = change.rewriter.matching(files.partial())
         change.commit(affected, expression, whole=list(files.whole.values()), added=added)
-    else:
-        transaction.add(
-            Overwrite(
-                added=added,
-                row_filter=expression,
-                case_sensitive=options.case_sensitive,
-                **options.update_fields(),
-            )
-        )
 
 
 def update_rows(
@@ -100,8 +105,3 @@ def replace_partitions(transaction: Transaction, rows: ArrowInput, options: Chan
     added = write_rows(transaction, rows)
     if added:
         transaction.add(ReplacePartitions(files=added, **options.update_fields()))
-
-
-def _tasks(change: RowChange, expression: BooleanExpression, files: FilteredFiles) -> list[FileScanTask]:
-    """What has to be read to find the rows of a filter: the files that do not go as a whole."""
-    return [task for task in change.plan(expression).tasks() if task.file.file_path not in files.whole]
