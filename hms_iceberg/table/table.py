@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,6 +27,9 @@ from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Existing
 from hms_iceberg.transaction.transaction import Transaction
 
+# How long a version counts as the current one, for a first attempt to commit that does not look for a newer one.
+_VERIFIED_SECONDS = 1.0
+
 
 class Table(ReadableTable, RowWriteMethods):
     """An Iceberg table of a catalog, at the version that was loaded; commits move it to the version they made."""
@@ -41,6 +45,8 @@ class Table(ReadableTable, RowWriteMethods):
         super().__init__(identifier, version, storage)
         self.metastore = metastore
         self.catalog_name = catalog_name
+        self._verified_at = time.monotonic()
+        self._alone = True
 
     def refresh(self) -> Table:
         """Moves this object to the table's newest version, and returns it.
@@ -51,6 +57,7 @@ class Table(ReadableTable, RowWriteMethods):
         pointer = self.metastore.load(self._identifier)
         if pointer.metadata_location != self._version.location:
             self._version = read_version(pointer.metadata_location, self.storage)
+        self._verified_at = time.monotonic()
         return self
 
     def transaction(self) -> TableTransaction:
@@ -61,11 +68,18 @@ class Table(ReadableTable, RowWriteMethods):
         return self.transaction()
 
     def _transaction(self, autocommit: bool = False) -> TableTransaction:
-        transaction = Transaction(self._identifier, Existing(self._version), self.metastore, self.storage)
+        verified = self._alone and time.monotonic() - self._verified_at < _VERIFIED_SECONDS
+        origin = Existing(self._version)
+        transaction = Transaction(self._identifier, origin, self.metastore, self.storage, verified=verified)
         return TableTransaction(transaction, self._moved, autocommit)
 
     def _moved(self, version: MetadataVersion) -> Table:
+        """Follows a commit, and notes whether somebody else committed in between."""
+        log = version.metadata.metadata_log
+        before = self._version.location
+        self._alone = version.location == before or bool(log and log[-1].metadata_file == before)
         self._version = version
+        self._verified_at = time.monotonic()
         return self
 
     def append(

@@ -24,6 +24,7 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.metastore import Identifier, MetadataVersion, Metastore
 from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.table_properties import COMMIT_NUM_RETRIES, int_property
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.metadata_files import delete_dropped_versions, read_version, write_version
 from hms_iceberg.transaction.origin import Origin
@@ -49,7 +50,20 @@ class Transaction:
         metastore: Metastore,
         storage: Storage,
         clock_ms: Callable[[], int] | None = None,
+        *,
+        verified: bool = False,
     ) -> None:
+        """Begins a transaction.
+
+        Args:
+            identifier: the table.
+            origin: what the first update is applied to.
+            metastore: where the table's pointer is.
+            storage: where its files are.
+            clock_ms: the time, for tests.
+            verified: the origin's version was the current one a moment ago, so that the first attempt goes without
+                looking for a newer one. Where it is not any more, the next attempt follows at once.
+        """
         self.identifier = identifier
         self.origin = origin
         self.workspace = FileWorkspace(storage, clock_ms)
@@ -62,6 +76,7 @@ class Transaction:
         self._in_swap = False
         self._finished = False
         self._exists = origin.start is not None
+        self._verified = verified and int_property(self._initial.properties, COMMIT_NUM_RETRIES) > 0
 
     # ------------------------------------------------------------------------------------------ collecting
 
@@ -163,7 +178,8 @@ class Transaction:
             return self._attempt_once()
 
     def _attempt_once(self) -> tuple[MetadataVersion, frozenset[str]]:
-        base = self._load() if self.origin.loads else None
+        unseen = self.attempts == 1 and self._verified
+        base = self.origin.start if unseen else self._load() if self.origin.loads else None
         landed = self._landed(base)
         if landed is not None:
             return landed
@@ -173,7 +189,11 @@ class Transaction:
         new = write_version(base, metadata, self.workspace)
         used = self.workspace.used()
         self._attempted[new.location] = used
-        stored = self._swap(base, new)
+        try:
+            stored = self._swap(base, new)
+        except CommitFailedError as error:
+            error.retry_at_once |= unseen
+            raise
         if stored is not None and stored.location != new.location:
             used -= {new.location}
             new = stored

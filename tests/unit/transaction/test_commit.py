@@ -390,3 +390,31 @@ def test_data_written_with_a_new_column_is_replayed_over_what_does_not_touch_ids
     world.append(data_file())
     assert transaction.commit().metadata.schema().find_id("mine") == 4
     assert len(world.live()) == 2
+
+
+def test_a_version_that_was_verified_a_moment_ago_is_committed_to_without_another_look(world: World) -> None:
+    transaction = Transaction(NAME, Existing(world.version()), world.metastore, world.storage, verified=True)
+    transaction.add(FastAppend((data_file(),)))
+    loads = world.metastore.loads
+    transaction.commit()
+    assert world.metastore.loads == loads
+
+
+def test_a_verified_version_that_is_old_all_the_same_is_replayed_over_at_once(world: World) -> None:
+    transaction = Transaction(NAME, Existing(world.version()), world.metastore, world.storage, verified=True)
+    transaction.add(FastAppend((data_file(),)))
+    world.append(data_file())
+    world.commit(SetProperties({"commit.retry.min-wait-ms": "60000"}))
+    transaction.commit()
+    assert transaction.attempts == 2
+    assert len(world.live()) == 2
+    world.check()
+
+
+def test_without_retries_a_version_is_always_looked_for(world: World) -> None:
+    world.commit(SetProperties({"commit.retry.num-retries": "0"}))
+    transaction = Transaction(NAME, Existing(world.version()), world.metastore, world.storage, verified=True)
+    transaction.add(FastAppend((data_file(),)))
+    world.append(data_file())
+    transaction.commit()
+    assert len(world.live()) == 2
