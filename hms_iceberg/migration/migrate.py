@@ -43,6 +43,7 @@ from hms_iceberg.migration.state import (
     undo,
 )
 from hms_iceberg.table import Table
+from hms_iceberg.updates.manifest_files import entries_of, manifest_list_of
 
 logger = logging.getLogger(__name__)
 
@@ -289,13 +290,22 @@ class _Migration:
             if plan.data_files:
                 transaction.add_data_files(plan.data_files, {"hive-table": self._full_name})
         table = self._catalog.load_table((self._database, journal.staging))
-        snapshot = table.current_snapshot()
-        rows = int(snapshot.summary.get("total-records", "-1")) if snapshot else 0
-        if rows != plan.records:
-            raise MigrationError(
-                f"The Iceberg table would have {rows} rows, and the Hive table's files {plan.records}."
-            )
+        self._read_back(table, plan)
         return table
+
+    def _read_back(self, table: Table, plan: MigrationPlan) -> None:
+        """Check that what was written can be read, and holds every file, before anybody depends on it."""
+        manifests = manifest_list_of(table.current_snapshot(), self._storage)
+        found = {
+            (entry.data_file.file_path, entry.data_file.partition, entry.data_file.record_count)
+            for manifest in manifests
+            for entry in entries_of(manifest, self._storage)
+        }
+        if found != {(file.file_path, file.partition, file.record_count) for file in plan.data_files}:
+            raise MigrationError(
+                f"The Iceberg metadata at {table.metadata_location} does not hold the files that were found: expected "
+                f"{len(plan.data_files)}, got {len(found)}. Nobody has used it; please report this."
+            )
 
     # ------------------------------------------------------------------------------------------- the switch
 
