@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.snapshots import SnapshotRefType
+from hms_iceberg.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from hms_iceberg.table.pending import PendingChange
 from hms_iceberg.table.time_travel import milliseconds
 from hms_iceberg.transaction.transaction import Transaction
@@ -14,6 +15,7 @@ from hms_iceberg.updates.cherry_pick import CherryPick
 from hms_iceberg.updates.expire_snapshots import ExpireSnapshots
 from hms_iceberg.updates.refs import CreateRef, FastForward, RemoveRef, RenameBranch, ReplaceRef, SetRetention
 from hms_iceberg.updates.rollback import Rollback, SetCurrentSnapshot
+from hms_iceberg.updates.table_settings import RemoveStatistics, SetStatistics
 from hms_iceberg.updates.update import Update
 
 Time = int | str | dt.datetime
@@ -118,6 +120,36 @@ class ManageSnapshots(PendingChange):
     def cherrypick(self, snapshot_id: int) -> ManageSnapshots:
         """Makes the change of a staged snapshot, or of one of another branch, part of main."""
         return self._add(CherryPick(snapshot_id))
+
+
+class UpdateStatistics(PendingChange):
+    """Which statistics files belong to which snapshots."""
+
+    def __init__(self, transaction: Transaction, finish: Callable[[], None]) -> None:
+        super().__init__(transaction, finish)
+        self._pending: list[Update] = []
+
+    def _updates(self) -> list[Update]:
+        return self._pending
+
+    def set_statistics(self, statistics_file: StatisticsFile | PartitionStatisticsFile) -> UpdateStatistics:
+        """Registers a file, in place of another one of the same snapshot.
+
+        Raises:
+            NoSuchSnapshotError: when it is committed: the snapshot is not there.
+        """
+        self._pending.append(SetStatistics(statistics_file))
+        return self
+
+    def remove_statistics(self, snapshot_id: int) -> UpdateStatistics:
+        """Forgets the statistics file of a snapshot; nothing happens where there is none."""
+        self._pending.append(RemoveStatistics(snapshot_id))
+        return self
+
+    def remove_partition_statistics(self, snapshot_id: int) -> UpdateStatistics:
+        """Forgets the partition statistics file of a snapshot; nothing happens where there is none."""
+        self._pending.append(RemoveStatistics(snapshot_id, of_partitions=True))
+        return self
 
 
 class ExpireSnapshotsBuilder(PendingChange):

@@ -16,7 +16,7 @@ from hms_iceberg.table.file_changes import (
     RewriteDataFiles,
     RewriteManifestFiles,
 )
-from hms_iceberg.table.manage_snapshots import ExpireSnapshotsBuilder, ManageSnapshots
+from hms_iceberg.table.manage_snapshots import ExpireSnapshotsBuilder, ManageSnapshots, UpdateStatistics
 from hms_iceberg.table.readable import ReadableTable
 from hms_iceberg.table.row_delta import NewRowDelta
 from hms_iceberg.table.transaction import TableTransaction
@@ -169,6 +169,15 @@ class Table(ReadableTable, RowWriteMethods):
         """Removes table properties; absent ones are ignored."""
         with self.transaction() as transaction:
             transaction.remove_properties(*names)
+
+    def update_statistics(self) -> UpdateStatistics:
+        """Begins changes of which statistics files belong to which snapshots; see `update_schema`."""
+        return self._transaction(autocommit=True).update_statistics()
+
+    def upgrade_table_version(self, format_version: int) -> None:
+        """Upgrades the table's format; files and snapshots stay as they are. There is no way back."""
+        with self.transaction() as transaction:
+            transaction.upgrade_table_version(format_version)
 
     def update_location(self, location: str) -> None:
         """Makes new files go to another base location; files that exist stay where they are."""

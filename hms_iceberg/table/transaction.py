@@ -11,6 +11,7 @@ from hms_iceberg.arrow.write import ArrowInput
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.manifests import DataFile
 from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata_changes import FORMAT_VERSION_PROPERTY
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.spec.table_properties import bool_property
 from hms_iceberg.table.file_changes import (
@@ -20,7 +21,7 @@ from hms_iceberg.table.file_changes import (
     RewriteDataFiles,
     RewriteManifestFiles,
 )
-from hms_iceberg.table.manage_snapshots import ExpireSnapshotsBuilder, ManageSnapshots
+from hms_iceberg.table.manage_snapshots import ExpireSnapshotsBuilder, ManageSnapshots, UpdateStatistics
 from hms_iceberg.table.row_delta import NewRowDelta
 from hms_iceberg.table.update_schema import UpdateSchema
 from hms_iceberg.table.update_spec import UpdateSortOrder, UpdateSpec
@@ -171,6 +172,18 @@ class TableTransaction(RowWriteMethods):
     def expire_snapshots(self) -> ExpireSnapshotsBuilder:
         """Begins an expiry of snapshots."""
         return ExpireSnapshotsBuilder(self._transaction, self._finish)
+
+    def update_statistics(self) -> UpdateStatistics:
+        """Begins changes of which statistics files belong to which snapshots."""
+        return UpdateStatistics(self._transaction, self._finish)
+
+    def upgrade_table_version(self, format_version: int) -> TableTransaction:
+        """Upgrades the table's format; files and snapshots stay as they are. There is no way back.
+
+        Raises:
+            InvalidInputError: the version is below the table's.
+        """
+        return self.set_properties({FORMAT_VERSION_PROPERTY: format_version})
 
     def update_location(self, location: str) -> TableTransaction:
         """Makes new files go to another base location; files that exist stay where they are."""

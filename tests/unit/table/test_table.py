@@ -22,6 +22,7 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.expressions.tree import EqualTo
 from hms_iceberg.spec.manifests import DataFile
+from hms_iceberg.spec.statistics import StatisticsFile
 from hms_iceberg.spec.transforms import BucketTransform
 from hms_iceberg.table import StaticTable, Table
 from hms_iceberg.table.time_travel import milliseconds, snapshot_as_of
@@ -279,3 +280,16 @@ def test_a_static_table_is_found_by_the_folder_of_a_file_system_table(table: Tab
     (folder / "version-hint.text").write_text("3\n")
     assert ids(StaticTable.from_metadata(str(tmp_path / "copy"))) == [1]
     assert ids(StaticTable.from_metadata(str(folder))) == [1]
+
+
+def test_statistics_and_the_format_version_are_changed(table: Table) -> None:
+    table.append(rows(1))
+    (snapshot,) = table.snapshots()
+    table.update_statistics().set_statistics(StatisticsFile(snapshot.snapshot_id, "mem://a.puffin", 10, 5)).commit()
+    assert [file.statistics_path for file in table.metadata.statistics] == ["mem://a.puffin"]
+    table.update_statistics().remove_statistics(snapshot.snapshot_id).commit()
+    assert table.metadata.statistics == ()
+    table.upgrade_table_version(3)
+    assert table.format_version == 3
+    with pytest.raises(InvalidInputError, match="downgrade"):
+        table.upgrade_table_version(2)
