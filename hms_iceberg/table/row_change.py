@@ -30,9 +30,10 @@ from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.spec.types import DoubleType, FloatType
 from hms_iceberg.table.writes import write_rows
 from hms_iceberg.transaction.transaction import Transaction
-from hms_iceberg.updates.isolation import isolation_of
+from hms_iceberg.updates.isolation import Isolation, isolation_of
 from hms_iceberg.updates.manifest_files import manifest_list_of
 from hms_iceberg.updates.overwrite import Overwrite
+from hms_iceberg.updates.require_unchanged import RequireUnchanged
 from hms_iceberg.updates.row_delta import RowDelta
 from hms_iceberg.updates.snapshot_writer import parent_on
 
@@ -181,6 +182,15 @@ class RowChange:
         return plan_scan(request, self.storage)
 
     # ------------------------------------------------------------------------------------------ committing
+
+    def commit_nothing(self, row_filter: BooleanExpression) -> None:
+        """Notes that no row had to be changed, which must hold on when the rest of the transaction is committed.
+
+        Args:
+            row_filter: which rows the change has read.
+        """
+        if self.isolation is Isolation.SERIALIZABLE:
+            self.transaction.add(RequireUnchanged(row_filter, self.options.target, self.options.case_sensitive))
 
     def commit(
         self,

@@ -38,12 +38,17 @@ def delete_rows(transaction: Transaction, row_filter: str | BooleanExpression, o
     change = RowChange(transaction, "delete", options)
     expression = as_expression(row_filter)
     files = change.files(expression)
-    if not files or isinstance(expression, AlwaysFalse):
+    if isinstance(expression, AlwaysFalse):
+        return
+    if not files:
         logger.info("Delete from %s: no row matches %s", change.table, expression)
+        change.commit_nothing(expression)
     elif not (files.is_whole and _add(transaction, _delete_by_filter(expression, options))):
         affected = change.rewriter.matching(files.partial())
         if affected or files.whole:
             change.commit(affected, expression, whole=list(files.whole.values()))
+        else:
+            change.commit_nothing(expression)
 
 
 def _delete_by_filter(row_filter: BooleanExpression, options: ChangeOptions) -> DeleteFiles:
@@ -92,6 +97,8 @@ def update_rows(
     affected = change.rewriter.matching(list(change.plan(expression).tasks()))
     if affected:
         change.commit(affected, expression, replacement=values.replacement)
+    else:
+        change.commit_nothing(expression)
     return UpdateResult(rows_in(affected))
 
 

@@ -92,6 +92,8 @@ def upsert_rows(
     count = inserted.num_rows if inserted is not None else 0
     if changed or count:
         change.commit(changed, scanned, replacement=source.replacement, inserted=inserted)
+    else:
+        change.commit_nothing(scanned)
     return UpsertResult(rows_in(changed), count)
 
 

@@ -31,6 +31,7 @@ from hms_iceberg.transaction.origin import Origin
 from hms_iceberg.transaction.retry import commit_policy, status_policy
 from hms_iceberg.transaction.settled_ids import adds_files, check_new_ids, check_same_ids
 from hms_iceberg.transaction.workspace import FileWorkspace
+from hms_iceberg.updates.require_unchanged import RequireUnchanged
 from hms_iceberg.updates.update import Update
 
 logger = logging.getLogger(__name__)
@@ -224,8 +225,9 @@ class Transaction:
         moved_on = base is not None and start is not None and base.location != start.location
         if base is None or start is None or not (moved_on and self.origin.replays_updates):
             return apply_all(self._updates, metadata, self.workspace)
-        for update in self._updates:
-            update.validate(start.metadata, base.metadata, self.workspace)
+        if not all(isinstance(update, RequireUnchanged) for update in self._updates):
+            for update in self._updates:
+                update.validate(start.metadata, base.metadata, self.workspace)
         try:
             replayed = apply_all(self._updates, metadata, self.workspace)
         except (InvalidInputError, CatalogError) as error:
