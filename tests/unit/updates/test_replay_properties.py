@@ -30,7 +30,7 @@ from hms_iceberg.updates.schema import SchemaUpdate
 from hms_iceberg.updates.schema_changes import AddColumn
 from hms_iceberg.updates.update import Update
 from tests.support import memory_metastore as outcomes
-from tests.support.tables import BY_CITY, World, data_file, metadata, position_deletes
+from tests.support.tables import BY_CITY, World, data_file, deletion_vector, metadata, position_deletes
 
 # Histories a test run; HMS_ICEBERG_EXAMPLES=2000 searches longer.
 EXAMPLES = int(os.environ.get("HMS_ICEBERG_EXAMPLES", "60"))
@@ -88,6 +88,9 @@ class Step:
         else:
             model.remove([file.file_path for file in self.removed])
         if self.kind == "row delta":
+            if self.files[0].is_deletion_vector:
+                target = self.files[0].referenced_data_file
+                model.deletes = {path: each for path, each in model.deletes.items() if each != target}
             model.deletes[self.files[0].file_path] = self.files[0].referenced_data_file or ""
         elif self.kind == "set property":
             model.properties[self.key] = self.city
@@ -125,8 +128,14 @@ def step(world: World, kind: str, pick: int, city: str, number: int) -> Step:
         return Step(update, kind, same_city, (target,))
     if kind == "compact":
         return Step(RewriteFiles((target,), same_city), kind, same_city, (target,))
-    delete = (position_deletes(target),)
-    return Step(RowDelta(delete), "row delta", delete)
+    if world.version().metadata.format_version < 3:
+        delete = (position_deletes(target),)
+        return Step(RowDelta(delete), "row delta", delete)
+    # A data file has one deletion vector: the new one takes the place of the old.
+    vectors = [entry.data_file for entry in world.live() if not entry.data_file.is_data]
+    old = tuple(file for file in vectors if file.referenced_data_file == target.file_path)
+    vector = (deletion_vector(target),)
+    return Step(RowDelta(vector, old), "row delta", vector)
 
 
 def check(world: World, model: Model) -> None:
@@ -155,7 +164,7 @@ choice = st.tuples(st.sampled_from(KINDS), st.integers(0, 50), st.sampled_from(C
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    version=st.sampled_from([1, 2]),
+    version=st.sampled_from([1, 2, 3]),
     before=st.lists(choice, max_size=4),
     pairs=st.lists(st.tuples(choice, choice), min_size=1, max_size=4),
 )
