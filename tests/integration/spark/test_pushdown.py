@@ -1,0 +1,229 @@
+"""Filters and columns reach the planning and the Parquet reader, and never lose a row."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms import BucketTransform, DayTransform, IdentityTransform
+from hms_iceberg.spec.types import (
+    DoubleType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+)
+from tests.support.spark_tables import Rows, rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from hms_iceberg.catalog import Catalog
+    from hms_iceberg.table import Table
+
+pytestmark = pytest.mark.spark
+
+
+def plan_text(frame: DataFrame) -> str:
+    return frame._jdf.queryExecution().executedPlan().toString()
+
+
+def files_planned(spark: SparkSession, query: str) -> tuple[int, int]:
+    """How many files a query reads, of how many that were looked at."""
+    (found,) = re.findall(r"(\d+) of (\d+) files", plan_text(spark.sql(query)))
+    return int(found[0]), int(found[1])
+
+
+@pytest.fixture
+def events(catalog: Catalog, namespace: str) -> Table:
+    """Events by kind (identity), day and bucket; one file for each kind and day."""
+    schema = Schema(
+        NestedField(1, "id", LongType(), True),
+        NestedField(2, "kind", StringType()),
+        NestedField(3, "at", TimestampType()),
+        NestedField(4, "size", DoubleType()),
+    )
+    spec = PartitionSpec(
+        PartitionField(2, 1000, IdentityTransform(), "kind"), PartitionField(3, 1001, DayTransform(), "day")
+    )
+    table = catalog.create_table(f"{namespace}.events", schema, partition_spec=spec)
+    rows = Rows({"id": pa.int64(), "kind": pa.string(), "at": pa.timestamp("us"), "size": pa.float64()})
+    start = dt.datetime(2024, 1, 1)
+    arrow = rows(
+        (n, ["click", "view", None][n % 3], start + dt.timedelta(days=n // 30, hours=n % 24), float(n))
+        for n in range(90)
+    )
+    schema = pa.schema([arrow.schema.field(0).with_nullable(False), *list(arrow.schema)[1:]])
+    table.append(arrow.cast(schema))
+    return table
+
+
+@pytest.mark.parametrize(
+    ("condition", "files"),
+    [
+        ("kind = 'click'", 3),
+        ("kind is null", 3),
+        ("kind is not null", 6),
+        ("kind in ('view', 'buy')", 3),
+        ("kind <> 'click'", 3),
+        ("not (kind = 'click' or kind is null)", 3),
+        ("kind <=> null", 3),
+        ("kind like 'cl%'", 3),
+        ("at >= timestamp_ntz'2024-01-03 00:00:00'", 3),
+        ("at < timestamp_ntz'2024-01-02 00:00:00' and kind = 'view'", 1),
+        ("cast(at as date) = date'2024-01-02'", 3),
+        ("id = 40", 3),
+        ("id > 40 and id < 43", 3),
+        ("size > 88.5", 1),
+        ("id in (1, 2, 3)", 3),
+        ("kind = 'click' or id = 2", 5),
+        ("upper(kind) = 'CLICK'", 9),
+        ("kind = 'click' and length(kind) + id > 60", 3),
+        ("'click' = kind", 3),
+        ("60 <= id", 3),
+    ],
+)
+def test_files_are_planned_by_the_query_s_filter(
+    condition: str, files: int, spark: SparkSession, events: Table, namespace: str
+) -> None:
+    query = f"select id from {namespace}.events where {condition}"
+    assert files_planned(spark, query)[0] <= files
+    plain = events.scan().to_arrow()
+    spark.createDataFrame(
+        plain.to_pylist(), "id long, kind string, at timestamp_ntz, size double"
+    ).createOrReplaceTempView("all_events")
+    assert rows_of(spark, query) == rows_of(spark, f"select id from all_events where {condition}")
+
+
+def test_identity_partitions_are_spark_s_partition_columns(spark: SparkSession, events: Table, namespace: str) -> None:
+    frame = spark.sql(f"select kind, count(*) from {namespace}.events where kind = 'click' group by kind")
+    text = plan_text(frame)
+    assert "PartitionFilters: [isnotnull(kind" in text
+    assert "ReadSchema: struct<>" in text
+    assert [tuple(row) for row in frame.collect()] == [("click", 30)]
+
+
+def test_partitions_are_pruned_at_run_time_by_the_other_side_of_a_join(
+    spark: SparkSession, events: Table, namespace: str
+) -> None:
+    spark.sql(f"create table {namespace}.kinds (kind string, label string) stored as parquet")
+    spark.sql(f"insert into {namespace}.kinds values ('click', 'good'), ('view', 'bad')")
+    frame = spark.sql(
+        f"select /*+ broadcast(k) */ count(*) from {namespace}.events e join {namespace}.kinds k on e.kind = k.kind "
+        "where k.label = 'good'"
+    )
+    assert "dynamicpruning" in plan_text(frame)
+    assert frame.collect()[0][0] == 30
+
+
+def test_small_tables_are_broadcast(spark: SparkSession, events: Table, orders: Table, namespace: str) -> None:
+    frame = spark.sql(f"select count(*) from {namespace}.events e join {namespace}.orders o on e.id = o.id")
+    assert "BroadcastHashJoin" in plan_text(frame)
+    assert frame.collect()[0][0] == 6
+
+
+def test_only_the_columns_of_the_query_are_read(spark: SparkSession, catalog: Catalog, namespace: str) -> None:
+    place = StructType(NestedField(11, "city", StringType()), NestedField(12, "zip", IntegerType()))
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "place", place))
+    table = catalog.create_table(f"{namespace}.people", schema)
+    table.append(
+        pa.table(
+            {"id": pa.array([1, 2, 3]), "place": [{"city": "Rome", "zip": 1}, None, {"city": None, "zip": 3}]},
+            schema=pa.schema([("id", pa.int64()), ("place", pa.struct([("city", pa.string()), ("zip", pa.int32())]))]),
+        )
+    )
+    frame = spark.sql(f"select place.zip from {namespace}.people where place.city = 'Rome'")
+    assert "ReadSchema: struct<place:struct<city:string,zip:int>>" in plan_text(frame)
+    assert "planned for place.city is not null" in plan_text(frame) or "place.city = 'Rome'" in plan_text(frame)
+    assert [tuple(row) for row in frame.collect()] == [(1,)]
+    only = spark.sql(f"select place.zip from {namespace}.people")
+    assert "ReadSchema: struct<place:struct<zip:int>>" in plan_text(only)
+    assert sorted((row[0] for row in only.collect()), key=str) == [1, 3, None]
+
+
+def test_a_filter_is_not_applied_to_the_column_that_had_its_name_before(
+    spark: SparkSession, catalog: Catalog, namespace: str
+) -> None:
+    rows = Rows({"a": pa.int64(), "b": pa.int64()})
+    table = catalog.create_table(f"{namespace}.swapped", rows.schema)
+    table.append(rows((n, 1000 + n) for n in range(100)))
+    for old, new in (("a", "c"), ("b", "a"), ("c", "b")):
+        with table.update_schema() as update:
+            update.rename_column(old, new)
+    name = f"{namespace}.swapped"
+    assert spark.table(name).columns == ["b", "a"]
+    assert rows_of(spark, f"select a, b from {name} where a = 1005") == [(1005, 5)]
+    assert rows_of(spark, f"select a, b from {name} where b = 5") == [(1005, 5)]
+    table.append(rows([(2000, 3000)]).rename_columns(["b", "a"]))
+    assert rows_of(spark, f"select a, b from {name} where a >= 1099") == [(1099, 99), (3000, 2000)]
+
+
+def test_a_dropped_and_added_column_does_not_bring_the_old_values_back(
+    spark: SparkSession, catalog: Catalog, namespace: str
+) -> None:
+    rows = Rows({"a": pa.int64(), "b": pa.int64()})
+    table = catalog.create_table(f"{namespace}.again", rows.schema)
+    table.append(rows([(1, 10), (2, 20)]))
+    with table.update_schema() as update:
+        update.delete_column("b")
+    with table.update_schema() as update:
+        update.add_column("b", LongType())
+    table.append(rows([(3, 30)]))
+    name = f"{namespace}.again"
+    assert rows_of(spark, f"select a, b from {name}") == [(1, None), (2, None), (3, 30)]
+    assert rows_of(spark, f"select a from {name} where b is null") == [(1,), (2,)]
+    assert rows_of(spark, f"select a from {name} where b = 10") == []
+
+
+def test_promoted_columns_are_filtered_with_values_beyond_their_old_type(
+    spark: SparkSession, catalog: Catalog, namespace: str
+) -> None:
+    rows = Rows({"a": pa.int32(), "f": pa.float32()})
+    table = catalog.create_table(f"{namespace}.wider", rows.schema)
+    table.append(rows([(1, 0.5), (2, 1.5)]))
+    with table.update_schema() as update:
+        update.update_column("a", LongType())
+        update.update_column("f", DoubleType())
+    table.append(Rows({"a": pa.int64(), "f": pa.float64()})([(2**40, 1e300)]))
+    name = f"{namespace}.wider"
+    assert rows_of(spark, f"select a from {name} where a = {2**32 + 1}") == []
+    assert rows_of(spark, f"select a, f from {name} where a < {2**40}") == [(1, 0.5), (2, 1.5)]
+    assert rows_of(spark, f"select a from {name} where f > 1") == [(2,), (2**40,)]
+
+
+def test_partition_evolution_mixes_files_of_several_specs(
+    spark: SparkSession, catalog: Catalog, namespace: str
+) -> None:
+    rows = Rows({"id": pa.int64(), "kind": pa.string()})
+    table = catalog.create_table(f"{namespace}.evolved", rows.schema)
+    table.append(rows([(1, "a"), (2, "b")]))
+    with table.update_spec() as update:
+        update.add_field("kind", IdentityTransform(), "kind_is")
+    table.append(rows([(3, "a"), (4, None)]))
+    with table.update_spec() as update:
+        update.remove_field("kind_is")
+        update.add_field("id", BucketTransform(4), "id_bucket")
+    table.append(rows([(5, "a"), (6, "b")]))
+    name = f"{namespace}.evolved"
+    assert rows_of(spark, f"select id from {name} where kind = 'a'") == [(1,), (3,), (5,)]
+    assert rows_of(spark, f"select id, kind from {name} where id > 3") == [(4, None), (5, "a"), (6, "b")]
+    assert rows_of(spark, f"select kind, count(*) from {name} group by kind") == [("a", 3), ("b", 2), (None, 1)]
+    assert files_planned(spark, f"select id from {name} where kind = 'c'")[0] == 0
+
+
+def test_metadata_columns_say_where_a_row_is(spark: SparkSession, events: Table, namespace: str) -> None:
+    rows: list[Any] = spark.sql(
+        f"select id, kind, _file, _pos, _spec_id from {namespace}.events where id in (0, 3) order by id"
+    ).collect()
+    assert [row._pos for row in rows] == [0, 1]
+    assert [row._spec_id for row in rows] == [0, 0]
+    assert "kind=click" in rows[0]._file and rows[0]._file.startswith(events.location())
+    assert "_file" not in spark.table(f"{namespace}.events").columns
