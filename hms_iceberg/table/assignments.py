@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from hms_iceberg.arrow.casting import SchemaFit
 from hms_iceberg.arrow.nested import combine
 from hms_iceberg.arrow.row_rewrites import AffectedRows
-from hms_iceberg.arrow.schema import to_arrow
+from hms_iceberg.arrow.schema import to_arrow, to_arrow_type
 from hms_iceberg.arrow.values import constant
 from hms_iceberg.errors import IcebergError, InvalidInputError, NullValueError, TypeMismatchError
 from hms_iceberg.spec.schema import Schema
@@ -58,12 +58,7 @@ class Assignments:
             self._fields[place] = field
             self._values[place] = self._evaluator(field, value)
         self._schema = Schema(*self._fields.values())
-        self._evaluate(to_arrow(schema).empty_table().to_batches(max_chunksize=1) or [_empty(to_arrow(schema))])
-
-    def _evaluate(self, batches: list[pa.RecordBatch]) -> None:
-        """Evaluates everything on no rows, so that what cannot be evaluated fails before anything is read."""
-        for batch in batches:
-            self.new_values(batch)
+        self.new_values(_no_rows(to_arrow(schema)))  # what cannot be evaluated fails before anything is read
 
     def replacement(self, affected: AffectedRows, rows: pa.RecordBatch, which: slice) -> Mapping[int, pa.Array]:
         """The new values of some rows; a `row_rewrites.Replacement`."""
@@ -95,7 +90,7 @@ class Assignments:
         if callable(value):
             return self._guarded(field, lambda rows: _called(value, rows))
         if isinstance(value, pa.Scalar):
-            return lambda rows: pa.repeat(value, rows.num_rows)
+            return lambda rows: _repeated(value, rows.num_rows)
         if value is None and field.required:
             raise NullValueError(
                 f"Cannot update column {field.name!r} of table {self._table} to null: it is required. Make it optional "
@@ -107,7 +102,7 @@ class Assignments:
         return self._nested_constant(field, value)
 
     def _nested_constant(self, field: NestedField, value: Any) -> Evaluate:
-        kind = to_arrow(Schema(field), field_ids=False).field(0).type
+        kind = to_arrow_type(field.field_type, field_ids=False, extensions=False)
         try:
             scalar = pa.array([value], kind)[0]
         except (pa.ArrowException, TypeError, ValueError) as error:
@@ -115,14 +110,14 @@ class Assignments:
                 f"Cannot update column {field.name!r} of table {self._table}: {value!r} is no {field.field_type} "
                 f"({error})."
             ) from error
-        return lambda rows: pa.repeat(scalar, rows.num_rows)
+        return lambda rows: _repeated(scalar, rows.num_rows)
 
     def _guarded(self, field: NestedField, evaluate: Callable[[pa.RecordBatch], Any]) -> Evaluate:
         def guarded(rows: pa.RecordBatch) -> pa.Array:
             try:
                 result = evaluate(rows)
                 if isinstance(result, pa.Scalar):
-                    return pa.repeat(result, rows.num_rows)
+                    return _repeated(result, rows.num_rows)
                 return combine(result)
             except IcebergError:
                 raise
@@ -141,6 +136,13 @@ def _project(expression: pc.Expression, rows: pa.RecordBatch) -> pa.ChunkedArray
     source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([rows])))
     project = acero.Declaration("project", acero.ProjectNodeOptions([expression], ["value"]), [source])
     return project.to_table(use_threads=False).column(0)
+
+
+def _repeated(value: pa.Scalar, rows: int) -> pa.Array:
+    if rows and not pa.types.is_nested(value.type):
+        return pa.repeat(value, rows)
+    one = pa.array([value.as_py()], value.type)  # pyarrow repeats nested values by no other means
+    return one.take(pa.repeat(pa.scalar(0), rows))
 
 
 def _is_polars(value: Any) -> bool:
@@ -165,5 +167,5 @@ def _called(function: Callable[[pa.RecordBatch], Any], rows: pa.RecordBatch) -> 
     return result
 
 
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
+def _no_rows(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)

@@ -66,7 +66,8 @@ class RowWriteMethods(ABC):
     ) -> None:
         """Replaces the rows that match a filter, all unless it is given, by other rows, in one snapshot.
 
-        Old rows go as `delete` removes them; the new ones need not match the filter.
+        Old rows go as `delete` removes them, and so does what a concurrent commit added where whole files go; the new
+        ones need not match the filter.
 
         Args:
             df: the new rows, as of `append`.

@@ -434,8 +434,19 @@ def test_rows_keep_their_id_and_unchanged_ones_their_sequence_number(tmp_path: P
 def test_random_histories_leave_the_rows_of_a_model(
     tmp_path: Path, version: int, mode: str, spec: PartitionSpec
 ) -> None:
-    chance = random.Random(f"{version} {mode} {len(spec.fields)}")
-    table = create(tmp_path, version, mode, spec=spec)
+    run_history(create(tmp_path, version, mode, spec=spec), random.Random(f"{version} {mode} {len(spec.fields)}"))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("file_format", ["orc", "avro"])
+def test_random_histories_in_other_formats(tmp_path: Path, file_format: str, mode: str) -> None:
+    table = create(tmp_path, 3, mode, **{"write.format.default": file_format})
+    run_history(table, random.Random(f"{file_format} {mode}"))
+    assert {file.file_format for file in live(table)} <= {file_format.upper(), "PUFFIN"}
+
+
+def run_history(table: Table, chance: random.Random) -> None:
+    """Changes a table at random, and compares it with a model after each step."""
     model: dict[int, dict[str, Any]] = {}
     table.append(numbered(0, 30))
     model.update({key: row(key) for key in range(30)})
@@ -463,7 +474,7 @@ def test_random_histories_leave_the_rows_of_a_model(
             for key in inside:
                 del model[key]
             model[low] = row(low, amount=-5)
-        elif version > 1 and inside:
+        elif table.format_version > 1 and inside:
             _delete_equal(table, [model.pop(key) for key in inside])
         assert rows_of(table) == [model[key] for key in sorted(model)], operation
     check(table)
