@@ -8,4 +8,4 @@ from hms_iceberg.table.static import StaticTable
 from hms_iceberg.table.table import Table
 from hms_iceberg.table.upsert import UpsertResult
 
-__all__ = ["FileSystemTables", "StaticTable", "Table"]
+__all__ = ["FileSystemTables", "StaticTable", "Table", "UpdateResult", "UpsertResult"]
