@@ -20,8 +20,8 @@ from hms_iceberg.arrow.schema import to_arrow
 from hms_iceberg.errors import ConfigurationError, TypeMismatchError, UnsupportedError
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.parser import parse
-from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression, IsNaN, IsNull, Not, Or
-from hms_iceberg.expressions.visitors import referenced_field_ids
+from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression, IsNaN, IsNull, Not, Operation, Or
+from hms_iceberg.expressions.visitors import bound_predicates
 from hms_iceberg.scan.plan import ScanPlan, ScanRequest
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.tasks import FileScanTask, content_files
@@ -39,6 +39,7 @@ from hms_iceberg.updates.snapshot_writer import parent_on
 
 logger = logging.getLogger(__name__)
 
+_NULL_TESTS = (Operation.IS_NULL, Operation.NOT_NULL)
 COPY_ON_WRITE, MERGE_ON_READ = "copy-on-write", "merge-on-read"
 
 
@@ -158,7 +159,8 @@ class RowChange:
         schema = self.metadata.schema()
         bound = bind(schema, row_filter, self.options.case_sensitive)
         result: BooleanExpression = Not(row_filter)
-        for field_id in sorted(referenced_field_ids(bound)):
+        tests = (each for each in bound_predicates(bound) if each.operation not in _NULL_TESTS)
+        for field_id in sorted({each.ref.field_id for each in tests}):
             name = schema.find_column_name(field_id)
             assert name is not None
             result = Or(result, IsNull(name))
