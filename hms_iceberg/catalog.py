@@ -59,9 +59,8 @@ def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
 
     Args:
         name: the catalog's name; None for the configured default.
-        properties: `uri` (`thrift://host:9083`, several with commas), `type` (`hive`, or `hadoop` for a folder of
-            tables without a metastore), `warehouse`, storage properties such as `s3.endpoint`; pass dotted names as
-            `**{"s3.endpoint": …}`.
+        properties: `uri` (`thrift://host:9083`, several with commas), `type` (`hive`; `hadoop` for tables in folders),
+            `warehouse`, storage properties such as `s3.endpoint`; pass dotted names as `**{"s3.endpoint": …}`.
 
     Raises:
         ConfigurationError: no URI (no warehouse for `hadoop`), or a type that this package does not have.
@@ -70,10 +69,10 @@ def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
     merged = catalog_properties(name, properties)
     uri = merged.get("uri")
     kind = merged.get("type") or ("hive" if uri is None or uri.startswith("thrift://") else None)
+    storage = ArrowStorage(merged)
     if kind is not None and kind.lower() == "hadoop":
         from hms_iceberg.table.file_system_catalog import FileSystemCatalog
 
-        storage = ArrowStorage(merged)
         return Catalog(name, FileSystemCatalog(merged.get("warehouse"), storage), storage, merged)
     if kind is None or kind.lower() != "hive":
         raise ConfigurationError(
@@ -88,7 +87,7 @@ def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
         )
     from hms_iceberg.hms.metastore import HiveMetastore
 
-    return Catalog(name, HiveMetastore(merged), ArrowStorage(merged), merged)
+    return Catalog(name, HiveMetastore(merged), storage, merged)
 
 
 def list_catalogs() -> list[str]:

@@ -184,10 +184,10 @@ def test_write_skew_is_allowed_under_snapshot_isolation_and_refused_under_serial
 
 def test_two_deletion_vectors_for_one_file_are_a_conflict() -> None:
     world = World.with_table(metadata(format_version=3))
-    file, other = data_file(), data_file()
-    world.append(file, other)
+    file, other, third = data_file(), data_file(), data_file()
+    world.append(file, other, third)
     assert outcome(world, RowDelta((deletion_vector(file),)), RowDelta((deletion_vector(other),))) == "replayed"
-    assert outcome(world, RowDelta((deletion_vector(file),)), RowDelta((deletion_vector(file),))) == "conflict"
+    assert outcome(world, RowDelta((deletion_vector(third),)), RowDelta((deletion_vector(third),))) == "conflict"
 
 
 def test_a_branch_rolled_back_under_a_change_is_a_conflict(by_city: World) -> None:
