@@ -30,17 +30,14 @@ from hms_iceberg.hms.hive_tables import HiveTables, RowChange, made_external
 from hms_iceberg.migration.journal import Journal, new_migration_id, write_journal
 from hms_iceberg.migration.plan import MigrationOptions, MigrationPlan, Planner
 from hms_iceberg.migration.progress import Progress, silent
+from hms_iceberg.migration.recovery import Recovery, only_one
 from hms_iceberg.migration.state import (
     MIGRATION_ID,
     MIGRATION_ORIGINAL,
     MigrationState,
     Original,
     default_backup_name,
-    find_state,
-    only_one,
     staging_name,
-    take_up,
-    undo,
 )
 from hms_iceberg.table import Table
 from hms_iceberg.updates.manifest_files import entries_of, manifest_list_of
@@ -48,8 +45,6 @@ from hms_iceberg.updates.manifest_files import entries_of, manifest_list_of
 logger = logging.getLogger(__name__)
 
 _ROUNDS = 5
-_LOST_ANSWER_CHECKS = 5
-_LOST_ANSWER_WAIT = 1.0
 
 
 @dataclass(frozen=True)
@@ -127,6 +122,7 @@ class _Migration:
         self._options = options
         self._database, self._name = database, name
         self._full_name = f"{database}.{name}"
+        self._recovery = Recovery(self._hive, catalog.storage, database, name, options.backup_name)
         self._planner = Planner(self._hive, catalog.storage, options, progress)
         self._started = time.monotonic()
         self._unresolved_ms = 0.0
@@ -138,7 +134,7 @@ class _Migration:
 
     def run(self, dry_run: bool) -> MigrationResult:
         """The whole migration."""
-        finished = self._end_earlier_run(dry_run)
+        finished = self._look_at_earlier_run() if dry_run else self._end_earlier_run()
         if finished is not None:
             return finished
         for _ in range(_ROUNDS):
@@ -164,45 +160,38 @@ class _Migration:
 
     # ------------------------------------------------------------------------------- what an earlier run left
 
-    def _find_state(self) -> MigrationState | None:
-        return find_state(self._hive, self._storage, self._database, self._name, self._options.backup_name)
+    def _look_at_earlier_run(self) -> MigrationResult | None:
+        state = self._recovery.find()
+        if state is None or state.is_done:
+            return None if state is None else self._finished(state)
+        raise MigrationError(
+            f"A migration of {self._full_name} was begun and not finished. Run it without --dry-run, or put the Hive "
+            f"table back: hms-iceberg rollback-migration {self._full_name}"
+        )
 
-    def _end_earlier_run(self, dry_run: bool) -> MigrationResult | None:
+    def _end_earlier_run(self) -> MigrationResult | None:
         """The result where the table is migrated already, or can be with one more step; else undoes what was begun."""
-        for _ in range(_ROUNDS):
-            state = take_up(
-                self._hive, self._storage, self._database, self._name, self._options.backup_name,
-                self._options.take_over,
-            )  # fmt: skip
-            if state is None:
-                return None
-            if state.is_done:
-                return self._finished(state)
-            if dry_run:
-                raise MigrationError(
-                    f"A migration of {self._full_name} was begun and not finished. Run it without --dry-run, or put "
-                    f"the Hive table back: hms-iceberg rollback-migration {self._full_name}"
-                )
-            try:
-                self._end(state)
-            except (TableAlreadyExistsError, NoSuchTableError) as error:
-                # The metastore did just now what the earlier run had asked it for.
-                logger.info("The rows of %s changed meanwhile; looking again: %s", self._full_name, error)
-        raise MigrationError(f"The rows of {self._full_name} do not stand still. Look for others who change them.")
-
-    def _end(self, state: MigrationState) -> None:
+        state = self._recovery.take_up(self._options.take_over)
+        if state is None:
+            return None
         if state.is_between_renames:
             assert state.staging is not None
-            self._hive.rename(self._database, state.staging.name, self._name)
-            logger.info("Finished the migration of %s that an earlier run began", self._full_name)
-        else:
-            logger.info("Undoing what an earlier run left of a migration of %s", self._full_name)
-            undo(self._hive, self._storage, state)
-
-    def _finished(self, state: MigrationState) -> MigrationResult:
-        """The result of a migration whose switch an earlier run did; removes what it left."""
+            try:
+                self._hive.rename(self._database, state.staging.name, self._name)
+                logger.info("Finished the migration of %s that an earlier run began", self._full_name)
+            except (TableAlreadyExistsError, NoSuchTableError) as error:
+                logger.info("The rows of %s changed meanwhile: %s", self._full_name, error)
+        if self._recovery.put_back():
+            return None
+        state = self._recovery.find()
+        assert state is not None
+        self._recovery.forget_to_take_back(state)
         if state.staging is not None:
             self._hive.drop(self._database, state.staging.name)
+        return self._finished(state)
+
+    def _finished(self, state: MigrationState) -> MigrationResult:
+        """The result of a migration whose switch an earlier run did."""
         table = self._catalog.load_table((self._database, self._name))
         journal, snapshot = state.journal, table.current_snapshot()
         backup = state.backup.name if state.backup else (journal.backup if journal else "")
@@ -249,9 +238,9 @@ class _Migration:
                     self._switch(plan, journal)
                     return table
         except BaseException as error:
-            if self._undone_after(error):
-                return table
-        self._undo()
+            self._undo_after(error)  # raises, unless the switch was made after all
+            return self._catalog.load_table((self._database, self._name))
+        self._recovery.put_back()
         return None
 
     def _begin(self, plan: MigrationPlan) -> Journal:
@@ -340,16 +329,16 @@ class _Migration:
 
     # ---------------------------------------------------------------------------------------------- failure
 
-    def _undone_after(self, error: BaseException) -> bool:
-        """After a failure: True where the switch was made after all, else everything is undone and the error raised."""
+    def _undo_after(self, error: BaseException) -> None:
+        """After a failure: undo everything and raise; return only where the switch was made after all."""
         try:
-            if isinstance(error, MetastoreAnswerLostError):
-                self._wait_for_lost_change()
-            state = self._find_state()
-            if state is not None and state.is_done:
+            if isinstance(error, MetastoreAnswerLostError) or not isinstance(error, Exception):
+                self._recovery.settled()  # a change may be under way
+            if not self._recovery.put_back():
                 logger.warning("The migration of %s was done, in spite of: %s", self._full_name, error)
-                return True
-            self._undo()
+                if isinstance(error, Exception):
+                    return
+                raise error
         except Exception as second:
             raise MigrationError(
                 f"The migration of {self._full_name} failed ({error}), and putting the Hive table back failed too "
@@ -361,19 +350,6 @@ class _Migration:
         raise MigrationError(
             f"The migration of {self._full_name} failed, and the Hive table is as it was: {error}"
         ) from error
-
-    def _wait_for_lost_change(self) -> None:
-        """A change whose answer was lost may still be under way: give it time to show."""
-        for _ in range(_LOST_ANSWER_CHECKS):
-            state = self._find_state()
-            if state is not None and state.is_done:
-                return
-            time.sleep(_LOST_ANSWER_WAIT)
-
-    def _undo(self) -> None:
-        state = self._find_state()
-        if state is not None:
-            undo(self._hive, self._storage, state)
 
     def _result(self, plan: MigrationPlan, dry_run: bool = False) -> MigrationResult:
         return MigrationResult(

@@ -12,29 +12,18 @@ from hms_iceberg.errors import (
     MetastoreUnavailableError,
     MigrationError,
     NoSuchTableError,
-    TableAlreadyExistsError,
 )
 from hms_iceberg.hms.hive_rows import HivePartition, HiveTable
 from hms_iceberg.hms.hive_tables import HiveTables
-from hms_iceberg.migration.journal import remove_rollback_note, write_rollback_note
 from hms_iceberg.migration.listing import list_files
 from hms_iceberg.migration.progress import Progress, silent
+from hms_iceberg.migration.recovery import Recovery, only_one
 from hms_iceberg.migration.source import table_location
-from hms_iceberg.migration.state import (
-    MIGRATION_ORIGINAL,
-    MigrationState,
-    Original,
-    find_state,
-    only_one,
-    staging_name,
-    take_up,
-    undo,
-)
+from hms_iceberg.migration.state import MIGRATION_ORIGINAL, MigrationState, Original, staging_name
 
 logger = logging.getLogger(__name__)
 
 _THREADS = 16
-_ROUNDS = 5
 
 
 @dataclass(frozen=True)
@@ -83,23 +72,23 @@ def rollback(
     """
     database, name = (part.lower() for part in table_identifier(identifier))
     hive = HiveTables.of(catalog.metastore)
+    recovery = Recovery(hive, catalog.storage, database, name, backup_name)
     with only_one(database, name):
-        undone = False
-        for _ in range(_ROUNDS):
-            state = take_up(hive, catalog.storage, database, name, backup_name, take_over)
-            if state is None and undone:
+        state = recovery.take_up(take_over)
+        if state is None:
+            raise _nothing_to_undo(hive.find(database, name), f"{database}.{name}")
+        if state.is_done:
+            return _Rollback(catalog, hive, recovery, state, discard_changes, progress).run()
+        begun = recovery.begin_to_take_back(state)
+        try:
+            if recovery.put_back(discard_history=begun or discard_changes):
                 return RollbackResult(f"{database}.{name}", files=None)
-            if state is None:
-                raise _nothing_to_undo(hive.find(database, name), f"{database}.{name}")
-            if state.is_done:
-                return _Rollback(catalog, hive, state, discard_changes, progress).run()
-            try:
-                undo(hive, catalog.storage, state)
-                undone = True
-            except (TableAlreadyExistsError, NoSuchTableError) as error:
-                # The metastore did just now what an earlier run had asked it for.
-                logger.info("The rows of %s.%s changed meanwhile; looking again: %s", database, name, error)
-        raise MigrationError(f"The rows of {database}.{name} do not stand still. Look for others who change them.")
+        except IcebergError:
+            recovery.forget_to_take_back(state)
+            raise
+        state = recovery.settled()  # the metastore did just now what an earlier run had asked it for
+        assert state is not None
+        return _Rollback(catalog, hive, recovery, state, discard_changes, progress).run()
 
 
 def _nothing_to_undo(table: HiveTable | None, name: str) -> MigrationError | NoSuchTableError:
@@ -115,10 +104,17 @@ def _nothing_to_undo(table: HiveTable | None, name: str) -> MigrationError | NoS
 
 class _Rollback:
     def __init__(
-        self, catalog: Catalog, hive: HiveTables, state: MigrationState, discard_changes: bool, progress: Progress
+        self,
+        catalog: Catalog,
+        hive: HiveTables,
+        recovery: Recovery,
+        state: MigrationState,
+        discard_changes: bool,
+        progress: Progress,
     ) -> None:
         self._catalog = catalog
         self._hive = hive
+        self._recovery = recovery
         self._state = state
         self._discard_changes = discard_changes
         self._progress = progress
@@ -134,18 +130,17 @@ class _Rollback:
                 "was left as it is."
             )
         files = self._check_files(state.backup)
-        assert state.folder is not None
-        write_rollback_note(self._catalog.storage, state.folder)
+        self._recovery.begin_to_take_back(state)
         try:
             with self._catalog.metastore.exclusive((state.database, state.name), {}):
                 discarded = self._snapshots_since()
                 unresolved_ms = self._switch(state.backup)
         except IcebergError:
-            remove_rollback_note(self._catalog.storage, state.folder)
+            found = self._recovery.settled()
+            if found is not None and found.is_done:
+                self._recovery.forget_to_take_back(found)
             raise
-        left = find_state(self._hive, self._catalog.storage, state.database, state.name, state.journal.backup)
-        if left is not None:
-            undo(self._hive, self._catalog.storage, left)
+        self._recovery.put_back(discard_history=True)
         logger.info("Table %s is a Hive table again", self._name)
         return RollbackResult(self._name, files, discarded, unresolved_ms)
 

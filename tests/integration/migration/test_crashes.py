@@ -19,7 +19,7 @@ from hms_iceberg.errors import MigrationError
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.metastore import HiveMetastore
-from hms_iceberg.migration import MigrationOptions, migrate, rollback, state
+from hms_iceberg.migration import MigrationOptions, migrate, recovery, rollback
 from hms_iceberg.migration.journal import Journal, Worker, write_journal
 from tests.support.crash_server import DEAD
 from tests.support.hive_warehouse import HiveWarehouse, Rows, all_files, data_files, write_files
@@ -59,7 +59,7 @@ def _environment() -> dict[str, str]:
 
 @pytest.fixture(autouse=True)
 def _settling_fast(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state, "SETTLED_SECONDS", 0.6)
+    monkeypatch.setattr(recovery, "SETTLED_SECONDS", 0.6)
 
 
 @pytest.fixture

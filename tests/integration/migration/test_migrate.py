@@ -593,3 +593,23 @@ def test_a_new_hive_table_under_an_old_name_is_not_taken_for_the_old_one(
 
     assert ids(warehouse, "flights") == [1]
     assert len(warehouse.rows("flights_backup_").partitions) == 3
+
+
+def test_the_history_of_an_iceberg_table_whose_row_was_dropped_is_not_thrown_away(
+    warehouse: HiveWarehouse, flights: Rows
+) -> None:
+    run(warehouse, "flights")
+    table = warehouse.catalog.load_table((warehouse.namespace, "flights"))
+    table.append(rows(6).append_column("month", pa.array([2], pa.int32())))
+    warehouse.client.drop_table(warehouse.namespace, "flights")
+
+    with pytest.raises(MigrationError, match=r"2 versions of an Iceberg table .* changed after its migration"):
+        run(warehouse, "flights")
+    with pytest.raises(MigrationError, match="register_table"):
+        rollback(warehouse.catalog, (warehouse.namespace, "flights"))
+    warehouse.catalog.register_table((warehouse.namespace, "flights"), table.metadata_location)
+    assert ids(warehouse, "flights") == [1, 2, 3, 4, 5, 6]
+    warehouse.client.drop_table(warehouse.namespace, "flights")
+    rollback(warehouse.catalog, (warehouse.namespace, "flights"), discard_changes=True)
+
+    assert warehouse.rows("flights") == flights
