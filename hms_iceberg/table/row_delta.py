@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -55,6 +56,16 @@ class NewRowDelta(Validated):
     def _name(self) -> str:
         return ".".join(self._transaction.identifier)
 
+    @contextmanager
+    def _given_up_on_error(self) -> Iterator[None]:
+        """An error gives a change that was begun on the table itself up, with the files that were written for it."""
+        try:
+            yield
+        except BaseException:
+            if self._standalone:
+                self._transaction.abandon()  # does nothing once the transaction has committed, or tried to
+            raise
+
     def _need_deletes(self) -> None:
         if self._metadata.format_version < 2:
             raise UnsupportedError(
@@ -70,7 +81,8 @@ class NewRowDelta(Validated):
         Raises:
             SchemaMismatchError, TypeMismatchError, NullValueError: the rows do not fit; nothing was written.
         """
-        self._added += write_rows(self._transaction, df)
+        with self._given_up_on_error():
+            self._added += write_rows(self._transaction, df)
         return self
 
     def delete_equal(
@@ -90,15 +102,16 @@ class NewRowDelta(Validated):
         self._need_deletes()
         schema = self._metadata.schema()
         ids = list(schema.identifier_field_ids) if columns is None else [schema.find_id(name) for name in columns]
-        self._added += write_equality_deletes(
-            self._metadata,
-            self._transaction.workspace.storage,
-            df,
-            ids,
-            table=self._name,
-            spec=spec,
-            on_create=self._transaction.adopt,
-        )
+        with self._given_up_on_error():
+            self._added += write_equality_deletes(
+                self._metadata,
+                self._transaction.workspace.storage,
+                df,
+                ids,
+                table=self._name,
+                spec=spec,
+                on_create=self._transaction.adopt,
+            )
         return self
 
     def delete_positions(self, positions: Mapping[str, Iterable[int]] | pa.Table) -> NewRowDelta:
@@ -139,12 +152,8 @@ class NewRowDelta(Validated):
             InvalidInputError: position deletes point at no live data file; the files written are deleted again.
             CommitConflictError, CommitFailedError, CommitStateUnknownError: see `Transaction.commit`.
         """
-        try:
+        with self._given_up_on_error():
             super().commit()
-        except BaseException:
-            if self._standalone:
-                self._transaction.abandon()  # does nothing once the transaction has committed, or tried to
-            raise
 
     def _updates(self) -> list[Update]:
         deletes, obsolete = self._position_deletes()
