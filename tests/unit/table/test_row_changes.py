@@ -25,7 +25,7 @@ from hms_iceberg.spec.manifests import DataFileContent
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform
-from hms_iceberg.spec.types import DoubleType, LongType, NestedField
+from hms_iceberg.spec.types import DoubleType, IntegerType, LongType, NestedField
 from hms_iceberg.table.table import Table
 from tests.support.row_tables import (
     MODES,
@@ -616,3 +616,25 @@ def test_all_columns_of_the_deletes_are_position_deletes(tmp_path: Path) -> None
     found = pq.read_table(deletes.file_path)
     assert found.column_names == ["file_path", "pos"]
     assert [each.metadata[b"PARQUET:field_id"] for each in found.schema] == [b"2147483546", b"2147483545"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("where", "left"),
+    [
+        ("bonus = 5", [6, 7]),
+        ("bonus != 5", [0, 1, 2, 7]),
+        ("bonus is null", [0, 1, 2, 6]),
+        ("bonus < 9", [7]),
+    ],
+)
+def test_files_without_a_column_hold_its_default(tmp_path: Path, mode: str, where: str, left: list[int]) -> None:
+    table = create(tmp_path, 3, mode)
+    table.append(numbered(0, 3))
+    with table.update_schema() as update:
+        update.add_column("bonus", IntegerType(), default_value=5)
+    table.append(numbered(6, 8).append_column("bonus", pa.array([1, None], pa.int32())))
+    table.delete(where)
+    assert ids(table) == left
+    table.update({"amount": 0})
+    assert {each["id"]: each["bonus"] for each in rows_of(table)} == {key: {6: 1, 7: None}.get(key, 5) for key in left}
