@@ -25,6 +25,7 @@ from hms_iceberg.expressions.tree import (
     IsNull,
     LessThan,
     LessThanOrEqual,
+    Not,
     Or,
     StartsWith,
     UnboundPredicate,
@@ -88,8 +89,7 @@ class _Converter:
             return AlwaysTrue()
         name, field_type = column
         if op in ("is-null", "not-null"):
-            test: BooleanExpression = IsNull(name)
-            return ~test if (op == "not-null") != negated else test
+            return _negated_if((op == "not-null") != negated, IsNull(name))
         if not isinstance(field_type, PrimitiveType):
             return AlwaysTrue()
         if op == "is-nan":
@@ -128,7 +128,7 @@ def _comparison(op: str, name: str, field_type: IcebergType, value: Any, negated
     make = EqualTo if null_safe else _COMPARISONS[op]
     test = make(name, stored_literal(_stored(field_type, value), field_type))
     if null_safe and negated:
-        return Or(~test, IsNull(name))
+        return Or(_negated_if(True, test), IsNull(name))
     return _negated_if(negated, test)
 
 
@@ -142,7 +142,7 @@ def _membership(name: str, field_type: IcebergType, values: list[Any], negated: 
 def _negated_if(negated: bool, test: BooleanExpression) -> BooleanExpression:
     if not negated:
         return test
-    return test.negate() if isinstance(test, UnboundPredicate) else ~test
+    return test.negate() if isinstance(test, UnboundPredicate) else Not(test)
 
 
 def _stored(field_type: IcebergType, value: Any) -> Any:

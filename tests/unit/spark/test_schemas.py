@@ -1,0 +1,138 @@
+"""Iceberg schemas in Spark's JSON."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.spark.schemas import key_schema, metadata_schema, spark_schema, spark_type, spark_value
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import (
+    BinaryType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+    VariantType,
+)
+
+SCHEMA = Schema(
+    NestedField(1, "id", LongType(), True, "the number"),
+    NestedField(2, "at", TimestampType()),
+    NestedField(3, "seen", TimestamptzType()),
+    NestedField(4, "key", UUIDType()),
+    NestedField(5, "tags", ListType(50, StringType(), True)),
+    NestedField(6, "place", StructType(NestedField(60, "zip", IntegerType(), initial_default=7))),
+    NestedField(7, "names", MapType(70, StringType(), 71, StructType(NestedField(72, "n", BinaryType())), False)),
+)
+
+
+def metadata_of(*schemas: Schema, version: int = 2) -> TableMetadata:
+    return TableMetadata(
+        format_version=version,
+        table_uuid=None,
+        location="/t",
+        last_updated_ms=0,
+        last_column_id=100,
+        schemas=schemas,
+        current_schema_id=schemas[-1].schema_id,
+    )
+
+
+def test_fields_carry_ids_and_what_the_reader_must_know() -> None:
+    fields = {field["name"]: field for field in spark_schema(SCHEMA, "db.t")["fields"]}
+    assert fields["id"] == {
+        "name": "id",
+        "type": "long",
+        "nullable": False,
+        "metadata": {"parquet.field.id": 1, "comment": "the number"},
+    }
+    assert fields["at"]["type"] == "timestamp_ntz"
+    assert fields["seen"]["type"] == "timestamp"
+    assert fields["key"]["type"] == "string" and fields["key"]["metadata"]["iceberg.type"] == "uuid"
+    assert fields["tags"]["type"] == {"type": "array", "elementType": "string", "containsNull": False}
+    (zip_field,) = fields["place"]["type"]["fields"]
+    assert zip_field["metadata"] == {"parquet.field.id": 60, "iceberg.initial-default": "7"}
+    assert fields["names"]["type"]["valueType"]["fields"][0]["type"] == "binary"
+
+
+@pytest.mark.parametrize("kind", [TimestampNanoType(), VariantType()])
+def test_a_type_that_spark_cannot_hold_is_refused_with_table_and_column(kind: IcebergType) -> None:
+    nested = StructType(NestedField(2, "deep", kind))
+    with pytest.raises(UnsupportedError, match=rf"db\.t from Spark: its column a\.deep has the type {kind}"):
+        spark_schema(Schema(NestedField(1, "a", nested)), "db.t")
+
+
+def test_row_lineage_can_be_asked_for_from_version_3_on() -> None:
+    names = [field["name"] for field in metadata_schema(metadata_of(SCHEMA))["fields"]]
+    assert names == ["_file", "_pos", "_spec_id"]
+    fields = metadata_schema(metadata_of(SCHEMA, version=3))["fields"]
+    assert [field["name"] for field in fields[3:]] == ["_row_id", "_last_updated_sequence_number"]
+    assert {field["metadata"]["iceberg.type"] for field in fields} == {"metadata"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        (LongType(), 5, 5),
+        (DoubleType(), math.nan, "NaN"),
+        (DoubleType(), -math.inf, "-Infinity"),
+        (DoubleType(), -0.0, -0.0),
+        (DecimalType(9, 2), Decimal("1E+2"), "100"),
+        (FixedType(2), b"\x00\xff", "00ff"),
+        (UUIDType(), bytes(range(16)), "00010203-0405-0607-0809-0a0b0c0d0e0f"),
+        (TimeType(), 5, 5000),
+        (StringType(), None, None),
+    ],
+)
+def test_values_in_spark_s_internal_form(kind: IcebergType, value: Any, expected: Any) -> None:
+    assert spark_value(kind, value) == expected
+
+
+def test_keys_of_dropped_and_nested_columns_are_found_in_older_schemas() -> None:
+    old = Schema(NestedField(9, "gone", IntegerType()), *SCHEMA.fields, schema_id=0)
+    new = Schema(*SCHEMA.fields, schema_id=1)
+    keys = key_schema((1, 9, 60), new, metadata_of(old, new), "db.t")["fields"]
+    assert [(field["name"], field["metadata"]["parquet.field.id"]) for field in keys] == [
+        ("id", 1),
+        ("gone", 9),
+        ("place", 6),
+    ]
+    assert [field["name"] for field in keys[2]["type"]["fields"]] == ["zip"]
+
+
+def test_the_types_of_keys_are_those_of_the_schema_that_is_read() -> None:
+    old = Schema(NestedField(1, "id", IntegerType()), schema_id=0)
+    new = Schema(NestedField(1, "id", LongType()), schema_id=1)
+    metadata = metadata_of(old, new)
+    assert key_schema((1,), old, metadata, "t")["fields"][0]["type"] == "integer"
+    assert key_schema((1,), new, metadata, "t")["fields"][0]["type"] == "long"
+
+
+def test_an_unknown_key_and_a_key_in_a_list_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="the column with id 99"):
+        key_schema((99,), SCHEMA, metadata_of(SCHEMA), "db.t")
+    with pytest.raises(UnsupportedError, match=r"names\.value\.n"):
+        key_schema((72,), SCHEMA, metadata_of(SCHEMA), "db.t")
+
+
+def test_unknown_columns_are_void() -> None:
+    assert spark_type(UnknownType(), "t", "c") == "void"
