@@ -39,6 +39,8 @@ from hms_iceberg.migration.state import (
     default_backup_name,
     staging_name,
 )
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.table_properties import METADATA_PATH, metadata_folder
 from hms_iceberg.table import Table
 from hms_iceberg.updates.manifest_files import entries_of, manifest_list_of
 
@@ -272,15 +274,27 @@ class _Migration:
             partition_spec=plan.spec,
             properties={**plan.properties, MIGRATION_ID: journal.migration_id},
         )
-        if transaction.metadata.schema().as_struct() != plan.schema.as_struct():
+        try:
+            self._check_draft(transaction.metadata, plan)
+        except MigrationError:
             transaction.abandon()
-            raise MigrationError(f"The columns of {self._full_name} were numbered differently from its metrics.")
+            raise
         with transaction:
             if plan.data_files:
                 transaction.add_data_files(plan.data_files, {"hive-table": self._full_name})
         table = self._catalog.load_table((self._database, journal.staging))
         self._read_back(table, plan)
         return table
+
+    def _check_draft(self, metadata: TableMetadata, plan: MigrationPlan) -> None:
+        folder = metadata_folder(metadata.location, metadata.properties)
+        if folder != plan.metadata_folder:
+            raise MigrationError(
+                f"The property {METADATA_PATH} (of the table, or a default of the catalog) puts the metadata into "
+                f"{folder}, and a migration needs it in {plan.metadata_folder}. Set it after the migration."
+            )
+        if metadata.schema().as_struct() != plan.schema.as_struct():
+            raise MigrationError("The columns were numbered differently from the metrics. Please report this.")
 
     def _read_back(self, table: Table, plan: MigrationPlan) -> None:
         """Check that what was written can be read, and holds every file, before anybody depends on it."""

@@ -348,6 +348,15 @@ def test_every_bad_file_is_named_and_nothing_is_written(warehouse: HiveWarehouse
     assert all_files(flights.location) == files
 
 
+def test_metadata_cannot_be_put_elsewhere_while_migrating(
+    warehouse: HiveWarehouse, flights: Rows, tmp_path: Any
+) -> None:
+    with pytest.raises(MigrationError, match=r"write\.metadata\.path .* Set it after the migration"):
+        run(warehouse, "flights", properties={"write.metadata.path": f"file:{tmp_path}/elsewhere"})
+
+    assert warehouse.rows("flights") == flights
+
+
 def test_files_below_a_partitions_directory_are_migrated_only_when_asked_for(
     warehouse: HiveWarehouse, flights: Rows
 ) -> None:
