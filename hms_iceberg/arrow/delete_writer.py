@@ -124,7 +124,8 @@ class _PositionDeletes:
         """One delete file, sorted by data file and position."""
         file = group[0].file
         spec = self._metadata.spec_by_id(file.spec_id)
-        path = "" if spec.is_unpartitioned else spec.partition_to_path(file.partition, self._metadata.schema())
+        schema = self._metadata.schema_for_spec(spec)
+        path = "" if spec.is_unpartitioned else spec.partition_to_path(file.partition, schema)
         location = self._locations.next(path, self._format.name)
         if self._on_create is not None:
             self._on_create(location)

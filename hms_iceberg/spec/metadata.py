@@ -178,3 +178,20 @@ class TableMetadata:
     def schema_for_snapshot(self, snapshot: Snapshot) -> Schema:
         """The schema of the time when a snapshot was made; the current one where the snapshot does not say."""
         return self.schema() if snapshot.schema_id is None else self.schema_by_id(snapshot.schema_id)
+
+    def schema_for_spec(self, spec: PartitionSpec) -> Schema:
+        """A schema that has the source columns of a partition spec, so that its partition values have types.
+
+        The current one where it has them; otherwise, as columns may have been dropped since, the newest that does.
+        """
+        sources = {
+            source
+            for field in spec.fields
+            if not field.transform.is_void
+            for source in (field.source_ids or (field.source_id,))
+        }
+        newest_first = sorted(self.schemas, key=lambda schema: schema.schema_id, reverse=True)
+        for schema in (self.schema(), *newest_first):
+            if all(schema.has_field(source) for source in sources):
+                return schema
+        return self.schema()

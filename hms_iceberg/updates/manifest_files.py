@@ -115,10 +115,11 @@ def _write_split(
 def _encode(
     entries: Iterable[ManifestEntry], base: TableMetadata, spec_id: int, content: ManifestContent, snapshot_id: int
 ) -> tuple[bytes, ManifestFile]:
+    spec = base.spec_by_id(spec_id)
     return encode_manifest(
         entries,
-        schema=base.schema(),
-        spec=base.spec_by_id(spec_id),
+        schema=base.schema_for_spec(spec),
+        spec=spec,
         content=content,
         format_version=base.format_version,
         snapshot_id=snapshot_id,

@@ -638,3 +638,22 @@ def test_files_without_a_column_hold_its_default(tmp_path: Path, mode: str, wher
     assert ids(table) == left
     table.update({"amount": 0})
     assert {each["id"]: each["bonus"] for each in rows_of(table)} == {key: {6: 1, 7: None}.get(key, 5) for key in left}
+
+
+@pytest.mark.parametrize(("version", "mode"), WAYS)
+def test_files_of_a_spec_whose_column_is_gone_are_changed(tmp_path: Path, version: int, mode: str) -> None:
+    table = create(tmp_path, version, mode, spec=BY_CITY)
+    table.append(numbered(0, 9))
+    with table.update_spec() as update:
+        update.remove_field("city")
+    table.append(numbered(9, 12))
+    if version > 1:  # v1 keeps the field as void
+        with table.update_schema() as change:
+            change.delete_column("city")
+    before = {file.file_path: file.partition for file in live(table)}
+    table.delete("amount in (2, 20)")
+    table.update({"amount": -1}, "id = 3")
+    assert ids(table) == [key for key in range(12) if key not in (1, 10)]
+    kept = [file for file in live(table) if file.file_path in before]
+    assert kept and all(file.partition == before[file.file_path] for file in kept)
+    check(table)
