@@ -271,3 +271,20 @@ def test_java_reads_and_prunes_our_data_files_of_every_format(
     assert java_rows(iceberg_java, names) == dict.fromkeys(names, expected)
     counts = [f"select count(*) from ice.{each} where small < -4 and code = X'00000005'" for each in names]
     assert iceberg_java.sql(" union all ".join(counts)) == [[1], [1], [1]]
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_java_reads_changes_of_files_whose_partition_column_is_gone(
+    catalog: Any, iceberg_java: Any, name: Callable[[], str], mode: str
+) -> None:
+    properties = {f"write.{each}.mode": mode for each in ("delete", "update", "merge")}
+    table = catalog.create_table(each := name(), SCHEMA, partition_spec=BY_CITY, properties=properties)
+    table.append(many(0, 10))
+    with table.update_spec() as update:
+        update.remove_field("city")
+    with table.update_schema() as change:
+        change.delete_column("city")
+    table.delete("amount = 0.25")
+    expected = arrow_rows(many(0, 10).drop(["city"]).filter(pc.field("id") != 1))
+    assert arrow_rows(table.scan().to_arrow()) == expected
+    assert java_rows(iceberg_java, [each])[each] == expected
