@@ -196,6 +196,13 @@ def test_a_late_alter_does_not_take_a_commit_away_that_was_made_meanwhile_withou
     assert {0, 5, 7} <= set(ids) and 1 not in ids, "the server compares, and refuses what comes too late"
 
 
+@pytest.fixture
+def loads_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every commit loads the table first, however short ago it was read."""
+    monkeypatch.setattr("hms_iceberg.table.table._VERIFIED_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("loads_first")
 def test_a_commit_that_lost_its_answer_and_was_followed_by_another_is_a_success(
     metastore: EmbeddedMetastore, proxy: ThriftProxy, table: Table, name: str
 ) -> None:
@@ -219,6 +226,7 @@ def test_a_commit_that_lost_its_answer_and_was_followed_by_another_is_a_success(
     assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [0, 1, 5, 7]
 
 
+@pytest.mark.usefixtures("loads_first")
 def test_a_failover_in_the_middle_of_a_commit_is_not_noticed(
     metastore: EmbeddedMetastore, proxy: ThriftProxy, table: Table, name: str
 ) -> None:
@@ -233,13 +241,15 @@ def test_a_failover_in_the_middle_of_a_commit_is_not_noticed(
     assert appended(table.refresh())
 
 
-def test_a_commit_takes_five_calls_with_a_lock_and_three_without(
-    harmed: Catalog, table: Table, proxy: ThriftProxy, name: str
+@pytest.mark.parametrize("load", [["get_table_req"], []], ids=["read-long-ago", "just-read"])
+def test_a_commit_takes_five_calls_with_a_lock_and_three_without_and_one_less_just_after_a_read(
+    harmed: Catalog, table: Table, proxy: ThriftProxy, name: str, load: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("hms_iceberg.table.table._VERIFIED_SECONDS", 0.0 if load else 600.0)
     victim = harmed.load_table(name)
     append(victim)  # what probes the server was done
     proxy.calls.clear()
     victim.append(pa.table({"id": [uuid.uuid4().int % 1000 + 10]}))
-    with_lock = ["get_table_req", "lock", "get_table_req", ALTER, "unlock"]
-    without = ["get_table_req", "get_table_req", ALTER]
+    with_lock = [*load, "lock", "get_table_req", ALTER, "unlock"]
+    without = [*load, "get_table_req", ALTER]
     assert proxy.calls == (with_lock if "lock" in proxy.calls else without)

@@ -181,7 +181,7 @@ def test_every_type_makes_a_row_that_the_server_takes(catalog: Catalog, namespac
     found = client.get_table(namespace, "all_types").sd.cols
     assert len(found) == 12
     assert found[-1].name.startswith("c1_")
-    assert found[9].type == "array<map<string,struct<plain:bigint,`with space`:string>>>"
+    assert found[9].type == "string", "Hive cannot hold the name of a field within it"
     assert found[0].comment == "d" * 256
 
 
