@@ -3,6 +3,11 @@ package hms_iceberg.bridge;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ThreadFactory;
 import java.util.function.Function;
 import org.apache.spark.QueryContext;
 import org.apache.spark.sql.AnalysisException;
@@ -21,6 +26,10 @@ import scala.runtime.AbstractFunction1;
 public final class Bridge {
   public static final ObjectMapper JSON = new ObjectMapper();
   static final String CATALOG = "spark.sql.catalog.spark_catalog";
+
+  // Py4J keeps a connection for every JVM thread that ever called Python, and Spark plans many a query in a new
+  // thread: these few call on behalf of all.
+  private static final ExecutorService CALLERS = Executors.newFixedThreadPool(4, new DaemonThreads());
 
   private static volatile Function planner;
 
@@ -65,8 +74,9 @@ public final class Bridge {
     }
     Object answered;
     try {
-      answered = asked.apply(JSON.writeValueAsString(question));
-    } catch (Exception e) {
+      answered = CALLERS.submit(new Call(asked, JSON.writeValueAsString(question))).get();
+    } catch (Exception thrown) {
+      Throwable e = thrown instanceof ExecutionException ? thrown.getCause() : thrown;
       throw failure("The Iceberg planner in Python did not answer: " + e.getMessage()
           + " (if the Python process was restarted, call hms_iceberg.spark.extend(spark) again)", e);
     }
@@ -99,6 +109,28 @@ public final class Bridge {
 
   private static void sneak(Exception exception) {
     org.apache.spark.unsafe.Platform.throwException(exception);
+  }
+
+  static final class Call implements Callable {
+    private final Function asked;
+    private final String question;
+
+    Call(Function asked, String question) {
+      this.asked = asked;
+      this.question = question;
+    }
+
+    public Object call() {
+      return asked.apply(question);
+    }
+  }
+
+  static final class DaemonThreads implements ThreadFactory {
+    public Thread newThread(Runnable task) {
+      Thread thread = new Thread(task, "hms_iceberg-planner");
+      thread.setDaemon(true);
+      return thread;
+    }
   }
 
   static final class RuleBuilder extends AbstractFunction1 {
