@@ -54,14 +54,20 @@ _COMPARISONS: Mapping[str, Any] = {
 }
 
 
-def row_filter(condition: Mapping[str, Any] | None, schema: Schema) -> BooleanExpression:
+def row_filter(condition: Mapping[str, Any] | None, schema: Schema) -> tuple[BooleanExpression, bool]:
     """The predicate of a condition.
 
     Args:
         condition: what the bridge's class FilterText wrote; None where the scan has no filter.
         schema: the columns that the scan reads.
+
+    Returns:
+        The predicate, and whether it says all that the condition says.
     """
-    return AlwaysTrue() if condition is None else _Converter(schema).convert(condition, False)
+    if condition is None:
+        return AlwaysTrue(), True
+    converter = _Converter(schema)
+    return converter.convert(condition, False), converter.exact
 
 
 class _Converter:
@@ -69,6 +75,11 @@ class _Converter:
 
     def __init__(self, schema: Schema) -> None:
         self._schema = schema
+        self.exact = True
+
+    def _anything(self) -> BooleanExpression:
+        self.exact = False
+        return AlwaysTrue()
 
     def convert(self, node: Mapping[str, Any], negated: bool) -> BooleanExpression:
         op = node["op"]
@@ -80,18 +91,18 @@ class _Converter:
         if op in ("true", "false"):
             return AlwaysTrue() if (op == "true") != negated else AlwaysFalse()
         if op == "unknown":
-            return AlwaysTrue()
+            return self._anything()
         return self._leaf(op, node, negated)
 
     def _leaf(self, op: str, node: Mapping[str, Any], negated: bool) -> BooleanExpression:
         column = self._column(node["column"])
         if column is None:
-            return AlwaysTrue()
+            return self._anything()
         name, field_type = column
         if op in ("is-null", "not-null"):
             return _negated_if((op == "not-null") != negated, IsNull(name))
         if not isinstance(field_type, PrimitiveType):
-            return AlwaysTrue()
+            return self._anything()
         if op == "is-nan":
             return _negated_if(negated, IsNaN(name))
         try:
@@ -99,7 +110,7 @@ class _Converter:
                 return _membership(name, field_type, node["values"], negated)
             return _comparison(op, name, field_type, node["value"], negated)
         except (InvalidInputError, ValueError, ArithmeticError):
-            return AlwaysTrue()  # a literal that the column's type cannot hold says nothing about files
+            return self._anything()  # a literal that the column's type cannot hold says nothing about files
 
     def _column(self, path: list[str]) -> tuple[str, IcebergType] | None:
         name = ".".join(path)
@@ -124,7 +135,7 @@ def _comparison(op: str, name: str, field_type: IcebergType, value: Any, negated
         # A comparison with null is never true, and neither is its negation.
         return _negated_if(negated, IsNull(name)) if null_safe else AlwaysFalse()
     if isinstance(field_type, UUIDType) and op == "starts-with":
-        return AlwaysTrue()
+        raise ValueError("a UUID has no prefix")
     make = EqualTo if null_safe else _COMPARISONS[op]
     test = make(name, stored_literal(_stored(field_type, value), field_type))
     if null_safe and negated:

@@ -16,7 +16,7 @@ from typing import Any
 from hms_iceberg.arrow.storage import ArrowStorage
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysTrue
-from hms_iceberg.scan.plan import ScanPlan, ScanRequest
+from hms_iceberg.scan.plan import ScanRequest
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.descriptions import describe
@@ -69,21 +69,21 @@ class Planner:
                 metadata, self._storage, question["name"], question["version"], question["as_of_micros"]
             )
             return AnswerWriter(description).done()
-        return plan_answer(self._plan(metadata, question), question["name"])
+        return self._planned(metadata, question)
 
-    def _plan(self, metadata: TableMetadata, question: dict[str, Any]) -> ScanPlan:
+    def _planned(self, metadata: TableMetadata, question: dict[str, Any]) -> bytes:
         schema = metadata.schema_by_id(question["schema_id"])
-        request = ScanRequest(
-            metadata, question["snapshot_id"], row_filter(question.get("filter"), schema), schema=schema
-        )
+        wanted, exact = row_filter(question.get("filter"), schema)
         try:
-            return plan_scan(request, self._storage)
+            plan = plan_scan(ScanRequest(metadata, question["snapshot_id"], wanted, schema=schema), self._storage)
         except InvalidInputError:
-            if isinstance(request.row_filter, AlwaysTrue):
+            if isinstance(wanted, AlwaysTrue):
                 raise
             # Spark compares what Iceberg will not; the filter only saves work, so it can be left out.
-            logger.debug("Planning without the filter %s", request.row_filter, exc_info=True)
-            return plan_scan(ScanRequest(metadata, question["snapshot_id"], schema=schema), self._storage)
+            logger.debug("Planning without the filter %s", wanted, exc_info=True)
+            exact = False
+            plan = plan_scan(ScanRequest(metadata, question["snapshot_id"], schema=schema), self._storage)
+        return plan_answer(plan, question["name"], exact)
 
     def _metadata(self, location: str) -> TableMetadata:
         """A metadata file never changes, so that a few of those read last are kept."""

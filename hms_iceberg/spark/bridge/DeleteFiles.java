@@ -10,8 +10,6 @@ import java.util.zip.CRC32;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.Path;
-import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
-import org.apache.spark.sql.catalyst.expressions.UnsafeRow;
 import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
 import org.apache.spark.sql.types.LongType$;
 import org.apache.spark.sql.types.MetadataBuilder;
@@ -55,9 +53,9 @@ final class DeleteFiles {
     return found == null ? new PositionSet() : found;
   }
 
-  /** The rows of a group's delete files: key to the newest sequence number that deletes it. */
-  static Map keys(EqualityDeletes group, Configuration conf, ReadSettings settings) throws Exception {
-    return (Map) CACHE.get(group.key, new LoadKeys(group, conf, settings));
+  /** The rows of a group's delete files. */
+  static DeletedKeys keys(EqualityDeletes group, Configuration conf, ReadSettings settings) throws Exception {
+    return (DeletedKeys) CACHE.get(group.key, new LoadKeys(group, conf, settings));
   }
 
   static final class LoadPositions implements BoundedCache.Loader {
@@ -99,11 +97,12 @@ final class DeleteFiles {
     }
 
     public Object load() throws Exception {
-      Map newest = new HashMap();
+      DeletedKeys keys = DeletedKeys.of(group.columns);
       for (int i = 0; i < group.files.length; i++) {
-        bytes += add(newest, group.files[i], group.columns, conf, settings);
+        addFile(keys, group.files[i], group.columns, conf, settings);
       }
-      return newest;
+      bytes = keys.bytes();
+      return keys;
     }
 
     public long bytes() {
@@ -140,33 +139,19 @@ final class DeleteFiles {
     return byFile;
   }
 
-  private static long add(Map newest, DeleteFile file, StructType columns, Configuration conf, ReadSettings settings)
+  private static void addFile(
+      DeletedKeys deleted, DeleteFile file, StructType columns, Configuration conf, ReadSettings settings)
       throws Exception {
-    Long sequenceNumber = Long.valueOf(file.sequenceNumber);
-    long bytes = 0;
     ParquetFile parquet = new ParquetFile(conf, new Path(file.path), 0, file.size, settings);
     try {
-      Layering layering = open(parquet, file, columns, conf);
-      ColumnarBatch keys = new ColumnarBatch(layering.vectors(columns));
-      UnsafeProjection projection = Keys.projection(columns);
+      ColumnarBatch keys = new ColumnarBatch(open(parquet, file, columns, conf).vectors(columns));
       while (parquet.nextBatch()) {
         keys.setNumRows(parquet.batch().numRows());
-        for (int row = 0; row < keys.numRows(); row++) {
-          UnsafeRow key = projection.apply(keys.getRow(row));
-          Long known = (Long) newest.get(key);
-          if (known == null) {
-            UnsafeRow own = key.copy();
-            bytes += own.getSizeInBytes() + 100;
-            newest.put(own, sequenceNumber);
-          } else if (known.longValue() < file.sequenceNumber) {
-            newest.put(key.copy(), sequenceNumber);
-          }
-        }
+        deleted.add(keys, file.sequenceNumber);
       }
     } finally {
       parquet.close();
     }
-    return bytes;
   }
 
   private static Layering open(ParquetFile parquet, DeleteFile file, StructType columns, Configuration conf)

@@ -3,17 +3,24 @@ package hms_iceberg.bridge;
 import java.util.Arrays;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /** Which rows of each batch are deleted. Only files that have deletes get one. */
 final class DeletedRows {
   private final PositionSet positions;
   private final ColumnVector rowPositions;
-  private final EqualityFilter[] filters;
+  private final DeletedKeys.Probe[] probes;
+  private final ColumnarBatch[] keys;
+  private final long sequenceNumber;
 
-  private DeletedRows(PositionSet positions, ColumnVector rowPositions, EqualityFilter[] filters) {
+  private DeletedRows(
+      PositionSet positions, ColumnVector rowPositions, DeletedKeys.Probe[] probes, ColumnarBatch[] keys,
+      long sequenceNumber) {
     this.positions = positions;
     this.rowPositions = rowPositions;
-    this.filters = filters;
+    this.probes = probes;
+    this.keys = keys;
+    this.sequenceNumber = sequenceNumber;
   }
 
   static DeletedRows of(FileTask task, Layering layering, Configuration conf, ReadSettings settings)
@@ -21,38 +28,35 @@ final class DeletedRows {
     if (!task.hasDeletes()) {
       return null;
     }
-    PositionSet positions = null;
-    ColumnVector rowPositions = null;
-    if (task.positionDeletes.length > 0) {
-      positions = DeleteFiles.positions(task, conf, settings);
-      rowPositions = layering.positions();
-    }
-    EqualityFilter[] filters = new EqualityFilter[task.equalityDeletes.length];
-    for (int i = 0; i < filters.length; i++) {
+    boolean byPosition = task.positionDeletes.length > 0;
+    PositionSet positions = byPosition ? DeleteFiles.positions(task, conf, settings) : null;
+    int count = task.equalityDeletes.length;
+    DeletedKeys.Probe[] probes = new DeletedKeys.Probe[count];
+    ColumnarBatch[] keys = new ColumnarBatch[count];
+    for (int i = 0; i < count; i++) {
       EqualityDeletes group = task.equalityDeletes[i];
-      filters[i] = new EqualityFilter(
-          DeleteFiles.keys(group, conf, settings), group.columns, layering.vectors(group.columns),
-          task.sequenceNumber);
+      keys[i] = new ColumnarBatch(layering.vectors(group.columns));
+      probes[i] = DeleteFiles.keys(group, conf, settings).probe(keys[i]);
     }
-    return new DeletedRows(positions, rowPositions, filters);
+    return new DeletedRows(
+        positions, byPosition ? layering.positions() : null, probes, keys, task.sequenceNumber);
   }
 
   /** The numbers of the rows that are left, or null where all are. */
   int[] live(int count) {
     int[] live = new int[count];
-    int kept = 0;
-    for (int i = 0; i < filters.length; i++) {
-      filters[i].startBatch(count);
-    }
-    for (int row = 0; row < count; row++) {
-      boolean deleted = positions != null && positions.contains(rowPositions.getLong(row));
-      for (int i = 0; !deleted && i < filters.length; i++) {
-        deleted = filters[i].deletes(row);
-      }
-      if (!deleted) {
-        live[kept++] = row;
-      }
+    int kept = positions == null ? all(live) : positions.live(rowPositions, live);
+    for (int i = 0; i < probes.length; i++) {
+      keys[i].setNumRows(count);
+      kept = probes[i].keep(live, kept, sequenceNumber);
     }
     return kept == count ? null : Arrays.copyOf(live, kept);
+  }
+
+  private static int all(int[] live) {
+    for (int i = 0; i < live.length; i++) {
+      live[i] = i;
+    }
+    return live.length;
   }
 }

@@ -59,7 +59,7 @@ public final class IcebergFormat extends ParquetFileFormat {
     // Called for what it puts into conf: everything that this version of Spark's Parquet reader looks up there.
     super.buildReaderWithPartitionValues(
         session, dataSchema, partitionSchema, requiredSchema, filters, options, conf);
-    SQLConf sqlConf = getSqlConf(session);
+    SQLConf sqlConf = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().conf();
     ReadSettings settings = new ReadSettings();
     settings.returnBatches = "true".equals(options.getOrElse(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), new No()));
     settings.unsafeRows = !sqlConf.parquetVectorizedReaderEnabled();

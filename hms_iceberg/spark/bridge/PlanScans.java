@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
@@ -41,15 +42,51 @@ public final class PlanScans extends Rule {
   }
 
   private LogicalPlan replace(LogicalPlan plan) {
-    if (isIceberg(plan)) {
-      return scan((DataSourceV2Relation) plan, null);
+    if (MetadataCount.isCount(plan)) {
+      return count(plan);
     }
-    if (plan instanceof Filter && isIceberg(((Filter) plan).child())) {
-      Filter filter = (Filter) plan;
-      LogicalPlan files = scan((DataSourceV2Relation) filter.child(), filter.condition());
-      return (LogicalPlan) filter.withNewChildren(CollectionTools.seq(Collections.singletonList(files)));
+    if (isIceberg(plan)) {
+      return relation((DataSourceV2Relation) plan, files((DataSourceV2Relation) plan, null));
+    }
+    if (isFilteredIceberg(plan)) {
+      return filtered((Filter) plan, filesOf((Filter) plan));
     }
     return (LogicalPlan) plan.mapChildren(new Replace());
+  }
+
+  /** A count of rows that manifests know, else the count of what is read. */
+  private LogicalPlan count(LogicalPlan plan) {
+    List projections = new ArrayList();
+    LogicalPlan source = (LogicalPlan) plan.children().head();
+    while (source instanceof Project) {
+      projections.add(source);
+      source = ((Project) source).child();
+    }
+    if (!isIceberg(source) && !isFilteredIceberg(source)) {
+      return (LogicalPlan) plan.mapChildren(new Replace());
+    }
+    ScanFiles files = isIceberg(source) ? files((DataSourceV2Relation) source, null) : filesOf((Filter) source);
+    if (files.rowCount() != null) {
+      return MetadataCount.constant(plan, files.rowCount().longValue());
+    }
+    LogicalPlan replaced =
+        isIceberg(source) ? relation((DataSourceV2Relation) source, files) : filtered((Filter) source, files);
+    for (int i = projections.size() - 1; i >= 0; i--) {
+      replaced = withChild((LogicalPlan) projections.get(i), replaced);
+    }
+    return withChild(plan, replaced);
+  }
+
+  private ScanFiles filesOf(Filter filter) {
+    return files((DataSourceV2Relation) filter.child(), filter.condition());
+  }
+
+  private LogicalPlan filtered(Filter filter, ScanFiles files) {
+    return withChild(filter, relation((DataSourceV2Relation) filter.child(), files));
+  }
+
+  private static LogicalPlan withChild(LogicalPlan plan, LogicalPlan child) {
+    return (LogicalPlan) plan.withNewChildren(CollectionTools.seq(Collections.singletonList(child)));
   }
 
   final class Replace extends AbstractFunction1 {
@@ -62,26 +99,32 @@ public final class PlanScans extends Rule {
     return plan instanceof DataSourceV2Relation && ((DataSourceV2Relation) plan).table() instanceof IcebergTable;
   }
 
-  private LogicalPlan scan(DataSourceV2Relation relation, Expression condition) {
+  private static boolean isFilteredIceberg(LogicalPlan plan) {
+    return plan instanceof Filter && isIceberg(((Filter) plan).child());
+  }
+
+  private static ScanFiles files(DataSourceV2Relation relation, Expression condition) {
     IcebergTable table = (IcebergTable) relation.table();
-    List output = CollectionConverters.asJava(relation.output());
     ObjectNode question = Bridge.question("plan");
     question.put("name", table.name());
     question.put("metadata_location", table.metadataLocation());
     question.put("snapshot_id", table.snapshotId());
     question.put("schema_id", table.schemaId());
     if (condition != null) {
-      question.set("filter", FilterText.of(condition, output));
+      question.set("filter", FilterText.of(condition, CollectionConverters.asJava(relation.output())));
     }
-    ScanFiles files = new ScanFiles(table, Bridge.ask(question));
+    return new ScanFiles(table, Bridge.ask(question));
+  }
+
+  private LogicalPlan relation(DataSourceV2Relation relation, ScanFiles files) {
+    IcebergTable table = (IcebergTable) relation.table();
+    List output = CollectionConverters.asJava(relation.output());
     Set constant = files.partitionColumns();
-    List partitionFields = new ArrayList();
     List dataFields = new ArrayList();
     for (int i = 0; i < output.size(); i++) {
       AttributeReference column = (AttributeReference) output.get(i);
-      StructField field = new StructField(column.name(), column.dataType(), column.nullable(), Metadata.empty());
       if (!constant.contains(column.name())) {
-        dataFields.add(field);
+        dataFields.add(new StructField(column.name(), column.dataType(), column.nullable(), Metadata.empty()));
       }
     }
     HadoopFsRelation scanned = new HadoopFsRelation(

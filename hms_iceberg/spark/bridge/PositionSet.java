@@ -3,6 +3,8 @@ package hms_iceberg.bridge;
 import java.nio.ByteBuffer;
 import java.util.HashMap;
 import java.util.Map;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.roaringbitmap.PeekableIntIterator;
 import org.roaringbitmap.RoaringBitmap;
 
 /** Positions of up to 63 bits: one bitmap for each value of the upper half, which nearly always is zero. */
@@ -37,6 +39,51 @@ final class PositionSet {
   boolean contains(long position) {
     RoaringBitmap bitmap = (RoaringBitmap) byUpperHalf.get(Integer.valueOf((int) (position >>> 32)));
     return bitmap != null && bitmap.contains((int) position);
+  }
+
+  /**
+   * Writes the numbers of the rows whose positions are not in this set, and returns how many. Positions ascend; where
+   * they follow one another without gaps, as they do unless pages were skipped, only the deleted ones are visited.
+   */
+  int live(ColumnVector positions, int[] rows) {
+    int count = rows.length;
+    long first = positions.getLong(0);
+    long last = positions.getLong(count - 1);
+    if (last - first != count - 1 || first >>> 32 != last >>> 32) {
+      return liveOneByOne(positions, rows);
+    }
+    RoaringBitmap bitmap = (RoaringBitmap) byUpperHalf.get(Integer.valueOf((int) (first >>> 32)));
+    int kept = 0;
+    int next = 0;
+    if (bitmap != null) {
+      long base = first & 0xffffffffL;
+      PeekableIntIterator deleted = bitmap.getIntIterator();
+      deleted.advanceIfNeeded((int) base);
+      while (deleted.hasNext()) {
+        long row = (deleted.next() & 0xffffffffL) - base;
+        if (row >= count) {
+          break;
+        }
+        while (next < row) {
+          rows[kept++] = next++;
+        }
+        next++;
+      }
+    }
+    while (next < count) {
+      rows[kept++] = next++;
+    }
+    return kept;
+  }
+
+  private int liveOneByOne(ColumnVector positions, int[] rows) {
+    int kept = 0;
+    for (int row = 0; row < rows.length; row++) {
+      if (!contains(positions.getLong(row))) {
+        rows[kept++] = row;
+      }
+    }
+    return kept;
   }
 
   long bytes() {

@@ -160,6 +160,12 @@ final class ScanFiles implements FileIndex {
     return mapping == null || mapping.isNull() ? null : mapping.toString();
   }
 
+  /** How many rows match, where metadata alone says so; else null. */
+  Long rowCount() {
+    JsonNode count = header.get("row_count");
+    return count == null || count.isNull() ? null : Long.valueOf(count.asLong());
+  }
+
   /** Whether every file can be handed to Spark as it is read: no deletes, nothing to fill in. */
   boolean isPlain() {
     return header.get("plain").asBoolean();
