@@ -80,6 +80,8 @@ def _map(value: Any, kind: MapType) -> list[Any]:
 def _stored(array: Any, kind: IcebergType) -> list[Any]:
     if isinstance(kind, UUIDType):
         return [value if value is None else str(value) for value in array.to_pylist()]
+    if isinstance(kind, TimeType):  # Spark hands out nanoseconds
+        array = array.cast(pa.time64("us"))
     if isinstance(kind, (TimeType, *_MICROS, *_NANOS)):
         return array.cast(pa.int64()).to_pylist()
     return array.to_pylist()
