@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from hms_iceberg.errors import JavaNotFoundError, MissingDependencyError
 
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
     from hms_iceberg.catalog import Catalog
     from hms_iceberg.hms.embedded import EmbeddedMetastore
+
+# How long an example takes says more about the machine than about the code.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")
