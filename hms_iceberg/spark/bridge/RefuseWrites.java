@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.command.CreateTableLikeCommand;
 import org.apache.spark.sql.execution.datasources.CreateTable;
 
 /**
@@ -32,6 +33,14 @@ final class RefuseWrites extends Rule {
         throw new IllegalStateException("This version of Spark is not supported: " + plan.getClass(), e);
       }
     }
+    if (plan instanceof CreateTableLikeCommand) {
+      TableIdentifier source = ((CreateTableLikeCommand) plan).sourceTable();
+      if (isIceberg(source)) {
+        throw Bridge.failure("UnsupportedError: CREATE TABLE LIKE is not supported for the Iceberg table "
+            + source.unquotedString() + ". Use CREATE TABLE ... AS SELECT ... LIMIT 0 for a Hive table with its"
+            + " columns, or the Python catalog (load_catalog(...).create_table(name, table.schema())).", null);
+      }
+    }
     return (LogicalPlan) plan;
   }
 
@@ -39,11 +48,14 @@ final class RefuseWrites extends Rule {
     if (mode != SaveMode.Append && mode != SaveMode.Overwrite) {
       return;
     }
-    TableIdentifier name = table.identifier();
+    if (isIceberg(table.identifier())) {
+      throw MetastoreRows.notWritable(table.identifier().unquotedString(), "saveAsTable");
+    }
+  }
+
+  private boolean isIceberg(TableIdentifier name) {
     String database = name.database().isDefined()
         ? (String) name.database().get() : session.sessionState().catalog().getCurrentDatabase();
-    if (MetastoreRows.isIceberg(MetastoreRows.parameters(database, name.table()))) {
-      throw MetastoreRows.notWritable(database + "." + name.table(), "saveAsTable");
-    }
+    return MetastoreRows.isIceberg(MetastoreRows.parameters(database, name.table()));
   }
 }

@@ -26,7 +26,30 @@ public final class SessionCatalog extends DelegatingCatalogExtension {
 
   public Table loadTable(Identifier ident) throws NoSuchTableException {
     String location = metadataLocation(ident);
-    return location == null ? super.loadTable(ident) : IcebergTable.load(name(ident), location, null, null);
+    if (location == null) {
+      return super.loadTable(ident);
+    }
+    if (isAboutToBeReplaced()) {
+      throw MetastoreRows.notWritable(name(ident), "saveAsTable");
+    }
+    return IcebergTable.load(name(ident), location, null, null);
+  }
+
+  /**
+   * Before Spark 4.1, DataFrameWriter.saveAsTable drops the row of a table that it overwrites, and only then makes a
+   * plan that a rule could refuse. But first it looks at the table, by SparkSession.table.
+   */
+  private static boolean isAboutToBeReplaced() {
+    StackTraceElement[] calls = Thread.currentThread().getStackTrace();
+    boolean looked = false;
+    for (int i = 0; i < calls.length; i++) {
+      String called = calls[i].getClassName();
+      looked = looked || "table".equals(calls[i].getMethodName()) && called.endsWith(".SparkSession");
+      if (looked && called.endsWith(".DataFrameWriter") && calls[i].getMethodName().startsWith("saveAs")) {
+        return true;
+      }
+    }
+    return false;
   }
 
   public Table loadTable(Identifier ident, String version) throws NoSuchTableException {
