@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hms_iceberg.spec.types import NestedField, StructType
+from hms_iceberg.spec.types import IcebergType, ListType, MapType, NestedField, StructType
 
 
 def null_mask(array: pa.Array) -> pa.Array | None:
@@ -81,7 +81,7 @@ def combine(array: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def pruned(arrays: Sequence[pa.Array], fields: Sequence[NestedField], wanted: Sequence[NestedField]) -> list[pa.Array]:
-    """Some of the columns, and of those that are structs some of the fields.
+    """Some of the columns, and of structs in them some of the fields.
 
     Args:
         arrays: the columns of `fields`.
@@ -89,18 +89,31 @@ def pruned(arrays: Sequence[pa.Array], fields: Sequence[NestedField], wanted: Se
         wanted: what is wanted of it, by field id.
     """
     places = {field.field_id: place for place, field in enumerate(fields)}
-    result = []
-    for field in wanted:
-        place = places[field.field_id]
-        array, kind = arrays[place], fields[place].field_type
-        if isinstance(kind, StructType) and isinstance(field.field_type, StructType) and kind != field.field_type:
-            children = pruned(struct_children(array), kind.fields, field.field_type.fields)
-            made = zip(field.field_type.fields, children, strict=True)
-            array = make_struct(
-                array, children, [pa.field(each.name, child.type, each.optional) for each, child in made]
-            )
-        result.append(array)
-    return result
+    return [
+        _pruned(arrays[place], fields[place].field_type, field.field_type)
+        for field in wanted
+        for place in (places[field.field_id],)
+    ]
+
+
+def _pruned(array: pa.Array, kind: IcebergType, wanted: IcebergType) -> pa.Array:
+    if kind == wanted:
+        return array
+    if isinstance(kind, StructType) and isinstance(wanted, StructType):
+        children = pruned(struct_children(array), kind.fields, wanted.fields)
+        made = zip(wanted.fields, children, strict=True)
+        return make_struct(array, children, [pa.field(each.name, child.type, each.optional) for each, child in made])
+    if isinstance(kind, ListType) and isinstance(wanted, ListType):
+        offsets, start, length = list_parts(array)
+        values = _pruned(list_values(array, start, length), kind.element_type, wanted.element_type)
+        return make_list(array, offsets, values, array.type.value_field)
+    if isinstance(kind, MapType) and isinstance(wanted, MapType):
+        offsets, start, length = list_parts(array)
+        keys, items = map_entries(array, start, length)
+        keys, items = _pruned(keys, kind.key_type, wanted.key_type), _pruned(items, kind.value_type, wanted.value_type)
+        key, item = array.type.key_field.with_type(keys.type), array.type.item_field.with_type(items.type)
+        return make_map(array, offsets, keys, items, key, item)
+    return array
 
 
 def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:

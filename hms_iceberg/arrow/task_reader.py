@@ -83,17 +83,25 @@ class ScanContext:
         }
 
 
-def read_task(context: ScanContext, task: FileScanTask) -> Iterator[pa.RecordBatch]:
+def read_task(
+    context: ScanContext, task: FileScanTask, deleted_by: Sequence[DataFile] | None = None
+) -> Iterator[pa.RecordBatch]:
     """The live, matching rows of a task's data file.
 
     Args:
         context: what the scan's tasks share.
         task: the data file with its deletes and residual filter.
+        deleted_by: only the rows that one of these delete files removes are wanted; None for all.
 
     Yields:
         Batches of the scan's schema; none is empty.
     """
     if isinstance(task.residual, AlwaysFalse):
+        return
+    wanted = _Wanted()
+    deletes = _Deletes(context, task.file, task.delete_files, wanted)
+    only = None if deleted_by is None else _Deletes(context, task.file, deleted_by, wanted)
+    if only is not None and only.removes_nothing_beyond(deletes):
         return
     try:
         reader = open_reader(context.storage, task.file.file_path, task.file.file_format, context.mapping)
@@ -101,7 +109,7 @@ def read_task(context: ScanContext, task: FileScanTask) -> Iterator[pa.RecordBat
         raise type(error)(f"{error} It is a data file of the table at {context.metadata.location}.") from error
     try:
         check_row_count(reader, task.file)
-        yield from _TaskReader(context, task, reader).batches()
+        yield from _TaskReader(context, task, reader, wanted, deletes, only).batches()
     finally:
         reader.close()
 
@@ -122,27 +130,84 @@ class _Wanted:
         return self._places.setdefault(field, len(self._places))
 
 
+class _Deletes:
+    """What some delete files remove from a data file.
+
+    Args:
+        context: what the scan's tasks share.
+        file: the data file.
+        delete_files: the delete files that apply to it.
+        wanted: takes the columns of the keys.
+    """
+
+    def __init__(self, context: ScanContext, file: DataFile, delete_files: Sequence[DataFile], wanted: _Wanted) -> None:
+        by_content: dict[DataFileContent, list[DataFile]] = {}
+        for each in delete_files:
+            by_content.setdefault(each.content, []).append(each)
+        self._keys: list[tuple[KeySet, list[int]]] = [
+            (keys, [wanted.index(column) for column in keys.columns])
+            for keys in context.equality.keys(by_content.get(DataFileContent.EQUALITY_DELETES, []))
+        ]
+        self._positions = context.positions.positions(
+            file.file_path, by_content.get(DataFileContent.POSITION_DELETES, [])
+        )
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether some are equality deletes."""
+        return bool(self._keys)
+
+    def removes_nothing_beyond(self, other: _Deletes) -> bool:
+        """Whether certainly every row that these remove is removed by the others."""
+        if self._keys:
+            return False
+        if self._positions is None:
+            return True
+        return other._positions is not None and not len(np.setdiff1d(self._positions, other._positions, True))
+
+    def positions_in(self, rows: RowRange) -> int:
+        """How many rows of a range are removed by their position."""
+        if self._positions is None:
+            return 0
+        first, last = np.searchsorted(self._positions, (rows.start, rows.start + rows.rows))
+        return int(last - first)
+
+    def removed(self, position: int, count: int, made: Sequence[pa.Array]) -> Any | None:
+        """Which rows of a batch are removed, as a numpy array; None for none."""
+        mask = None
+        if self._positions is not None:
+            first, last = np.searchsorted(self._positions, (position, position + count))
+            if last > first:
+                mask = np.zeros(count, np.bool_)
+                mask[self._positions[first:last] - position] = True
+        for keys, indices in self._keys:
+            found = keys.deleted([made[index] for index in indices])
+            if len(found):
+                mask = np.zeros(count, np.bool_) if mask is None else mask
+                mask[found] = True
+        return mask
+
+
 class _TaskReader:
-    def __init__(self, context: ScanContext, task: FileScanTask, reader: FileReader) -> None:
+    def __init__(
+        self,
+        context: ScanContext,
+        task: FileScanTask,
+        reader: FileReader,
+        wanted: _Wanted,
+        deletes: _Deletes,
+        only: _Deletes | None,
+    ) -> None:
         self._context = context
         self._task = task
         self._reader = reader
-        wanted = _Wanted()
+        self._deletes = deletes
+        self._only = only
         self._outputs = [self._output(wanted, field) for field in context.projected.fields]
         self._filter_columns = {
             predicate.ref: wanted.index(_pruned(context.filter_schema, predicate.ref.field_id))
             for predicate in bound_predicates(task.residual)
         }
-        by_content: dict[DataFileContent, list[DataFile]] = {}
-        for file in task.delete_files:
-            by_content.setdefault(file.content, []).append(file)
-        self._keys: list[tuple[KeySet, list[int]]] = [
-            (keys, [wanted.index(column) for column in keys.columns])
-            for keys in context.equality.keys(by_content.get(DataFileContent.EQUALITY_DELETES, []))
-        ]
-        self._deleted = context.positions.positions(
-            task.file.file_path, by_content.get(DataFileContent.POSITION_DELETES, [])
-        )
         self._wanted = wanted.fields
         self._projection = context.projection(reader, self._wanted, task.file)
 
@@ -156,7 +221,9 @@ class _TaskReader:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The result."""
-        batch_rows = max(_KEYED_BATCH_ROWS, self._context.batch_rows) if self._keys else self._context.batch_rows
+        batch_rows = self._context.batch_rows
+        if self._deletes.has_keys or (self._only is not None and self._only.has_keys):
+            batch_rows = max(_KEYED_BATCH_ROWS, batch_rows)
         for rows in self._ranges():
             if self._holds_no_match(rows):
                 continue
@@ -172,13 +239,12 @@ class _TaskReader:
             schema = self._context.filter_schema
             metrics = InclusiveMetrics(schema, residual)
             ranges = self._reader.matching(ranges, schema, referenced_field_ids(residual), metrics.eval)
-        return [each for each in ranges if each.rows and not self._wholly_deleted(each)]
+        return [each for each in ranges if each.rows and self._has_rows(each)]
 
-    def _wholly_deleted(self, rows: RowRange) -> bool:
-        if self._deleted is None:
+    def _has_rows(self, rows: RowRange) -> bool:
+        if self._deletes.positions_in(rows) == rows.rows:
             return False
-        first, last = np.searchsorted(self._deleted, (rows.start, rows.start + rows.rows))
-        return bool(last - first == rows.rows)
+        return self._only is None or self._only.has_keys or self._only.positions_in(rows) > 0
 
     def _holds_no_match(self, rows: RowRange) -> bool:
         """Whether the columns of the filter, read on their own, show that no row of the range matches."""
@@ -222,18 +288,14 @@ class _TaskReader:
         return _batch(arrays, rows, self._context.arrow_schema)
 
     def _live(self, position: int, count: int, made: Sequence[pa.Array]) -> Any | None:
-        """Which rows are neither deleted nor filtered out, as a numpy array; None for all."""
-        keep = None
-        if self._deleted is not None:
-            first, last = np.searchsorted(self._deleted, (position, position + count))
-            if last > first:
-                keep = np.ones(count, np.bool_)
-                keep[self._deleted[first:last] - position] = False
-        for keys, indices in self._keys:
-            deleted = keys.deleted([made[index] for index in indices])
-            if len(deleted):
-                keep = np.ones(count, np.bool_) if keep is None else keep
-                keep[deleted] = False
+        """Which rows are wanted: not deleted, not filtered out; as a numpy array, None for all."""
+        removed = self._deletes.removed(position, count, made)
+        keep = None if removed is None else ~removed
+        if self._only is not None:
+            chosen = self._only.removed(position, count, made)
+            if chosen is None:
+                return np.zeros(count, np.bool_)
+            keep = chosen if keep is None else keep & chosen
         if not isinstance(self._task.residual, AlwaysTrue):
             mask = matching_rows(self._task.residual, lambda ref: _values(ref, made[self._filter_columns[ref]]), count)
             matching = mask.to_numpy(zero_copy_only=False)

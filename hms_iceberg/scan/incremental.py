@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.cache import ManifestCache
 from hms_iceberg.scan.manifest_source import manifests_of
 from hms_iceberg.scan.plan import ScanPlan
-from hms_iceberg.scan.planner import Planner, manifest_source
+from hms_iceberg.scan.planner import DataFiles, Planner, manifest_source
 from hms_iceberg.spec.manifests import ManifestContent, ManifestFile
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
@@ -76,9 +76,18 @@ def plan_appends(request: AppendRequest, storage: Storage, manifest_cache: Manif
     last = snapshot_or_current(metadata, request.to_snapshot_id)
     between = snapshots_between(metadata, request.from_snapshot_id, last, request.from_inclusive)
     appends = [each for each in between if each.operation == Operation.APPEND]
-    data = planner.data_files(_added_manifests(appends, storage), {})
-    data.frame = _added_by(data.frame, appends)
-    return planner.plan(last, data, None, started)
+    return planner.plan(last, added_files(planner, appends, storage), None, started)
+
+
+def added_files(planner: Planner, snapshots: Sequence[Snapshot], storage: Storage) -> DataFiles:
+    """The data files that some snapshots added and that may match, each once.
+
+    Raises:
+        MissingFileError, CorruptManifestError: metadata is gone or damaged.
+    """
+    data = planner.data_files(_added_manifests(snapshots, storage), {})
+    data.frame = _added_by(data.frame, snapshots)
+    return data
 
 
 def snapshot_or_current(metadata: TableMetadata, snapshot_id: int | None) -> Snapshot | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
@@ -15,6 +15,7 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
 from hms_iceberg.spec.sorting import SortOrder
 from hms_iceberg.storage import Storage
+from hms_iceberg.table.incremental import ChangelogScan, IncrementalAppendScan
 from hms_iceberg.table.inspect import InspectTable
 from hms_iceberg.table.scan import TableScan
 from hms_iceberg.table.time_travel import snapshot_as_of
@@ -205,3 +206,83 @@ class ReadableTable:
         if as_of is not None:
             return scan.as_of(as_of)
         return scan if snapshot_id is None else scan.use_snapshot(snapshot_id)
+
+    def incremental_append_scan(
+        self,
+        *,
+        from_snapshot_id_exclusive: int | None = None,
+        to_snapshot_id_inclusive: int | None = None,
+        row_filter: str | BooleanExpression | None = None,
+        selected_fields: tuple[str, ...] = ("*",),
+        case_sensitive: bool = True,
+        options: Mapping[str, str] | None = None,
+        limit: int | None = None,
+    ) -> IncrementalAppendScan:
+        """A scan of the rows that appends between two snapshots added.
+
+        Args:
+            from_snapshot_id_exclusive: the snapshot before the first; by default the scan begins with the oldest.
+            to_snapshot_id_inclusive: the last snapshot, by default the current one.
+            row_filter: which rows, as of `scan`.
+            selected_fields: columns to read, as of `scan`.
+            case_sensitive: whether column names must match in case.
+            options: further reading options.
+            limit: at most this many rows.
+        """
+        return IncrementalAppendScan(
+            metadata=self.metadata,
+            storage=self.storage,
+            row_filter=AlwaysTrue() if row_filter is None else row_filter,
+            selected_fields=tuple(selected_fields),
+            case_sensitive=case_sensitive,
+            options=dict(options or {}),
+            limit=limit,
+            from_snapshot_id=from_snapshot_id_exclusive,
+            to_snapshot_id=to_snapshot_id_inclusive,
+        )
+
+    def changelog_scan(
+        self,
+        *,
+        from_snapshot_id_exclusive: int | None = None,
+        to_snapshot_id_inclusive: int | None = None,
+        row_filter: str | BooleanExpression | None = None,
+        selected_fields: tuple[str, ...] = ("*",),
+        case_sensitive: bool = True,
+        identifier_columns: Sequence[str] | None = None,
+        compute_updates: bool | None = None,
+        net_changes: bool = False,
+        carryovers: bool = False,
+        options: Mapping[str, str] | None = None,
+        limit: int | None = None,
+    ) -> ChangelogScan:
+        """A scan of the rows that were inserted, deleted and updated between two snapshots; see `ChangelogScan`.
+
+        Args:
+            from_snapshot_id_exclusive: the snapshot before the first; by default the scan begins with the oldest.
+            to_snapshot_id_inclusive: the last snapshot, by default the current one.
+            row_filter: which rows, as of `scan`; an update of which only one side matches shows that side alone.
+            selected_fields: columns to read, as of `scan`.
+            case_sensitive: whether column names must match in case.
+            identifier_columns: what identifies a row for update pairs; by default the table's identifier fields.
+            compute_updates: whether to find update pairs; by default where `identifier_columns` are given.
+            net_changes: leave out rows that were inserted and deleted again.
+            carryovers: also show rows that were rewritten without a change.
+            options: further reading options.
+            limit: at most this many rows.
+        """
+        return ChangelogScan(
+            metadata=self.metadata,
+            storage=self.storage,
+            row_filter=AlwaysTrue() if row_filter is None else row_filter,
+            selected_fields=tuple(selected_fields),
+            case_sensitive=case_sensitive,
+            options=dict(options or {}),
+            limit=limit,
+            from_snapshot_id=from_snapshot_id_exclusive,
+            to_snapshot_id=to_snapshot_id_inclusive,
+            identifier_columns=None if identifier_columns is None else tuple(identifier_columns),
+            compute_updates=compute_updates,
+            net_changes=net_changes,
+            carryovers=carryovers,
+        )
