@@ -6,58 +6,49 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from hms_iceberg.spark.read_options import select
 from hms_iceberg.spark.schemas import metadata_schema, spark_schema
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.partitioning import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.storage import Storage
-from hms_iceberg.table.scan import TableScan
 
 _TRANSFORM = re.compile(r"(\w+)(?:\[(\d+)\])?")
 _SPARK_TRANSFORMS = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 _DEFAULT_SIZE = 2**40  # unknown is large: nothing is broadcast on a guess
 
 
-def describe(
-    metadata: TableMetadata, storage: Storage, name: str, version: str | None, as_of_micros: int | None
-) -> dict[str, Any]:
-    """One snapshot of a table.
+def describe(metadata: TableMetadata, storage: Storage, question: Mapping[str, Any]) -> dict[str, Any]:
+    """What a read of a table sees.
 
     Args:
         metadata: the table.
         storage: where its files are.
-        name: the table's name, for errors and for EXPLAIN.
-        version: what follows VERSION AS OF: a snapshot id, a branch or a tag.
-        as_of_micros: what follows TIMESTAMP AS OF, in microseconds since 1970-01-01 UTC.
+        question: the table's `name`, for errors and for EXPLAIN; and which version of it is read, `version`,
+            `as_of_micros` or `options`, as `read_options.select` takes them.
 
     Raises:
         NoSuchSnapshotError, NoSuchRefError: there is no such version.
+        InvalidInputError: its options contradict each other.
         UnsupportedError: a column's type cannot be held by Spark.
     """
-    scan = _travelled(TableScan(metadata, storage), version, as_of_micros)
-    snapshot, schema = scan.snapshot(), scan.table_schema
+    name = question["name"]
+    options = question.get("options") or {}
+    selected = select(metadata, storage, name, question["version"], question["as_of_micros"], options)
+    snapshot, schema = selected.scan.snapshot(), selected.scan.table_schema
     spec = metadata.spec()
     return {
         "uuid": str(metadata.table_uuid),
         "snapshot_id": snapshot.snapshot_id if snapshot else None,
+        "start_snapshot_id": selected.start_snapshot_id,
         "schema_id": schema.schema_id,
         "schema": spark_schema(schema, name),
         "metadata_schema": metadata_schema(metadata),
         "partitioning": _partitioning(spec, schema),
         "properties": _properties(metadata, snapshot),
-        **_statistics(snapshot),
+        **_statistics(snapshot, selected.start_snapshot_id),
     }
-
-
-def _travelled(scan: TableScan, version: str | None, as_of_micros: int | None) -> TableScan:
-    if as_of_micros is not None:
-        return scan.as_of(as_of_micros // 1000)
-    if version is None:
-        return scan
-    if re.fullmatch(r"-?\d+", version) and version not in scan.metadata.refs:
-        return scan.use_snapshot(int(version))
-    return scan.use_ref(version)
 
 
 def _partitioning(spec: PartitionSpec, schema: Schema) -> list[dict[str, Any]]:
@@ -86,14 +77,17 @@ def _properties(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[str,
     }
 
 
-def _statistics(snapshot: Snapshot | None) -> dict[str, Any]:
+def _statistics(snapshot: Snapshot | None, start_snapshot_id: int | None) -> dict[str, Any]:
     if snapshot is None:
         return {"size_in_bytes": 0, "row_count": 0}
     summary = snapshot.summary or {}
     deletes = _number(summary, "total-position-deletes") or _number(summary, "total-equality-deletes")
     size = _number(summary, "total-files-size")
     rows = _number(summary, "total-records")
-    return {"size_in_bytes": _DEFAULT_SIZE if size is None else size, "row_count": None if deletes else rows}
+    return {
+        "size_in_bytes": _DEFAULT_SIZE if size is None else size,
+        "row_count": None if deletes or start_snapshot_id is not None else rows,
+    }
 
 
 def _number(summary: Mapping[str, str], key: str) -> int | None:

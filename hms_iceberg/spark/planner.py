@@ -16,12 +16,12 @@ from typing import Any
 from hms_iceberg.arrow.storage import ArrowStorage
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysTrue
-from hms_iceberg.scan.plan import ScanRequest
-from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.descriptions import describe
 from hms_iceberg.spark.filters import row_filter
+from hms_iceberg.spark.inspection import describe_inspection, inspection_rows
 from hms_iceberg.spark.plan_answer import plan_answer
+from hms_iceberg.spark.read_options import planned
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.metadata_files import read_version
@@ -65,24 +65,25 @@ class Planner:
     def _answer(self, question: dict[str, Any]) -> bytes:
         metadata = self._metadata(question["metadata_location"])
         if question["call"] == "load":
-            description = describe(
-                metadata, self._storage, question["name"], question["version"], question["as_of_micros"]
-            )
-            return AnswerWriter(description).done()
+            return AnswerWriter(describe(metadata, self._storage, question)).done()
+        if question["call"] == "inspect":
+            return AnswerWriter(describe_inspection(metadata, self._storage, question)).done()
+        if question["call"] == "inspect-rows":
+            return AnswerWriter(inspection_rows(metadata, self._storage, question)).done()
         return self._planned(metadata, question)
 
     def _planned(self, metadata: TableMetadata, question: dict[str, Any]) -> bytes:
         schema = metadata.schema_by_id(question["schema_id"])
         wanted, exact = row_filter(question.get("filter"), schema)
         try:
-            plan = plan_scan(ScanRequest(metadata, question["snapshot_id"], wanted, schema=schema), self._storage)
+            plan = planned(metadata, self._storage, question, wanted)
         except InvalidInputError:
             if isinstance(wanted, AlwaysTrue):
                 raise
             # Spark compares what Iceberg will not; the filter only saves work, so it can be left out.
             logger.debug("Planning without the filter %s", wanted, exc_info=True)
             exact = False
-            plan = plan_scan(ScanRequest(metadata, question["snapshot_id"], schema=schema), self._storage)
+            plan = planned(metadata, self._storage, question, AlwaysTrue())
         return plan_answer(plan, question["name"], exact)
 
     def _metadata(self, location: str) -> TableMetadata:

@@ -31,34 +31,37 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** One snapshot of an Iceberg table, as the analyzer sees it. PlanScans puts its files in its place. */
 public final class IcebergTable implements SupportsRead, SupportsMetadataColumns {
-  private final String name;
-  private final String metadataLocation;
+  private final TableSource source;
+  private final ObjectNode question;
   private final JsonNode description;
   private final StructType idSchema;
   private final StructType hiddenSchema;
   private final StructType schema;
 
-  private IcebergTable(String name, String metadataLocation, JsonNode description) {
-    this.name = name;
-    this.metadataLocation = metadataLocation;
-    this.description = description;
+  /** The question says which version of the table, and what of it, is read. */
+  IcebergTable(TableSource source, ObjectNode question) {
+    this.source = source;
+    this.question = question;
+    this.description = Bridge.ask(question).header();
     this.idSchema = (StructType) DataType.fromJson(description.get("schema").toString());
     this.hiddenSchema = (StructType) DataType.fromJson(description.get("metadata_schema").toString());
     this.schema = withoutIds(idSchema);
   }
 
-  /** Loads the metadata file; at most one of a version (snapshot id, branch or tag) and microseconds is given. */
-  static IcebergTable load(String name, String metadataLocation, String version, Long asOfMicros) {
-    ObjectNode question = Bridge.question("load");
-    question.put("name", name);
-    question.put("metadata_location", metadataLocation);
-    question.put("version", version);
-    question.put("as_of_micros", asOfMicros);
-    return new IcebergTable(name, metadataLocation, Bridge.ask(question).header());
+  /** Another question about what is read. */
+  ObjectNode question(String call) {
+    ObjectNode asked = Bridge.question(call);
+    asked.put("name", name());
+    asked.put("metadata_location", metadataLocation());
+    asked.set("snapshot_id", description.get("snapshot_id"));
+    asked.set("start_snapshot_id", description.get("start_snapshot_id"));
+    asked.set("schema_id", description.get("schema_id"));
+    source.addCatalog(asked);
+    return asked;
   }
 
   String metadataLocation() {
-    return metadataLocation;
+    return question.get("metadata_location").asText();
   }
 
   /** The snapshot that is read, or null where the table has none. */
@@ -67,17 +70,13 @@ public final class IcebergTable implements SupportsRead, SupportsMetadataColumns
     return id == null || id.isNull() ? null : Long.valueOf(id.asLong());
   }
 
-  int schemaId() {
-    return description.get("schema_id").asInt();
-  }
-
   /** All columns, hidden ones last; their Iceberg ids, and what else the reader must know, are in the metadata. */
   StructType idSchema() {
     return Structs.concat(idSchema, hiddenSchema);
   }
 
   public String name() {
-    return name;
+    return source.name();
   }
 
   public String id() {
@@ -85,7 +84,7 @@ public final class IcebergTable implements SupportsRead, SupportsMetadataColumns
   }
 
   public String version() {
-    return metadataLocation + "#" + snapshotId();
+    return metadataLocation() + "#" + description.get("start_snapshot_id") + "#" + snapshotId();
   }
 
   public StructType schema() {
@@ -140,7 +139,7 @@ public final class IcebergTable implements SupportsRead, SupportsMetadataColumns
       return false;
     }
     IcebergTable that = (IcebergTable) other;
-    return name.equals(that.name) && id().equals(that.id()) && version().equals(that.version());
+    return name().equals(that.name()) && id().equals(that.id()) && version().equals(that.version());
   }
 
   public int hashCode() {
@@ -148,11 +147,11 @@ public final class IcebergTable implements SupportsRead, SupportsMetadataColumns
   }
 
   public String toString() {
-    return "Iceberg " + name + (snapshotId() == null ? " (no snapshot)" : " (snapshot " + snapshotId() + ")");
+    return "Iceberg " + name() + (snapshotId() == null ? " (no snapshot)" : " (snapshot " + snapshotId() + ")");
   }
 
   /** Users get a schema with comments and nothing else, so that ids do not travel into what they write. */
-  private static StructType withoutIds(StructType struct) {
+  static StructType withoutIds(StructType struct) {
     StructField[] fields = struct.fields();
     StructField[] plain = new StructField[fields.length];
     for (int i = 0; i < fields.length; i++) {

@@ -105,11 +105,7 @@ public final class PlanScans extends Rule {
 
   private static ScanFiles files(DataSourceV2Relation relation, Expression condition) {
     IcebergTable table = (IcebergTable) relation.table();
-    ObjectNode question = Bridge.question("plan");
-    question.put("name", table.name());
-    question.put("metadata_location", table.metadataLocation());
-    question.put("snapshot_id", table.snapshotId());
-    question.put("schema_id", table.schemaId());
+    ObjectNode question = table.question("plan");
     if (condition != null) {
       question.set("filter", FilterText.of(condition, CollectionConverters.asJava(relation.output())));
     }

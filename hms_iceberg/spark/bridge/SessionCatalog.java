@@ -25,14 +25,8 @@ public final class SessionCatalog extends DelegatingCatalogExtension {
   private static final ThreadLocal SEEN = new ThreadLocal();
 
   public Table loadTable(Identifier ident) throws NoSuchTableException {
-    String location = metadataLocation(ident);
-    if (location == null) {
-      return super.loadTable(ident);
-    }
-    if (isAboutToBeReplaced()) {
-      throw MetastoreRows.notWritable(name(ident), "saveAsTable");
-    }
-    return IcebergTable.load(name(ident), location, null, null);
+    Table table = load(ident, null, null, null);
+    return table == null ? super.loadTable(ident) : table;
   }
 
   /**
@@ -53,22 +47,32 @@ public final class SessionCatalog extends DelegatingCatalogExtension {
   }
 
   public Table loadTable(Identifier ident, String version) throws NoSuchTableException {
-    String location = metadataLocation(ident);
-    return location == null
-        ? super.loadTable(ident, version)
-        : IcebergTable.load(name(ident), location, version, null);
+    Table table = load(ident, version, null, null);
+    return table == null ? super.loadTable(ident, version) : table;
   }
 
   public Table loadTable(Identifier ident, long timestamp) throws NoSuchTableException {
-    String location = metadataLocation(ident);
-    return location == null
-        ? super.loadTable(ident, timestamp)
-        : IcebergTable.load(name(ident), location, null, Long.valueOf(timestamp));
+    Table table = load(ident, null, Long.valueOf(timestamp), null);
+    return table == null ? super.loadTable(ident, timestamp) : table;
+  }
+
+  /** An Iceberg table (db.t), or what is told of one by its metadata (db.t.files); null for anything else. */
+  Table load(Identifier ident, String version, Long asOfMicros, Map options) {
+    String[] parts = ident.namespace();
+    Identifier table = parts.length == 2 ? new TableName(new String[] {parts[0]}, parts[1]) : ident;
+    String location = metadataLocation(table);
+    if (location == null) {
+      return null;
+    }
+    if (isAboutToBeReplaced()) {
+      throw MetastoreRows.notWritable(TableName.text(ident), "saveAsTable");
+    }
+    return new Source(table).load(location, parts.length == 2 ? ident.name() : null, version, asOfMicros, options);
   }
 
   public Table loadTable(Identifier ident, Set privileges) throws NoSuchTableException {
-    if (metadataLocation(ident) != null) {
-      throw MetastoreRows.notWritable(name(ident), "Writing to it (" + privileges + ")");
+    if (load(ident, null, null, null) != null) {
+      throw MetastoreRows.notWritable(TableName.text(ident), "Writing to it (" + privileges + ")");
     }
     // What the interface's own method does; Janino cannot call that one.
     return super.loadTable(ident);
@@ -76,25 +80,16 @@ public final class SessionCatalog extends DelegatingCatalogExtension {
 
   public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {
     if (metadataLocation(ident) != null) {
-      throw MetastoreRows.notWritable(name(ident), "ALTER TABLE");
+      throw MetastoreRows.notWritable(TableName.text(ident), "ALTER TABLE");
     }
     return super.alterTable(ident, changes);
   }
 
   public void renameTable(Identifier from, Identifier to) throws NoSuchTableException, TableAlreadyExistsException {
     if (metadataLocation(from) != null) {
-      throw MetastoreRows.notWritable(name(from), "RENAME");
+      throw MetastoreRows.notWritable(TableName.text(from), "RENAME");
     }
     super.renameTable(from, to);
-  }
-
-  private static String name(Identifier ident) {
-    StringBuilder name = new StringBuilder();
-    String[] namespace = ident.namespace();
-    for (int i = 0; i < namespace.length; i++) {
-      name.append(namespace[i]).append('.');
-    }
-    return name.append(ident.name()).toString();
   }
 
   /** Where the table's current metadata is, or null where the row is not an Iceberg table. */
@@ -103,21 +98,26 @@ public final class SessionCatalog extends DelegatingCatalogExtension {
       return null;
     }
     Map seen = seenInThisQuery();
-    String key = name(ident).toLowerCase(Locale.ROOT);
+    String key = TableName.text(ident).toLowerCase(Locale.ROOT);
     if (seen.containsKey(key)) {
       return (String) seen.get(key);
     }
-    Map parameters = MetastoreRows.parameters(ident.namespace()[0], ident.name());
-    String location = null;
-    if (MetastoreRows.isIceberg(parameters)) {
-      location = (String) parameters.get("metadata_location");
-      if (location == null) {
-        throw Bridge.failure("CorruptMetadataError: the metastore says that " + name(ident) + " is an Iceberg table"
-            + " (table_type=ICEBERG) but has no metadata_location for it. Set the parameter to the table's newest"
-            + " metadata file, or drop the row and register the table again.", null);
-      }
-    }
+    String location = newestLocation(ident);
     seen.put(key, location);
+    return location;
+  }
+
+  private static String newestLocation(Identifier ident) {
+    Map parameters = MetastoreRows.parameters(ident.namespace()[0], ident.name());
+    if (!MetastoreRows.isIceberg(parameters)) {
+      return null;
+    }
+    String location = (String) parameters.get("metadata_location");
+    if (location == null) {
+      throw Bridge.failure("CorruptMetadataError: the metastore says that " + TableName.text(ident) + " is an Iceberg table"
+          + " (table_type=ICEBERG) but has no metadata_location for it. Set the parameter to the table's newest"
+          + " metadata file, or drop the row and register the table again.", null);
+    }
     return location;
   }
 
@@ -133,5 +133,21 @@ public final class SessionCatalog extends DelegatingCatalogExtension {
       SEEN.set(last);
     }
     return (Map) last[1];
+  }
+
+  static final class Source extends TableSource {
+    private final Identifier ident;
+
+    Source(Identifier ident) {
+      this.ident = ident;
+    }
+
+    String name() {
+      return TableName.text(ident);
+    }
+
+    String metadataLocation() {
+      return newestLocation(ident);
+    }
   }
 }

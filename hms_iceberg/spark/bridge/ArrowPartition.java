@@ -1,0 +1,102 @@
+package hms_iceberg.bridge;
+
+import java.io.ByteArrayInputStream;
+import java.io.IOException;
+import java.io.Serializable;
+import java.util.List;
+import org.apache.arrow.memory.BufferAllocator;
+import org.apache.arrow.memory.RootAllocator;
+import org.apache.arrow.vector.ValueVector;
+import org.apache.arrow.vector.VectorSchemaRoot;
+import org.apache.arrow.vector.ipc.ArrowStreamReader;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.vectorized.ArrowColumnVector;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+
+/** Some rows as an Arrow stream; no bytes where only the number of rows is asked for. */
+final class ArrowPartition implements InputPartition {
+  final byte[] stream;
+  final int rows;
+
+  ArrowPartition(byte[] stream, int rows) {
+    this.stream = stream;
+    this.rows = rows;
+  }
+
+  public String[] preferredLocations() {
+    return new String[0];
+  }
+
+  static final class Readers implements PartitionReaderFactory, Serializable {
+    public PartitionReader createReader(InputPartition partition) {
+      throw new UnsupportedOperationException("Arrow is read in batches.");
+    }
+
+    public PartitionReader createColumnarReader(InputPartition partition) {
+      ArrowPartition arrow = (ArrowPartition) partition;
+      return arrow.stream.length == 0
+          ? (PartitionReader) new Counted(arrow.rows) : (PartitionReader) new Streamed(arrow.stream);
+    }
+
+    public boolean supportColumnarReads(InputPartition partition) {
+      return true;
+    }
+  }
+
+  /** Rows without columns. */
+  static final class Counted implements PartitionReader {
+    private int rows;
+    private int taken;
+
+    Counted(int rows) {
+      this.rows = rows;
+    }
+
+    public boolean next() {
+      taken = rows;
+      rows = 0;
+      return taken > 0;
+    }
+
+    public Object get() {
+      return new ColumnarBatch(new ColumnVector[0], taken);
+    }
+
+    public void close() {}
+  }
+
+  static final class Streamed implements PartitionReader {
+    private final BufferAllocator allocator = new RootAllocator();
+    private final ArrowStreamReader reader;
+
+    Streamed(byte[] stream) {
+      this.reader = new ArrowStreamReader(new ByteArrayInputStream(stream), allocator);
+    }
+
+    public boolean next() throws IOException {
+      return reader.loadNextBatch();
+    }
+
+    public Object get() {
+      try {
+        VectorSchemaRoot root = reader.getVectorSchemaRoot();
+        List vectors = root.getFieldVectors();
+        ColumnVector[] columns = new ColumnVector[vectors.size()];
+        for (int i = 0; i < columns.length; i++) {
+          columns[i] = new ArrowColumnVector((ValueVector) vectors.get(i));
+        }
+        return new ColumnarBatch(columns, root.getRowCount());
+      } catch (IOException e) {
+        throw new IllegalStateException("Cannot read the planner's Arrow stream: " + e.getMessage(), e);
+      }
+    }
+
+    public void close() throws IOException {
+      reader.close();
+      allocator.close();
+    }
+  }
+}

@@ -1,0 +1,111 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.util.Arrays;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/** A scan of a metadata table. Python writes the columns that are used as Arrow; tasks carry pieces of it. */
+final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns, Scan, Batch {
+  private final String name;
+  private final ObjectNode described;
+  private final StructType full;
+  private StructType read;
+
+  MetadataScan(String name, ObjectNode described, StructType full) {
+    this.name = name;
+    this.described = described;
+    this.full = full;
+    this.read = full;
+  }
+
+  /** Whole columns: of a struct Spark takes the fields that it needs. */
+  public void pruneColumns(StructType required) {
+    StructField[] fields = new StructField[required.fields().length];
+    for (int i = 0; i < fields.length; i++) {
+      fields[i] = full.apply(required.fields()[i].name());
+    }
+    read = new StructType(fields);
+  }
+
+  public Scan build() {
+    return this;
+  }
+
+  public StructType readSchema() {
+    return read;
+  }
+
+  public String description() {
+    return "iceberg " + name;
+  }
+
+  /** Known without planning, so that EXPLAIN reads no manifests. */
+  public Scan.ColumnarSupportMode columnarSupportMode() {
+    return Scan.ColumnarSupportMode.SUPPORTED;
+  }
+
+  public Batch toBatch() {
+    return this;
+  }
+
+  public InputPartition[] planInputPartitions() {
+    ObjectNode question = (ObjectNode) described.deepCopy();
+    question.put("call", "inspect-rows");
+    ArrayNode columns = question.putArray("columns");
+    String[] names = read.fieldNames();
+    for (int i = 0; i < names.length; i++) {
+      columns.add(names[i]);
+    }
+    JsonNode answer = Bridge.ask(question).header();
+    JsonNode parts = answer.get("parts");
+    InputPartition[] partitions = new InputPartition[parts.size()];
+    byte[] data = taken(answer.get("path"));
+    int start = 0;
+    for (int i = 0; i < partitions.length; i++) {
+      int size = Json.at(Json.at(parts, i), 0).asInt();
+      byte[] part = Arrays.copyOfRange(data, start, start + size);
+      partitions[i] = new ArrowPartition(part, Json.at(Json.at(parts, i), 1).asInt());
+      start += size;
+    }
+    return partitions;
+  }
+
+  private static byte[] taken(JsonNode path) {
+    if (path.isNull()) {
+      return new byte[0];
+    }
+    File file = new File(path.asText());
+    try {
+      return Files.readAllBytes(file.toPath());
+    } catch (IOException e) {
+      throw new IllegalStateException("Cannot read " + file + ", which the planner wrote: " + e.getMessage(), e);
+    } finally {
+      file.delete();
+    }
+  }
+
+  public PartitionReaderFactory createReaderFactory() {
+    return new ArrowPartition.Readers();
+  }
+
+  public boolean equals(Object other) {
+    return other instanceof MetadataScan && described.equals(((MetadataScan) other).described)
+        && read.equals(((MetadataScan) other).read);
+  }
+
+  public int hashCode() {
+    return described.hashCode();
+  }
+}

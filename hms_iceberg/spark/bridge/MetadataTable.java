@@ -1,0 +1,62 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Collections;
+import java.util.EnumSet;
+import java.util.Map;
+import java.util.Set;
+import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** What the metadata of an Iceberg table says, as rows: db.t.files, db.t.snapshots and so on. */
+final class MetadataTable implements SupportsRead {
+  private final ObjectNode question;
+  private final StructType schema;
+
+  /** The question is that which loads a table, and the kind of metadata. */
+  MetadataTable(ObjectNode question, String kind) {
+    this.question = question;
+    question.put("call", "inspect");
+    question.put("kind", kind);
+    JsonNode described = Bridge.ask(question).header();
+    question.set("snapshot_id", described.get("snapshot_id"));
+    this.schema = IcebergTable.withoutIds((StructType) DataType.fromJson(described.get("schema").toString()));
+  }
+
+  public String name() {
+    return question.get("name").asText() + "." + question.get("kind").asText();
+  }
+
+  public StructType schema() {
+    return schema;
+  }
+
+  public Map properties() {
+    return Collections.singletonMap("provider", "iceberg");
+  }
+
+  public Set capabilities() {
+    return EnumSet.of(TableCapability.BATCH_READ);
+  }
+
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return new MetadataScan(name(), question, schema);
+  }
+
+  public boolean equals(Object other) {
+    return other instanceof MetadataTable && question.equals(((MetadataTable) other).question);
+  }
+
+  public int hashCode() {
+    return question.hashCode();
+  }
+
+  public String toString() {
+    return "Iceberg " + name();
+  }
+}

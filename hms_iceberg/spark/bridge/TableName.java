@@ -1,0 +1,42 @@
+package hms_iceberg.bridge;
+
+import java.util.Arrays;
+import org.apache.spark.sql.connector.catalog.Identifier;
+
+/** Janino cannot call Identifier.of. */
+final class TableName implements Identifier {
+  private final String[] namespace;
+  private final String name;
+
+  TableName(String[] namespace, String name) {
+    this.namespace = namespace;
+    this.name = name;
+  }
+
+  /** All but the last of some parts is the namespace. */
+  static TableName of(String[] parts) {
+    return new TableName((String[]) Arrays.copyOf(parts, parts.length - 1), parts[parts.length - 1]);
+  }
+
+  public String[] namespace() {
+    return namespace;
+  }
+
+  public String name() {
+    return name;
+  }
+
+  public String toString() {
+    return text(this);
+  }
+
+  /** With dots, as users write it. */
+  static String text(Identifier ident) {
+    StringBuilder text = new StringBuilder();
+    String[] namespace = ident.namespace();
+    for (int i = 0; i < namespace.length; i++) {
+      text.append(namespace[i]).append('.');
+    }
+    return text.append(ident.name()).toString();
+  }
+}

@@ -1,0 +1,56 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Map;
+import org.apache.spark.sql.connector.catalog.Table;
+
+/** Where an Iceberg table is found; a stream looks there again and again. */
+abstract class TableSource {
+  /** The table's name, or its path. */
+  abstract String name();
+
+  /** The newest metadata file, or null where there is no such table. */
+  abstract String metadataLocation();
+
+  /** The named catalog that the table is of, for a question; none for the session's own and for paths. */
+  void addCatalog(ObjectNode question) {}
+
+  /**
+   * One version of the table, or of its metadata.
+   *
+   * @param location the metadata file
+   * @param part the metadata table or the selector that follows the table's name, or null
+   * @param version what follows VERSION AS OF, or null
+   * @param asOfMicros what follows TIMESTAMP AS OF, or null
+   * @param options the options of the read that choose what is read, or null
+   */
+  Table load(String location, String part, String version, Long asOfMicros, Map options) {
+    ObjectNode question = Bridge.question("load");
+    question.put("name", name());
+    question.put("metadata_location", location);
+    question.put("version", version);
+    question.put("as_of_micros", asOfMicros);
+    if (options != null) {
+      question.set("options", Bridge.JSON.valueToTree(options));
+    }
+    addCatalog(question);
+    String[] selector = part == null ? null : selector(part);
+    if (selector != null) {
+      question.withObject("/options").put(selector[0], selector[1]);
+    }
+    return part == null || selector != null
+        ? (Table) new IcebergTable(this, question) : (Table) new MetadataTable(question, part);
+  }
+
+  /** db.t.branch_b, tag_t, snapshot_id_1 and at_timestamp_2 are versions of db.t, as the options of a read say. */
+  private static String[] selector(String part) {
+    String[] prefixes = {"branch_", "tag_", "snapshot_id_", "at_timestamp_"};
+    String[] names = {"branch", "tag", "snapshot-id", "as-of-timestamp"};
+    for (int i = 0; i < prefixes.length; i++) {
+      if (part.startsWith(prefixes[i])) {
+        return new String[] {names[i], part.substring(prefixes[i].length())};
+      }
+    }
+    return null;
+  }
+}

@@ -1,0 +1,188 @@
+"""What the options of a read select: ``spark.read.format("iceberg").option("snapshot-id", ...).load("db.t")``.
+
+The names are those of Apache Iceberg (Java).
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hms_iceberg.errors import InvalidInputError, NoSuchRefError
+from hms_iceberg.expressions.tree import BooleanExpression
+from hms_iceberg.scan.incremental import AppendRequest, plan_appends, snapshot_or_current, snapshots_between
+from hms_iceberg.scan.plan import ScanPlan, ScanRequest
+from hms_iceberg.scan.planner import plan_scan
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.storage import Storage
+from hms_iceberg.table.scan import TableScan
+
+_TRAVELS = ("snapshot-id", "as-of-timestamp", "branch", "tag")
+_START, _END = "start-snapshot-id", "end-snapshot-id"
+_SIZES = ("split-size", "file-open-cost")
+_STREAMING_NUMBERS = (
+    "stream-from-timestamp",
+    "streaming-max-files-per-micro-batch",
+    "streaming-max-rows-per-micro-batch",
+)
+_SWITCHES = ("streaming-skip-overwrite-snapshots", "streaming-skip-delete-snapshots")
+_STREAMING = (*_STREAMING_NUMBERS, *_SWITCHES)
+# Hints on how to read, for readers that this one is not; and what Spark itself puts among the options.
+_IGNORED = (
+    "path",
+    "lookback",
+    "locality",
+    "batch-size",
+    "vectorization-enabled",
+    "aggregate-push-down-enabled",
+    "async-micro-batch-planning-enabled",
+    "streaming-snapshot-polling-interval-ms",
+    "async-queue-preload-file-limit",
+    "async-queue-preload-row-limit",
+)
+_KNOWN = (*_TRAVELS, _START, _END, *_SIZES, *_STREAMING, *_IGNORED)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What is read of a table.
+
+    Args:
+        scan: the snapshot and the schema.
+        start_snapshot_id: where only what was appended after a snapshot is read, that snapshot.
+    """
+
+    scan: TableScan
+    start_snapshot_id: int | None = None
+
+
+def check_options(options: Mapping[str, str], table: str, streaming: bool = False) -> None:
+    """Refuses options that say nothing or too much.
+
+    Args:
+        options: the options of a reader, names in lower case.
+        table: the table's name, for errors.
+        streaming: whether a stream is read.
+
+    Raises:
+        InvalidInputError: an option that is not known, has no number where one is expected, or contradicts another.
+    """
+    for name in options:
+        if name not in _KNOWN:
+            near = difflib.get_close_matches(name, _KNOWN, 1)
+            raise InvalidInputError(
+                f"Cannot read the table {table}: unknown option {name!r}"
+                + (f"; did you mean {near[0]!r}?" if near else f". Known are {', '.join(sorted(_KNOWN))}.")
+            )
+    for name in ("snapshot-id", "as-of-timestamp", _START, _END, *_SIZES, *_STREAMING_NUMBERS):
+        if name in options:
+            _number(options, name, table, least=None if name.endswith("-id") else 0 if "timestamp" in name else 1)
+    for name in _SWITCHES:
+        if options.get(name, "true").lower() not in ("true", "false"):
+            raise InvalidInputError(f"Cannot read the table {table}: {name} is {options[name]!r}, not true or false.")
+    chosen = [name for name in (*_TRAVELS, _START, _END) if name in options]
+    if len(chosen) > 1 and chosen != [_START, _END]:
+        raise InvalidInputError(
+            f"Cannot read the table {table}: the options {' and '.join(chosen)} contradict each other. Give one of "
+            f"{', '.join(_TRAVELS)}, or {_START} with or without {_END}."
+        )
+    if chosen == [_END]:
+        raise InvalidInputError(f"Cannot read the table {table}: {_END} needs {_START}, after which to begin.")
+    if streaming and chosen:
+        raise InvalidInputError(
+            f"Cannot stream the table {table}: the option {chosen[0]} selects rows of one read. Use "
+            "stream-from-timestamp to say where the stream begins."
+        )
+
+
+def select(
+    metadata: TableMetadata, storage: Storage, table: str, version: str | None, as_of_micros: int | None,
+    options: Mapping[str, str],
+) -> Selection:  # fmt: skip
+    """What a read asks for.
+
+    Args:
+        metadata: the table.
+        storage: where its files are.
+        table: the table's name, for errors.
+        version: what follows VERSION AS OF: a snapshot id, a branch or a tag.
+        as_of_micros: what follows TIMESTAMP AS OF, in microseconds since 1970-01-01 UTC.
+        options: the options of the reader, names in lower case, already checked.
+
+    Raises:
+        NoSuchSnapshotError, NoSuchRefError: there is no such version.
+        InvalidInputError: the table's version is given twice; start and end are not of one branch.
+    """
+    chosen = [name for name in (*_TRAVELS, _START) if name in options]
+    scan = TableScan(metadata, storage)
+    if chosen and (version is not None or as_of_micros is not None):
+        raise InvalidInputError(
+            f"Cannot read the table {table}: the option {chosen[0]} contradicts VERSION AS OF or TIMESTAMP AS OF. "
+            "Give one of them."
+        )
+    if as_of_micros is not None:
+        return Selection(scan.as_of(as_of_micros // 1000))
+    if version is not None:
+        is_id = re.fullmatch(r"-?\d+", version) and version not in metadata.refs
+        return Selection(scan.use_snapshot(int(version)) if is_id else scan.use_ref(version))
+    if "snapshot-id" in options:
+        return Selection(scan.use_snapshot(int(options["snapshot-id"])))
+    if "as-of-timestamp" in options:
+        return Selection(scan.as_of(int(options["as-of-timestamp"])))
+    for kind in ("branch", "tag"):
+        if kind in options:
+            return Selection(_ref(scan, options[kind], kind))
+    if _START in options:
+        return _appends(scan, int(options[_START]), options)
+    return Selection(scan)
+
+
+def planned(
+    metadata: TableMetadata, storage: Storage, question: Mapping[str, Any], row_filter: BooleanExpression
+) -> ScanPlan:
+    """The files of what was selected.
+
+    Args:
+        metadata: the table.
+        storage: where its files are.
+        question: `snapshot_id`, `start_snapshot_id` and `schema_id` of what was selected.
+        row_filter: which rows are wanted.
+    """
+    schema = metadata.schema_by_id(question["schema_id"])
+    start, end = question["start_snapshot_id"], question["snapshot_id"]
+    if start is None:
+        return plan_scan(ScanRequest(metadata, end, row_filter, schema=schema), storage)
+    return plan_appends(AppendRequest(metadata, start, end, row_filter=row_filter, schema=schema), storage)
+
+
+def _ref(scan: TableScan, name: str, kind: str) -> TableScan:
+    ref = scan.metadata.refs.get(name)
+    if ref is not None and ref.is_branch != (kind == "branch"):
+        other = "tag" if kind == "branch" else "branch"
+        raise NoSuchRefError(
+            f"The table at {scan.metadata.location} has no {kind} {name!r}: {name!r} is a {other}. Use the option "
+            f"{other!r}."
+        )
+    return scan.use_ref(name)
+
+
+def _appends(scan: TableScan, start: int, options: Mapping[str, str]) -> Selection:
+    """Rows that were appended, in the table's schema of today."""
+    metadata = scan.metadata
+    last = snapshot_or_current(metadata, int(options[_END]) if _END in options else None)
+    snapshots_between(metadata, start, last)
+    return Selection(replace(scan, snapshot_id=None if last is None else last.snapshot_id), start)
+
+
+def _number(options: Mapping[str, str], name: str, table: str, least: int | None) -> int:
+    try:
+        number = int(options[name])
+    except ValueError:
+        number = None
+    if number is None or (least is not None and number < least):
+        wanted = "a number" if least is None else f"a number from {least}"
+        raise InvalidInputError(f"Cannot read the table {table}: {name} is {options[name]!r}, expected {wanted}.")
+    return number

@@ -1,0 +1,122 @@
+"""db.t.files and its like."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.scan.metadata_tables import METADATA_TABLES
+from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform
+from hms_iceberg.spec.types import FixedType, LongType, NestedField, StringType, TimestampNanoType, UUIDType
+from tests.support.spark_tables import data_files, delete_positions, rows_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from hms_iceberg.catalog import Catalog
+    from hms_iceberg.table import Table
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def parted(catalog: Catalog, namespace: str, commit: Callable[..., None]) -> Table:
+    """Partitioned, with files of three snapshots and a delete file."""
+    schema = Schema(NestedField(1, "id", LongType(), True), NestedField(2, "item", StringType()))
+    spec = PartitionSpec(
+        PartitionField(2, 1000, IdentityTransform(), "item"), PartitionField(1, 1001, BucketTransform(2), "bucket")
+    )
+    table = catalog.create_table(f"{namespace}.parted", schema, partition_spec=spec)
+    arrow = pa.schema([pa.field("id", pa.int64(), nullable=False), ("item", pa.string())])
+    table.append(pa.table([[1, 2, 3], ["pen", None, "pen"]], schema=arrow))
+    table.append(pa.table([[4], ["ink"]], schema=arrow))
+    first = data_files(table)[0]
+    positions = delete_positions(table, (first, [0]))
+    commit(table, type(positions)(**{**_fields(positions), "spec_id": first.spec_id, "partition": first.partition}))
+    return table
+
+
+def _fields(file: object) -> dict[str, object]:
+    return {name: getattr(file, name) for name in file.__dataclass_fields__}  # type: ignore[attr-defined]
+
+
+def test_they_are_those_of_the_python_api(spark: SparkSession, parted: Table, namespace: str) -> None:
+    for name in METADATA_TABLES:
+        expected = parted.inspect.table(name)
+        found = spark.table(f"{namespace}.parted.{name}")
+        assert found.columns == expected.column_names, name
+        assert found.toArrow().to_pylist() == expected.to_pylist(), name
+        assert found.count() == expected.num_rows, name
+
+
+def test_filters_joins_nested_fields_and_views(spark: SparkSession, parted: Table, namespace: str) -> None:
+    name = f"{namespace}.parted"
+    first = parted.metadata.snapshots[0].snapshot_id
+    joined = (
+        f"select s.operation, count(*) from {name}.entries e join {name}.snapshots s on e.snapshot_id = s.snapshot_id "
+        f"where e.data_file.content = 0 and s.summary['added-records'] > 1 group by 1"
+    )
+    assert rows_of(spark, joined) == [("append", data_files_of(parted, first))]
+    bounds = f"select readable_metrics.id.lower_bound from {name}.files where partition.item = 'ink'"
+    assert rows_of(spark, bounds) == [(4,)]
+    spark.sql(
+        f"create or replace temporary view names as select name, snapshot_id from {name}.refs where type = 'BRANCH'"
+    )
+    assert rows_of(spark, "select * from names") == [("main", parted.current_snapshot().snapshot_id)]
+    with_rows = f"select count(*) from {name} t join {name}.files f on t._file = f.file_path"
+    assert rows_of(spark, with_rows) == [(3,)]
+
+
+def data_files_of(table: Table, snapshot_id: int) -> int:
+    return table.inspect.data_files(snapshot_id).num_rows
+
+
+def test_versions_of_tables_about_one_snapshot(spark: SparkSession, parted: Table, namespace: str) -> None:
+    from pyspark.errors import AnalysisException
+
+    name = f"{namespace}.parted"
+    first, second, _ = (snapshot.snapshot_id for snapshot in parted.metadata.snapshots)
+    count = data_files_of(parted, first)
+    assert spark.sql(f"select * from {name}.files version as of {first}").count() == count
+    assert spark.sql(f"select * from {name}.entries version as of {second}").count() == count + 1
+    with pytest.raises(AnalysisException, match=r"UnsupportedError: .*parted\.snapshots as of a version"):
+        spark.sql(f"select * from {name}.snapshots version as of {first}")
+    with pytest.raises(AnalysisException, match=r"has no metadata table 'pages': expected one of all_data_files"):
+        spark.sql(f"select * from {name}.pages")
+
+
+def test_a_version_may_be_part_of_the_name(spark: SparkSession, parted: Table, namespace: str) -> None:
+    name, first = f"{namespace}.parted", parted.metadata.snapshots[0]
+    assert spark.table(f"{name}.snapshot_id_{first.snapshot_id}").count() == 3
+    assert spark.table(f"{name}.at_timestamp_{first.timestamp_ms}").count() == 3
+    assert spark.table(f"{name}.branch_main").count() == 3
+
+
+def test_values_that_arrow_and_spark_hold_differently(spark: SparkSession, catalog: Catalog, namespace: str) -> None:
+    schema = Schema(
+        NestedField(1, "u", UUIDType(), False),
+        NestedField(2, "f", FixedType(2), False),
+        NestedField(3, "n", TimestampNanoType(), False),
+    )
+    spec = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "u"))
+    table = catalog.create_table(f"{namespace}.odd", schema, partition_spec=spec, properties={"format-version": "3"})
+    key = uuid.UUID(int=77)
+    columns = [pa.array([key.bytes], pa.uuid()), pa.array([b"ab"], pa.binary(2)), pa.array([1], pa.timestamp("ns"))]
+    table.append(pa.table(columns, names=["u", "f", "n"]))
+    query = "select partition.u, readable_metrics.u.upper_bound, readable_metrics.f.lower_bound from"
+    assert rows_of(spark, f"{query} {namespace}.odd.files") == [(str(key), str(key), b"ab")]
+
+
+def test_explain_reads_no_manifests(spark: SparkSession, parted: Table, namespace: str) -> None:
+    for manifest in parted.inspect.manifests()["path"].to_pylist():
+        parted.storage.delete(manifest)
+    assert "iceberg" in spark.sql(f"explain select file_path from {namespace}.parted.files").collect()[0][0]
+    with pytest.raises(Exception, match="MissingFileError"):
+        spark.table(f"{namespace}.parted.files").collect()
