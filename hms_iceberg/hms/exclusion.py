@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from hms_iceberg.errors import CommitFailedError, LockTimeoutError
+from hms_iceberg.hms.thrift_types import ttypes
 from hms_iceberg.hms.turn import LocalTurn
 from hms_iceberg.metastore import Identifier
 
@@ -107,6 +108,7 @@ class _Parked:
 class _OfThread(threading.local):
     def __init__(self) -> None:
         self.held: dict[Identifier, Exclusion] = {}
+        self.rows: dict[Identifier, ttypes.Table] = {}
         self.parked: dict[Identifier, _Parked] = {}
 
 
@@ -122,6 +124,15 @@ class Exclusions:
         """What this thread holds for the table now."""
         return self._of_thread.held.get(identifier)
 
+    def keep_row(self, identifier: Identifier, row: ttypes.Table) -> None:
+        """Remembers the table's row for the swap that follows, where this thread holds the table."""
+        if identifier in self._of_thread.held:
+            self._of_thread.rows[identifier] = row
+
+    def take_row(self, identifier: Identifier) -> ttypes.Table | None:
+        """The row that was read since this thread holds the table; only once."""
+        return self._of_thread.rows.pop(identifier, None)
+
     def adopt(self, identifier: Identifier) -> Exclusion | None:
         """What this thread parked for the table, which is its to hold or release again."""
         parked = self._of_thread.parked.pop(identifier, None)
@@ -132,9 +143,11 @@ class Exclusions:
         """Holds an exclusion for the time of the context, and releases it unless it was parked meanwhile."""
         held = self._of_thread.held
         held[identifier] = exclusion
+        self._of_thread.rows.pop(identifier, None)
         try:
             yield
         finally:
+            self._of_thread.rows.pop(identifier, None)
             if held.pop(identifier, None) is not None:
                 exclusion.release()
 

@@ -9,14 +9,11 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import random
 import tempfile
-import time
+import threading
 from pathlib import Path
 
 logger = logging.getLogger(__name__)
-
-_POLL_SECONDS = 0.004
 
 
 class HostLock:
@@ -34,13 +31,11 @@ class HostLock:
         """Takes it if it is free."""
         if self._file is not None:
             return True
-        try:
-            import fcntl
-
-            file = os.open(_folder() / hashlib.sha256(self._key.encode()).hexdigest()[:32], _FLAGS, 0o600)
-        except (ImportError, OSError) as error:
-            logger.debug("No file lock for %s: %s", self._key, error)
+        file = self._open()
+        if file is None:
             return True
+        import fcntl
+
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -55,23 +50,77 @@ class HostLock:
         Args:
             timeout: seconds.
         """
-        deadline = time.monotonic() + timeout
-        while not self.try_acquire():
-            if time.monotonic() > deadline:
-                logger.warning("Another process of this machine holds the file lock of %s for long", self._key)
-                return False
-            time.sleep(_POLL_SECONDS * random.uniform(0.5, 1.5))
-        return True
+        if self.try_acquire():
+            return True
+        file = self._open()
+        if file is None:
+            return True
+        self._file = _Waiter(file).wait(timeout)
+        if self._file is None:
+            logger.warning("Another process of this machine holds the file lock of %s for long", self._key)
+        return self._file is not None
+
+    def _open(self) -> int | None:
+        """The file of the lock; None where there are no file locks."""
+        try:
+            import fcntl  # noqa: F401
+
+            return os.open(_folder() / hashlib.sha256(self._key.encode()).hexdigest()[:32], _FLAGS, 0o600)
+        except (ImportError, OSError) as error:
+            logger.debug("No file lock for %s: %s", self._key, error)
+            return None
 
     def release(self) -> None:
         """Frees it; twice is no error."""
         file, self._file = self._file, None
         if file is not None:
-            import fcntl
+            _free(file)
 
-            # Not by closing alone: a process that was forked meanwhile has the file open as well.
-            fcntl.flock(file, fcntl.LOCK_UN)
-            os.close(file)
+
+class _Waiter:
+    """Waits for the lock of an open file in a thread of its own, as the system has no such wait with a time-out.
+
+    The system wakes it when its turn has come, in the order of the requests; nothing is asked again and again.
+    """
+
+    def __init__(self, file: int) -> None:
+        self._file = file
+        self._mutex = threading.Lock()
+        self._granted = threading.Event()
+        self._given_up = False
+        threading.Thread(target=self._run, name="hms-iceberg-host-lock", daemon=True).start()
+
+    def wait(self, timeout: float) -> int | None:
+        """The locked file; None where it was not granted in time."""
+        try:
+            self._granted.wait(timeout)
+        except BaseException:
+            with self._mutex:
+                self._given_up = True
+                if self._granted.is_set():
+                    _free(self._file)
+            raise
+        with self._mutex:
+            self._given_up = not self._granted.is_set()
+        return None if self._given_up else self._file
+
+    def _run(self) -> None:
+        import fcntl
+
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        with self._mutex:
+            if self._given_up:
+                _free(self._file)
+            else:
+                self._granted.set()
+
+
+def _free(file: int) -> None:
+    import fcntl
+
+    # Not by closing alone: a process that was forked meanwhile has the file open as well.
+    fcntl.flock(file, fcntl.LOCK_UN)
+    os.close(file)
 
 
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)

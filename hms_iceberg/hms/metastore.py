@@ -69,7 +69,10 @@ class HiveMetastore:
             NoSuchTableError: no table of that name.
             NotAnIcebergTableError: it is another kind of table; says how to migrate it.
         """
-        return table_pointer(self.client.get_table(*_normal(identifier)))
+        identifier = _normal(identifier)
+        row = self.client.get_table(*identifier)
+        self._exclusions.keep_row(identifier, row)
+        return table_pointer(row)
 
     def swap(self, identifier: Identifier, base: MetadataVersion | None, new: MetadataVersion) -> None:
         """Makes `new` the table's metadata if `base` still is; a create where `base` is None. See the port.
@@ -87,7 +90,9 @@ class HiveMetastore:
             return
         held = self._exclusions.held(identifier)
         if held is not None:
-            self._swap.commit(identifier, base, new, held, self._compares(held))
+            compares = self._compares(held)
+            row = self._exclusions.take_row(identifier) if compares else None
+            self._swap.commit(identifier, base, new, held, compares, row)
             return
         exclusion = self._exclusions.adopt(identifier)
         waits = exclusion is not None or int_property(new.metadata.properties, COMMIT_NUM_RETRIES) <= 0

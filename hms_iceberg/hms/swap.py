@@ -99,7 +99,13 @@ class PointerSwap:
     # ---------------------------------------------------------------------------------------------- alter
 
     def commit(
-        self, identifier: Identifier, base: MetadataVersion, new: MetadataVersion, guard: Guard, compare: bool
+        self,
+        identifier: Identifier,
+        base: MetadataVersion,
+        new: MetadataVersion,
+        guard: Guard,
+        compare: bool,
+        row: ttypes.Table | None = None,
     ) -> None:
         """Makes the row of an existing table show `new` instead of `base`.
 
@@ -109,6 +115,7 @@ class PointerSwap:
             new: what it is to show.
             guard: keeps other writers away.
             compare: whether the server is to compare once more while it alters (see `capability`).
+            row: what it shows, where it was read a moment ago under the guard.
 
         Raises:
             CommitFailedError: somebody else was first, or the lock was lost before anything was sent.
@@ -117,7 +124,7 @@ class PointerSwap:
             MetastoreError: the metastore refused, and nothing was changed.
         """
         name = ".".join(identifier)
-        row = self.client.get_table(*identifier)
+        row = row or self.client.get_table(*identifier)
         pointer = table_pointer(row)
         if pointer.metadata_location == new.location:
             return

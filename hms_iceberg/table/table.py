@@ -70,7 +70,9 @@ class Table(ReadableTable, RowWriteMethods):
     def _transaction(self, autocommit: bool = False) -> TableTransaction:
         verified = self._alone and time.monotonic() - self._verified_at < _VERIFIED_SECONDS
         origin = Existing(self._version)
-        transaction = Transaction(self._identifier, origin, self.metastore, self.storage, verified=verified)
+        transaction = Transaction(
+            self._identifier, origin, self.metastore, self.storage, verified=verified, contended=not self._alone
+        )
         return TableTransaction(transaction, self._moved, autocommit)
 
     def _moved(self, version: MetadataVersion) -> Table:

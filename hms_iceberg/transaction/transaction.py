@@ -40,8 +40,8 @@ logger = logging.getLogger(__name__)
 class Transaction:
     """Collects updates and commits them as one new version of a table.
 
-    The first attempt is optimistic. After a conflict the next takes the table's lock first, then loads, replays and
-    swaps under it, so that it can lose to nobody.
+    The first attempt is optimistic, unless others are known to commit as well. After a conflict the next takes the
+    table's lock first, then loads, replays and swaps under it, so that it can lose to nobody.
     """
 
     def __init__(
@@ -53,6 +53,7 @@ class Transaction:
         clock_ms: Callable[[], int] | None = None,
         *,
         verified: bool = False,
+        contended: bool = False,
     ) -> None:
         """Begins a transaction.
 
@@ -64,6 +65,8 @@ class Transaction:
             clock_ms: the time, for tests.
             verified: the origin's version was the current one a moment ago, so that the first attempt goes without
                 looking for a newer one. Where it is not any more, the next attempt follows at once.
+            contended: others commit to the table as well, so that an optimistic attempt would likely be in vain: the
+                first one takes the lock, as those after a conflict do.
         """
         self.identifier = identifier
         self.origin = origin
@@ -77,7 +80,8 @@ class Transaction:
         self._in_swap = False
         self._finished = False
         self._exists = origin.start is not None
-        self._verified = verified and int_property(self._initial.properties, COMMIT_NUM_RETRIES) > 0
+        self._contended = contended
+        self._verified = verified and not contended and int_property(self._initial.properties, COMMIT_NUM_RETRIES) > 0
 
     # ------------------------------------------------------------------------------------------ collecting
 
@@ -173,7 +177,7 @@ class Transaction:
 
     def _attempt(self) -> tuple[MetadataVersion, frozenset[str]]:
         self.attempts += 1
-        exclusive = self.attempts > 1 and self._exists
+        exclusive = self._exists and (self._contended or self.attempts > 1)
         properties = self._preview.properties
         with self._metastore.exclusive(self.identifier, properties) if exclusive else nullcontext():
             return self._attempt_once()

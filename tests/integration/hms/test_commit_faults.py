@@ -253,3 +253,17 @@ def test_a_commit_takes_five_calls_with_a_lock_and_three_without_and_one_less_ju
     with_lock = [*load, "lock", "get_table_req", ALTER, "unlock"]
     without = [*load, "get_table_req", ALTER]
     assert proxy.calls == (with_lock if "lock" in proxy.calls else without)
+
+
+def test_a_commit_in_company_takes_its_lock_first_and_reads_the_row_once(
+    harmed: Catalog, table: Table, proxy: ThriftProxy, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hive_metastore, "known_support", lambda client: True)
+    victim = harmed.load_table(name)
+    append(victim)
+    table.refresh().append(pa.table({"id": [3]}))
+    victim.append(pa.table({"id": [4]}))  # finds that it is not alone
+    proxy.calls.clear()
+    victim.append(pa.table({"id": [5]}))
+    assert proxy.calls in (["lock", "get_table_req", ALTER, "unlock"], ["get_table_req", ALTER])
+    assert sorted(victim.scan().to_arrow()["id"].to_pylist()) == [0, 1, 3, 4, 5]

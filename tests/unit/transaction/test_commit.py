@@ -418,3 +418,14 @@ def test_without_retries_a_version_is_always_looked_for(world: World) -> None:
     world.append(data_file())
     transaction.commit()
     assert len(world.live()) == 2
+
+
+def test_where_others_commit_as_well_the_first_attempt_takes_the_lock(world: World) -> None:
+    transaction = Transaction(NAME, Existing(world.version()), world.metastore, world.storage, contended=True)
+    transaction.add(FastAppend((data_file(),)), preview=False)
+    world.append(data_file())
+    entries = world.metastore.exclusive_entries
+    transaction.commit()
+    assert (transaction.attempts, world.metastore.exclusive_entries) == (1, entries + 1)
+    assert len(world.live()) == 2
+    world.check()
