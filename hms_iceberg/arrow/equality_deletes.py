@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 _BATCH_ROWS = 1 << 18
+# Keys that a scan keeps, of single files and of sets of them.
+_CACHE_BYTES = 128 * 1024 * 1024
 
 
 class EqualityKey:
@@ -57,8 +59,8 @@ class EqualityDeletes:
         self._storage = storage
         self._metadata = metadata
         self._mapping = metadata.name_mapping()
-        self._rows: Memo[str, pl.DataFrame] = Memo()
-        self._sets: Memo[tuple[str, ...], pl.DataFrame] = Memo()
+        self._rows: Memo[str, pl.DataFrame] = Memo(_bytes_of, _CACHE_BYTES)
+        self._sets: Memo[tuple[str, ...], pl.DataFrame] = Memo(_bytes_of, _CACHE_BYTES)
         self._schemas = (
             metadata.schema(),
             *sorted(metadata.schemas, key=lambda schema: schema.schema_id, reverse=True),
@@ -165,6 +167,10 @@ def _frame(ids: Sequence[int], columns: Sequence[NestedField], arrays: Sequence[
     frame = pl.from_arrow(pa.table(found))
     assert isinstance(frame, pl.DataFrame)
     return frame
+
+
+def _bytes_of(frame: pl.DataFrame) -> int:
+    return int(frame.estimated_size())
 
 
 def _leaf(array: pa.Array) -> pa.Array:

@@ -32,12 +32,14 @@ class RowRange:
         start: position of its first row in the file.
         rows: how many rows it has.
         bytes: about how many bytes its columns take on disk.
+        offset: its first byte in the file.
     """
 
     index: int
     start: int
     rows: int
     bytes: int
+    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +121,7 @@ class ParquetReader:
         start = 0
         for index in range(self.footer.num_row_groups):
             group = self.footer.row_group(index)
-            found.append(RowRange(index, start, group.num_rows, group.total_byte_size))
+            found.append(RowRange(index, start, group.num_rows, group.total_byte_size, _first_byte(group)))
             start += group.num_rows
         return found
 
@@ -200,6 +202,14 @@ class ParquetReader:
         """Closes the file."""
         with contextlib.suppress(OSError, pa.ArrowException):
             self._file.close()
+
+
+def _first_byte(group: pq.RowGroupMetaData) -> int:
+    if not group.num_columns:
+        return 0
+    column = group.column(0)
+    # Some writers say 0 where there is no dictionary.
+    return min(column.data_page_offset, column.dictionary_page_offset or column.data_page_offset)
 
 
 def empty_batches(start: int, end: int, batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:

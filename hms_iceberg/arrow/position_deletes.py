@@ -22,6 +22,8 @@ from hms_iceberg.storage import Storage
 
 _COLUMNS = (DELETE_FILE_PATH, DELETE_FILE_POSITION)
 _BATCH_ROWS = 1 << 18
+# Positions of delete files about several data files that a scan keeps.
+_CACHE_BYTES = 128 * 1024 * 1024
 
 
 class PositionDeletes:
@@ -33,7 +35,7 @@ class PositionDeletes:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._files: Memo[str, dict[str, Any]] = Memo()
+        self._files: Memo[str, dict[str, Any]] = Memo(_bytes_of, _CACHE_BYTES)
         self._lock = Lock()
 
     def positions(self, data_file: str, deletes: Iterable[DataFile]) -> Any | None:
@@ -106,3 +108,7 @@ def _grouped(encoded: pa.DictionaryArray, values: Any) -> dict[str, Any]:
     bounds = np.searchsorted(codes[order], np.arange(len(names) + 1))
     grouped = values[order]
     return {name: np.unique(grouped[bounds[index] : bounds[index + 1]]) for index, name in enumerate(names)}
+
+
+def _bytes_of(positions: dict[str, Any]) -> int:
+    return sum(len(path) + each.nbytes for path, each in positions.items())

@@ -6,13 +6,14 @@ Source: Iceberg specification, "Scan Planning", "Column Projection", "Delete For
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 
 import pyarrow as pa
 
 from hms_iceberg.arrow.filesystems import parse_location
 from hms_iceberg.arrow.parallel import default_workers, read_in_order
-from hms_iceberg.arrow.schema import to_arrow
-from hms_iceberg.arrow.task_reader import ScanContext, read_task
+from hms_iceberg.arrow.task_reader import ScanContext, count_live, read_task
+from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.scan.plan import FileScanTask, ScanPlan
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
@@ -20,6 +21,7 @@ from hms_iceberg.storage import Storage
 
 _BUFFER_BYTES = 256 * 1024 * 1024
 _BATCH_ROWS = 131_072
+_MANY = 1 << 20
 
 
 def scan_to_batches(
@@ -52,15 +54,14 @@ def scan_to_batches(
         CorruptDataFileError: a file is damaged.
         TypeMismatchError: a file's column cannot become the table's type.
     """
-    tasks = plan.tasks()
     return read_tasks(
-        tasks,
+        plan.tasks(),
         plan.schema,
         projected,
         metadata,
         storage,
         batch_rows=batch_rows,
-        workers=workers or default_workers(len(plan), not parse_location(metadata.location).is_local),
+        workers=workers,
         buffer_bytes=buffer_bytes,
     )
 
@@ -73,26 +74,67 @@ def read_tasks(
     storage: Storage,
     *,
     batch_rows: int = _BATCH_ROWS,
-    workers: int = 1,
+    workers: int | None = None,
     buffer_bytes: int = _BUFFER_BYTES,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of some tasks of a scan; see ``scan_to_batches``.
 
     Args:
-        tasks: the files with their deletes and residual filters.
+        tasks: the files with their deletes and residual filters; taken as they are read, a few ahead.
         filter_schema: the schema that the residuals are bound to.
         projected: the columns of the result.
         metadata: the table.
         storage: where its files are.
         batch_rows: at most so many rows a batch.
-        workers: files read at once.
+        workers: files read at once; by default one a processor, and more for a remote store.
         buffer_bytes: batches that wait for the reader, in bytes.
     """
+    if workers is None:
+        most = default_workers(_MANY, not parse_location(metadata.location).is_local)
+        tasks = iter(tasks)
+        first = list(islice(tasks, most))
+        tasks = chain(first, tasks)
+        workers = max(len(first), 1)
     context = ScanContext(metadata, storage, filter_schema, projected, batch_rows)
     return read_in_order(tasks, lambda task: read_task(context, task), workers, buffer_bytes)
 
 
-def scan_to_table(plan: ScanPlan, projected: Schema, metadata: TableMetadata, storage: Storage) -> pa.Table:
-    """All rows of a scan as one Arrow table; arguments and errors as of ``scan_to_batches``."""
-    batches = list(scan_to_batches(plan, projected, metadata, storage))
-    return pa.Table.from_batches(batches, to_arrow(projected))
+def count_rows(plans: Iterable[ScanPlan], metadata: TableMetadata, storage: Storage) -> int:
+    """The number of live, matching rows; no data file is opened where metadata and position deletes tell it.
+
+    Args:
+        plans: plans that know of which files every row matches (``ScanRequest.decide``).
+        metadata: the table.
+        storage: where its files are.
+    """
+    import polars as pl
+
+    nothing = Schema()
+    total = 0
+    for plan in plans:
+        files = plan.files.with_row_index("data_file").join(plan.assignments, on="data_file", how="anti")
+        known = files.filter(pl.col("all_match") & (pl.col("record_count") >= 0))
+        total += int(known["record_count"].sum())
+        if known.height == len(plan):
+            continue
+        is_known = pl.Series([False]).new_from_index(0, len(plan)).scatter(known["data_file"], True).to_list()
+        context = ScanContext(metadata, storage, plan.schema, nothing, _BATCH_ROWS)
+        unread = []
+        for done, task in zip(is_known, plan.tasks(), strict=True):
+            counted = None if done else count_live(context, task)
+            total += counted or 0
+            if not done and counted is None:
+                unread.append(task)
+        total += sum(batch.num_rows for batch in read_tasks(unread, plan.schema, nothing, metadata, storage))
+    return total
+
+
+def up_to(tasks: Iterable[FileScanTask], limit: int | None) -> Iterator[FileScanTask]:
+    """The first tasks that certainly have so many rows; all where that is not certain, or the limit is None."""
+    rows = 0
+    for task in tasks:
+        if limit is not None and rows >= limit:
+            return
+        yield task
+        if limit is not None and isinstance(task.residual, AlwaysTrue) and not task.delete_files:
+            rows += task.file.record_count

@@ -114,6 +114,16 @@ def read_task(
         reader.close()
 
 
+def count_live(context: ScanContext, task: FileScanTask) -> int | None:
+    """How many rows of a task's file match and are live, where its metadata and position deletes tell; else None."""
+    rows = task.file.record_count
+    if not isinstance(task.residual, AlwaysTrue) or rows < 0:
+        return None
+    if any(each.content is DataFileContent.EQUALITY_DELETES for each in task.delete_files):
+        return None
+    return rows - _Deletes(context, task.file, task.delete_files, _Wanted()).positions_in(RowRange(0, 0, rows, 0))
+
+
 class _Wanted:
     """The columns to make of a file, each once."""
 
@@ -234,6 +244,9 @@ class _TaskReader:
 
     def _ranges(self) -> Iterable[RowRange]:
         ranges = self._reader.ranges()
+        if self._task.byte_range is not None:
+            first, length = self._task.byte_range
+            ranges = [each for each in ranges if first <= each.offset < first + length]
         residual = self._task.residual
         if not isinstance(residual, AlwaysTrue) and ranges:
             schema = self._context.filter_schema

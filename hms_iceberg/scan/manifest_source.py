@@ -221,7 +221,7 @@ def _groups(manifests: Sequence[ManifestFile]) -> list[list[ManifestFile]]:
     groups: list[list[ManifestFile]] = []
     open_groups: dict[int, tuple[list[ManifestFile], int]] = {}
     for manifest in manifests:
-        rows = _entries(manifest)
+        rows = manifest.entries_count
         if rows is None or rows > _SMALL:
             groups.append([manifest])
             continue
@@ -233,9 +233,3 @@ def _groups(manifests: Sequence[ManifestFile]) -> list[list[ManifestFile]]:
         is_full = size >= _GROUP_ENTRIES or len(group) >= _GROUP_MANIFESTS
         open_groups[manifest.partition_spec_id] = ([], 0) if is_full else (group, size)
     return groups
-
-
-def _entries(manifest: ManifestFile) -> int | None:
-    counts = (manifest.added_files_count, manifest.existing_files_count, manifest.deleted_files_count)
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None

@@ -31,6 +31,7 @@ class ScanRequest:
         case_sensitive: how column names in the filter are matched.
         schema: the columns that the filter may name; None takes the table's current schema, or for a snapshot that
             was asked for by its id, the schema of that snapshot.
+        decide: also find the files of which every row matches, by their metrics; nothing is left to filter in these.
     """
 
     metadata: TableMetadata
@@ -38,6 +39,7 @@ class ScanRequest:
     row_filter: BooleanExpression = field(default_factory=AlwaysTrue)
     case_sensitive: bool = True
     schema: Schema | None = None
+    decide: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,8 @@ class ScanPlan:
         files: one row for each data file: ``file_path``, ``file_format``, ``spec_id``, ``record_count``,
             ``file_size_in_bytes``, ``snapshot_id``, ``sequence_number`` (data), ``file_sequence_number``,
             ``first_row_id``, ``sort_order_id``, ``split_offsets``, ``key_metadata``, and the partition columns
-            (``p<field id>``, see ``partitions``) as stored values.
+            (``p<field id>``, see ``partitions``) as stored values. Where it was asked for, ``all_match``: whether
+            every row matches.
         delete_files: the same for each delete file that applies to a file of the plan, with ``content``,
             ``equality_ids``, ``referenced_data_file``, ``content_offset`` and ``content_size_in_bytes``.
         assignments: which deletes apply to which file: ``data_file`` (row in ``files``) and ``delete_file`` (row in
@@ -107,12 +110,6 @@ class ScanPlan:
     def has_deletes(self) -> bool:
         """True where a delete file applies to any file of the plan."""
         return self.assignments.height > 0
-
-    def row_count(self) -> int | None:
-        """The number of rows of the scan where metadata knows it: without a filter and without deletes."""
-        if self.has_deletes or not isinstance(self.row_filter, AlwaysTrue):
-            return None
-        return int(self.files["record_count"].sum())
 
     def tasks(self) -> Iterator[FileScanTask]:
         """One task for each data file, in the order of ``files``; made while they are asked for."""

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hms_iceberg.errors import NoSuchSnapshotError
 from hms_iceberg.expressions.binding import bind
+from hms_iceberg.expressions.complement import complement
 from hms_iceberg.expressions.projections import inclusive_projection, strict_projection
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.bounds import as_text
@@ -36,6 +37,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+# Files that a part of a plan looks at; and as how many a manifest counts whose list does not say.
+_PART_ENTRIES = 100_000
+_UNKNOWN_ENTRIES = 1_000
+ALL_MATCH = "all_match"
 _DELETE_ONLY = ("content", "equality_ids", "referenced_data_file", "content_offset", "content_size_in_bytes")
 _DATA_COLUMNS = tuple(name for name in FILE_COLUMNS if name not in _DELETE_ONLY)
 _DELETE_COLUMNS = FILE_COLUMNS
@@ -58,17 +63,57 @@ def plan_scan(request: ScanRequest, storage: Storage, manifest_cache: ManifestCa
         MissingFileError: a manifest list or manifest is gone; names it.
         CorruptManifestError: one cannot be read, or deletes contradict each other.
     """
+    (plan,) = plan_parts(request, storage, manifest_cache, entries=None)
+    return plan
+
+
+def plan_parts(
+    request: ScanRequest,
+    storage: Storage,
+    manifest_cache: ManifestCache | None = None,
+    entries: int | None = _PART_ENTRIES,
+) -> Iterator[ScanPlan]:
+    """The plan of a scan in parts that are made as they are asked for, each of some of the data manifests.
+
+    Memory is bounded by one part and the table's delete files. Arguments and errors are those of :func:`plan_scan`.
+
+    Args:
+        request: the table, the snapshot and the filter.
+        storage: where manifest lists and manifests are read from.
+        manifest_cache: decoded manifests.
+        entries: about how many files a part looks at; None makes one part.
+
+    Yields:
+        At least one plan; ``metrics`` are those of the part.
+    """
     started = time.perf_counter()
     snapshot = _snapshot(request)
     schema = _schema(request, snapshot)
     row_filter = bind(schema, request.row_filter, request.case_sensitive)
-    planner = Planner(request.metadata, schema, row_filter, manifest_source(request.metadata, storage, manifest_cache))
+    source = manifest_source(request.metadata, storage, manifest_cache)
+    planner = Planner(request.metadata, schema, row_filter, source, request.decide)
     manifests = [] if snapshot is None else manifests_of(snapshot, storage)
     deletes = planner.delete_files([each for each in manifests if each.content is ManifestContent.DELETES])
-    files = planner.data_files([each for each in manifests if each.content is ManifestContent.DATA], deletes.key_types)
-    plan = planner.plan(snapshot, files, deletes, started)
-    logger.debug("planned snapshot %s: %s", None if snapshot is None else snapshot.snapshot_id, plan.metrics)
-    return plan
+    data = [each for each in manifests if each.content is ManifestContent.DATA]
+    for part in _parts(data, entries):
+        plan = planner.plan(snapshot, planner.data_files(part, deletes.key_types), deletes, started)
+        logger.debug("planned snapshot %s: %s", None if snapshot is None else snapshot.snapshot_id, plan.metrics)
+        yield plan
+        started = time.perf_counter()
+
+
+def _parts(manifests: Sequence[ManifestFile], entries: int | None) -> Iterator[list[ManifestFile]]:
+    """Manifests in runs of about so many entries; at least one run."""
+    part: list[ManifestFile] = []
+    size = 0
+    for manifest in manifests:
+        part.append(manifest)
+        size += manifest.entries_count or _UNKNOWN_ENTRIES
+        if entries is not None and size >= entries:
+            yield part
+            part, size = [], 0
+    if part or not manifests:
+        yield part
 
 
 def manifest_source(metadata: TableMetadata, storage: Storage, manifest_cache: ManifestCache | None) -> ManifestSource:
@@ -126,6 +171,7 @@ class Planner:
         schema: the columns of the filter.
         row_filter: the filter, bound.
         source: where manifests come from.
+        decide: find the files of which every row matches.
     """
 
     def __init__(
@@ -134,12 +180,14 @@ class Planner:
         schema: Schema,
         row_filter: BooleanExpression,
         source: ManifestSource,
+        decide: bool = False,
     ) -> None:
         self._metadata = metadata
         self._schema = schema
         self._filter = row_filter
         self._partitions = source.partitions
         self._source = source
+        self._complement = complement(row_filter) if decide else None
         self._projections: dict[tuple[int, bool], BooleanExpression] = {}
 
     def delete_files(self, manifests: Sequence[ManifestFile]) -> DeleteFiles:
@@ -160,6 +208,8 @@ class Planner:
 
     def data_files(self, manifests: Sequence[ManifestFile], key_types: Mapping[int, IcebergType]) -> DataFiles:
         """The data files that may hold a row that matches."""
+        import polars as pl
+
         kept = keep_manifests(manifests, self._projection, self._partitions)
         found = self._source.map(
             kept,
@@ -167,6 +217,8 @@ class Planner:
             lambda spec_id: self._metrics_at_once(spec_id, key_types),
         )
         frame = self._frame([each for each, _ in found], _DATA_COLUMNS)
+        if self._complement is not None and ALL_MATCH not in frame.columns:
+            frame = frame.with_columns(pl.lit(False).alias(ALL_MATCH))
         return DataFiles(frame, len(manifests), len(kept), sum(total for _, total in found))
 
     def plan(self, snapshot: Snapshot | None, data: DataFiles, deletes: DeleteFiles | None, started: float) -> ScanPlan:
@@ -238,8 +290,12 @@ class Planner:
         if not isinstance(self._filter, AlwaysTrue) and (mask is None or mask.any()):
             matching = self._metrics_mask(spec_id, decoded, mask)
             mask = matching if mask is None else mask & matching
-        names = self._partitions.columns(spec_id)
-        frame = decoded.frame if mask is None else decoded.frame.filter(mask)
+        names = list(self._partitions.columns(spec_id))
+        frame = decoded.frame
+        if self._complement is not None:
+            frame = frame.with_columns(self._all_match(spec_id, decoded).alias(ALL_MATCH))
+            names.append(ALL_MATCH)
+        frame = frame if mask is None else frame.filter(mask)
         if frame.height == 0:
             return frame.select(*_DATA_COLUMNS, *names), decoded.frame.height
         metrics = _key_metrics(decoded, key_types)
@@ -253,6 +309,13 @@ class Planner:
         if all_match is not None and mask is not None and (all_match | ~mask).all():
             return all_match
         return may_match(self._filter, decoded.metrics)
+
+    def _all_match(self, spec_id: int, decoded: ManifestFrame) -> pl.Series:
+        """Of which files certainly every row matches."""
+        assert self._complement is not None
+        by_metrics = ~may_match(self._complement, decoded.metrics)
+        by_partition = self._partition_mask(spec_id, decoded.frame, strict=True)
+        return by_metrics if by_partition is None else by_metrics | by_partition
 
     def _keep_deletes(self, spec_id: int, decoded: ManifestFrame, key_types: Mapping[int, IcebergType]) -> pl.DataFrame:
         names = self._partitions.columns(spec_id)

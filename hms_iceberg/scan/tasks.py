@@ -37,7 +37,7 @@ _OPTIONAL = (
 
 
 class FileScanTask:
-    """One data file to read, and what to do with its rows.
+    """One data file to read, or a part of it, and what to do with its rows.
 
     Args:
         file: the data file, without metrics.
@@ -46,9 +46,10 @@ class FileScanTask:
         data_sequence_number: the file's data sequence number.
         file_sequence_number: the sequence number of the snapshot that added the file.
         delete_sequence_numbers: data sequence numbers of ``delete_files``, in their order.
+        byte_range: first byte and length of the part that is read: the row groups that begin in it. None for all.
     """
 
-    __slots__ = ("_row", "_rows")
+    __slots__ = ("_row", "_rows", "byte_range")
 
     def __init__(
         self,
@@ -58,17 +59,26 @@ class FileScanTask:
         data_sequence_number: int = 0,
         file_sequence_number: int | None = None,
         delete_sequence_numbers: Sequence[int] = (),
+        byte_range: tuple[int, int] | None = None,
     ) -> None:
         remaining = AlwaysTrue() if residual is None else residual
         deletes = tuple(delete_files), tuple(delete_sequence_numbers)
         self._rows: _Rows = _OneRow((file, *deletes, remaining, data_sequence_number, file_sequence_number))
         self._row = 0
+        self.byte_range = byte_range
 
     @classmethod
     def _of_row(cls, rows: _Rows, row: int) -> FileScanTask:
         task = cls.__new__(cls)
         task._rows = rows
         task._row = row
+        task.byte_range = None
+        return task
+
+    def part(self, start: int, length: int) -> FileScanTask:
+        """The task for the row groups of the file that begin in a range of bytes."""
+        task = FileScanTask._of_row(self._rows, self._row)
+        task.byte_range = (start, length)
         return task
 
     @property
@@ -107,13 +117,32 @@ class FileScanTask:
         number: int | None = self._rows.value(self._row)[5]
         return number
 
+    def is_followed_by(self, other: FileScanTask) -> bool:
+        """Whether another task reads the next part of the same file."""
+        return (
+            self._rows is other._rows
+            and self._row == other._row
+            and self.byte_range is not None
+            and other.byte_range is not None
+            and sum(self.byte_range) == other.byte_range[0]
+        )
+
+    @property
+    def start(self) -> int:
+        """The first byte that is read."""
+        return 0 if self.byte_range is None else self.byte_range[0]
+
     @property
     def length(self) -> int:
-        """Bytes of the data file."""
-        return self.file.file_size_in_bytes
+        """Bytes that are read, of all columns."""
+        return self.file.file_size_in_bytes if self.byte_range is None else self.byte_range[1]
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, FileScanTask) and self._rows.value(self._row) == other._rows.value(other._row)
+        return (
+            isinstance(other, FileScanTask)
+            and self.byte_range == other.byte_range
+            and self._rows.value(self._row) == other._rows.value(other._row)
+        )
 
     def __hash__(self) -> int:
         return hash((self.file.file_path, self.data_sequence_number))
@@ -123,7 +152,7 @@ class FileScanTask:
 
     def __reduce__(self) -> tuple[Any, ...]:
         file, deletes, numbers, *rest = self._rows.value(self._row)
-        return FileScanTask, (file, deletes, *rest, numbers)
+        return FileScanTask, (file, deletes, *rest, numbers, self.byte_range)
 
 
 class _Rows(Protocol):
@@ -296,8 +325,9 @@ class _PlannedRows:
         plan, shared = self._shared.plan, self._shared
         part = plan.files.slice(self._start, _ROWS_AT_ONCE)
         files = content_files(part, plan.partitions)
-        numbers = zip(part["sequence_number"].to_list(), part["file_sequence_number"].to_list(), strict=True)
+        decided = part["all_match"].to_list() if "all_match" in part.columns else [False] * part.height
+        numbers = (part[name].to_list() for name in ("sequence_number", "file_sequence_number"))
         return [
-            (file, *shared.deletes_of(self._start + row), shared.residual(file), data, added)
-            for row, (file, (data, added)) in enumerate(zip(files, numbers, strict=True))
+            (file, *shared.deletes_of(self._start + row), AlwaysTrue() if done else shared.residual(file), data, added)
+            for row, (file, done, data, added) in enumerate(zip(files, decided, *numbers, strict=True))
         ]

@@ -204,3 +204,10 @@ class ManifestFile:
     def has_live_files(self) -> bool:
         """False only where the manifest certainly has no live entry."""
         return self.has_added_files or self.has_existing_files
+
+    @property
+    def entries_count(self) -> int | None:
+        """The number of entries, removed files included; None where the manifest list does not say."""
+        counts = (self.added_files_count, self.existing_files_count, self.deleted_files_count)
+        known = [count for count in counts if count is not None]
+        return sum(known) if len(known) == len(counts) else None

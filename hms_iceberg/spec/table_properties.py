@@ -31,6 +31,10 @@ METADATA_DELETE_AFTER_COMMIT = ("write.metadata.delete-after-commit.enabled", Fa
 METADATA_COMPRESSION = ("write.metadata.compression-codec", "none")
 METADATA_PATH = "write.metadata.path"
 
+SPLIT_TARGET_SIZE = ("read.split.target-size", 128 * 1024 * 1024)
+SPLIT_LOOKBACK = ("read.split.planning-lookback", 10)
+SPLIT_OPEN_FILE_COST = ("read.split.open-file-cost", 4 * 1024 * 1024)
+
 MIN_SNAPSHOTS_TO_KEEP = ("history.expire.min-snapshots-to-keep", 1)
 MAX_SNAPSHOT_AGE_MS = ("history.expire.max-snapshot-age-ms", 5 * 24 * 3600 * 1000)
 MAX_REF_AGE_MS = ("history.expire.max-ref-age-ms", 2**63 - 1)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from hms_iceberg.arrow.read import scan_to_batches, scan_to_table
+from hms_iceberg.arrow.read import count_rows, read_tasks, up_to
 from hms_iceberg.arrow.schema import to_arrow
 from hms_iceberg.errors import NoSuchRefError, NoSuchSnapshotError
 from hms_iceberg.scan.plan import FileScanTask, ScanPlan, ScanRequest
-from hms_iceberg.scan.planner import plan_scan
+from hms_iceberg.scan.planner import plan_parts, plan_scan
+from hms_iceberg.scan.splitting import ScanTaskGroup, SplitOptions, task_groups
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.table.row_source import RowSource, limited
@@ -19,6 +21,9 @@ from hms_iceberg.table.time_travel import snapshot_as_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_BATCH_ROWS = 131_072
+_LEAST_BATCH_ROWS = 1024
 
 
 @dataclass(frozen=True)
@@ -100,42 +105,54 @@ class TableScan(RowSource):
 
     # ------------------------------------------------------------------------------------------- reading
 
-    def plan(self) -> ScanPlan:
-        """The files that are read, as columns."""
+    def _request(self, decide: bool = False) -> ScanRequest:
         snapshot = self.snapshot()
-        request = ScanRequest(
+        return ScanRequest(
             metadata=self.metadata,
             snapshot_id=snapshot.snapshot_id if snapshot else None,
             row_filter=self._filter,
             case_sensitive=self.case_sensitive,
             schema=self.table_schema,
+            decide=decide,
         )
-        return plan_scan(request, self.storage)
+
+    def plan(self) -> ScanPlan:
+        """The files that are read, as columns."""
+        return plan_scan(self._request(), self.storage)
 
     def plan_files(self) -> Iterator[FileScanTask]:
-        """The files that are read, one task each, with the deletes that apply and what is left to filter."""
-        return self.plan().tasks()
+        """The files that are read, one task each, with the deletes that apply and what is left to filter.
 
-    def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
-        """The rows as record batches, read as they are asked for."""
+        A large table is planned in parts, as tasks are taken.
+        """
+        parts = plan_parts(self._request(), self.storage)
+        first = next(parts)
+        return (task for plan in chain([first], parts) for task in plan.tasks())
+
+    def plan_tasks(self) -> Iterator[ScanTaskGroup]:
+        """Groups of files and of parts of files that are about as large, for readers that work side by side.
+
+        The table's properties `read.split.target-size`, `read.split.planning-lookback` and
+        `read.split.open-file-cost` set the sizes; `options` of the scan come first. `read` reads a group's tasks.
+        """
+        return task_groups(self.plan_files(), SplitOptions.of(self.metadata.properties, self.options))
+
+    def read(self, tasks: Iterable[FileScanTask]) -> pa.RecordBatchReader:
+        """The rows of some tasks of this scan as record batches, read as they are asked for."""
         import pyarrow as pa
 
         projection = self.projection()
-        schema = to_arrow(projection, field_ids=True)
-        batches = scan_to_batches(self.plan(), projection, self.metadata, self.storage)
-        return pa.RecordBatchReader.from_batches(schema, limited(batches, self.limit))
+        rows = _BATCH_ROWS if self.limit is None else max(_LEAST_BATCH_ROWS, min(_BATCH_ROWS, self.limit))
+        batches = read_tasks(
+            up_to(tasks, self.limit), self.table_schema, projection, self.metadata, self.storage, batch_rows=rows
+        )
+        return pa.RecordBatchReader.from_batches(to_arrow(projection), limited(batches, self.limit))
 
-    def to_arrow(self) -> pa.Table:
-        """The rows as an Arrow table."""
-        if self.limit is not None:
-            return self.to_arrow_batch_reader().read_all()
-        return scan_to_table(self.plan(), self.projection(), self.metadata, self.storage)
+    def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
+        """The rows as record batches, read as they are asked for: in parallel, and in bounded memory."""
+        return self.read(self.plan_files())
 
     def count(self) -> int:
-        """How many rows the scan has: from metadata alone where no filter is left to apply and nothing is deleted."""
-        plan = self.plan()
-        total = plan.row_count()
-        if total is None:
-            columns = self.table_schema.select_ids(())
-            total = sum(batch.num_rows for batch in scan_to_batches(plan, columns, self.metadata, self.storage))
+        """How many rows the scan has: only files are read of which metadata does not tell."""
+        total = count_rows(plan_parts(self._request(decide=True), self.storage), self.metadata, self.storage)
         return total if self.limit is None else min(total, self.limit)

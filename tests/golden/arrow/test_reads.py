@@ -7,9 +7,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from hms_iceberg.arrow.read import scan_to_table
+from hms_iceberg.arrow.read import scan_to_batches
+from hms_iceberg.arrow.schema import to_arrow
 from hms_iceberg.arrow.storage import ArrowStorage
 from hms_iceberg.expressions.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue
@@ -64,7 +66,8 @@ def rows_of(case: str, read: dict[str, Any]) -> tuple[list[str], Schema]:
         projected = Schema(*projected.fields, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
     storage = ArrowStorage()
     plan = plan_scan(ScanRequest(metadata, snapshot_id, row_filter, schema=schema), storage)
-    return encoded_rows(scan_to_table(plan, projected, metadata, storage), projected), projected
+    batches = list(scan_to_batches(plan, projected, metadata, storage))
+    return encoded_rows(pa.Table.from_batches(batches, to_arrow(projected)), projected), projected
 
 
 def is_null_below_noon(case: str, read: dict[str, Any]) -> bool:

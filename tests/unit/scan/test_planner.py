@@ -75,7 +75,7 @@ def test_files_of_all_commits_are_planned_with_their_sequence_numbers() -> None:
         (f"{LOCATION}/data/c", 2, 2),
         (f"{LOCATION}/data/a", 1, 1),
     ]
-    assert plan.row_count() == 30
+    assert plan.files["record_count"].sum() == 30
 
 
 def test_a_snapshot_is_planned_as_it_was() -> None:

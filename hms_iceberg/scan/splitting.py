@@ -1,0 +1,172 @@
+"""Tasks cut into parts and put together into groups of about the same cost, for readers that work side by side.
+
+The sizes and defaults are those of Apache Iceberg's `read.split.*` table properties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.scan.tasks import FileScanTask
+from hms_iceberg.spec.manifests import DataFile
+from hms_iceberg.spec.table_properties import (
+    SPLIT_LOOKBACK,
+    SPLIT_OPEN_FILE_COST,
+    SPLIT_TARGET_SIZE,
+    int_property,
+)
+
+# Avro and ORC files are read as a whole.
+_SPLITTABLE = ("PARQUET",)
+
+
+@dataclass(frozen=True)
+class SplitOptions:
+    """How large groups are to be.
+
+    Args:
+        target_size: bytes of a group.
+        lookback: groups that are open at once while tasks are put into the first that has room.
+        open_file_cost: the least bytes that a file counts as, so that many small files do not make one group.
+    """
+
+    target_size: int = SPLIT_TARGET_SIZE[1]
+    lookback: int = SPLIT_LOOKBACK[1]
+    open_file_cost: int = SPLIT_OPEN_FILE_COST[1]
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str], options: Mapping[str, str]) -> SplitOptions:
+        """The options of a table, where those of a scan do not say otherwise.
+
+        Raises:
+            ConfigurationError: a value is no number, or out of range.
+        """
+        values = {**properties, **options}
+        sizes = {}
+        for setting, least in ((SPLIT_TARGET_SIZE, 1), (SPLIT_LOOKBACK, 1), (SPLIT_OPEN_FILE_COST, 0)):
+            sizes[setting] = int_property(values, setting)
+            if sizes[setting] < least:
+                raise ConfigurationError(
+                    f"Property {setting[0]!r}: expected a number of at least {least}, got {sizes[setting]}. The "
+                    f"default is {setting[1]}."
+                )
+        return cls(sizes[SPLIT_TARGET_SIZE], sizes[SPLIT_LOOKBACK], sizes[SPLIT_OPEN_FILE_COST])
+
+
+@dataclass(frozen=True)
+class ScanTaskGroup:
+    """Tasks that one reader does one after the other."""
+
+    tasks: tuple[FileScanTask, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the data that is read and of the deletes that apply to it."""
+        return sum(task.length + _delete_bytes(task) for task in self.tasks)
+
+    @property
+    def files_count(self) -> int:
+        """Files that are opened, deletes included."""
+        return sum(1 + len(task.delete_files) for task in self.tasks)
+
+    @property
+    def estimated_rows_count(self) -> int:
+        """About how many rows are read before deletes and filter."""
+        return sum(task.file.record_count * task.length // max(task.file.file_size_in_bytes, 1) for task in self.tasks)
+
+
+def task_groups(tasks: Iterable[FileScanTask], options: SplitOptions) -> Iterator[ScanTaskGroup]:
+    """Groups of parts of files of about the target size; tasks are taken as groups are asked for.
+
+    Args:
+        tasks: whole files.
+        options: how large groups are to be.
+    """
+    parts = (part for task in tasks for part in split(task, options.target_size))
+    for group in _packed(parts, options):
+        yield ScanTaskGroup(tuple(_merged(group)))
+
+
+def split(task: FileScanTask, target_size: int) -> Iterator[FileScanTask]:
+    """A task in parts that together read every row once.
+
+    A file with split offsets is cut at each, so that a part is a row group; another one every so many bytes. Deletes
+    are loaded for each part again.
+
+    Args:
+        task: a whole file.
+        target_size: bytes of a part where the file has no split offsets.
+    """
+    file = task.file
+    size = file.file_size_in_bytes
+    if task.byte_range is not None or file.file_format.upper() not in _SPLITTABLE:
+        yield task
+        return
+    cuts = _offsets(file) or range(target_size, size, target_size)
+    starts = [0, *cuts]
+    if len(starts) == 1:
+        yield task
+        return
+    for start, end in zip(starts, [*starts[1:], size], strict=True):
+        yield task.part(start, end - start)
+
+
+def _offsets(file: DataFile) -> list[int]:
+    """Where row groups after the first begin; none where the offsets cannot be right."""
+    offsets = list(file.split_offsets or ())
+    ascending = all(one < other for one, other in pairwise(offsets))
+    return offsets[1:] if ascending and offsets and offsets[-1] < file.file_size_in_bytes else []
+
+
+def _delete_bytes(task: FileScanTask) -> int:
+    return sum(
+        each.file_size_in_bytes if each.content_size_in_bytes is None else each.content_size_in_bytes
+        for each in task.delete_files
+    )
+
+
+def _weight(task: FileScanTask, options: SplitOptions) -> int:
+    return max(task.length + _delete_bytes(task), (1 + len(task.delete_files)) * options.open_file_cost)
+
+
+@dataclass
+class _Bin:
+    tasks: list[FileScanTask]
+    weight: int
+
+
+def _packed(tasks: Iterable[FileScanTask], options: SplitOptions) -> Iterator[list[FileScanTask]]:
+    """First fit into the open bins; where there would be too many, the fullest is done."""
+    bins: list[_Bin] = []
+    for task in tasks:
+        weight = _weight(task, options)
+        for each in bins:
+            if each.weight + weight <= options.target_size:
+                each.tasks.append(task)
+                each.weight += weight
+                break
+        else:
+            bins.append(_Bin([task], weight))
+            if len(bins) > options.lookback:
+                fullest = max(bins, key=lambda each: each.weight)
+                bins.remove(fullest)
+                yield fullest.tasks
+    for each in bins:
+        yield each.tasks
+
+
+def _merged(tasks: Iterable[FileScanTask]) -> Iterator[FileScanTask]:
+    """Neighbouring parts of a file as one."""
+    last: FileScanTask | None = None
+    for task in tasks:
+        if last is not None and last.is_followed_by(task):
+            last = last.part(last.start, last.length + task.length)
+        else:
+            if last is not None:
+                yield last
+            last = task
+    if last is not None:
+        yield last

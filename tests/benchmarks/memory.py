@@ -1,0 +1,185 @@
+"""Peak memory: of plans of very many files, and of streams of tables that are much larger than memory may be.
+
+    python tests/benchmarks/memory.py plan [--files 1000000] [--manifests 500] [--folder /tmp/planning-1m]
+    python tests/benchmarks/memory.py stream [--gib 10] [--copies 40] [--deletes]
+
+Each measurement is a process of its own; figures are its peak resident memory, interpreter and libraries included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+MIB = 1024 * 1024
+_BYTES_A_ROW = 66
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+# ---------------------------------------------------------------------------------------------- what is measured
+
+
+def plan_whole(location: str) -> int:
+    from hms_iceberg.table import StaticTable
+
+    return len(StaticTable.from_metadata(location).scan().plan())
+
+
+def plan_tasks(location: str) -> int:
+    """Tasks one by one, each looked at and let go."""
+    from hms_iceberg.table import StaticTable
+
+    return sum(1 for task in StaticTable.from_metadata(location).scan().plan_files() if task.file.record_count)
+
+
+def plan_groups(location: str) -> int:
+    from hms_iceberg.table import StaticTable
+
+    return sum(len(group.tasks) for group in StaticTable.from_metadata(location).scan().plan_tasks())
+
+
+def plan_filtered(location: str) -> int:
+    from hms_iceberg.table import StaticTable
+
+    return sum(1 for _ in StaticTable.from_metadata(location).scan("c1 >= 1000000 and c9 < 1e9").plan_files())
+
+
+def stream(location: str) -> int:
+    """All rows, batch by batch."""
+    from hms_iceberg.table import StaticTable
+
+    reader = StaticTable.from_metadata(location).scan().to_arrow_batch_reader()
+    return sum(batch.num_rows for batch in reader)
+
+
+def stream_slowly(location: str) -> int:
+    """All rows, by a consumer that is slower than the scan, so that everything that may wait does."""
+    from hms_iceberg.table import StaticTable
+
+    rows = 0
+    for number, batch in enumerate(StaticTable.from_metadata(location).scan().to_arrow_batch_reader()):
+        rows += batch.num_rows
+        time.sleep(0.2 if number % 50 == 0 else 0)
+    return rows
+
+
+MEASURED: dict[str, Callable[[str], int]] = {
+    each.__name__: each for each in (plan_whole, plan_tasks, plan_groups, plan_filtered, stream, stream_slowly)
+}
+
+
+def measure(name: str, location: str) -> dict[str, Any]:
+    start = time.perf_counter()
+    found = MEASURED[name](location)
+    seconds = time.perf_counter() - start
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {"found": found, "seconds": seconds, "peak_mib": round(peak / MIB)}
+
+
+def in_fresh_process(name: str, location: str | Path) -> dict[str, Any]:
+    """One measurement: what was found, seconds, and peak memory in MiB."""
+    arguments = [sys.executable, __file__, "measure", name, str(location)]
+    done = subprocess.run(arguments, check=True, capture_output=True, text=True)
+    return dict(json.loads(done.stdout))
+
+
+# ---------------------------------------------------------------------------------------------------- the tables
+
+
+def large_table(folder: Path, decoded: int, copies: int, deletes: bool) -> str:
+    """A table of so many decoded bytes: one file under many names, so that it needs little room on disk.
+
+    Args:
+        folder: where the table is made.
+        decoded: bytes of all rows as Arrow columns, about.
+        copies: number of files.
+        deletes: whether each file has a deletion vector of one row in fifty.
+
+    Returns:
+        The metadata's location.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    from hms_iceberg.table import FileSystemTables
+
+    random = np.random.default_rng(1)
+    rows = decoded // copies // _BYTES_A_ROW
+    text = np.char.add("comment number ", random.integers(0, 10_000_000, 100_000).astype(str))
+    columns = {
+        "id": pa.array(np.arange(rows)),
+        **{f"x{n}": pa.array(random.integers(0, 50_000, rows) / 7) for n in range(3)},
+        "text": pa.array(text).take(pa.array(random.integers(0, 100_000, rows))),
+        "flag": pa.array(random.integers(0, 2, rows).astype(np.bool_)),
+    }
+    data = pa.table(columns)
+    table = FileSystemTables().create(data.schema, str(folder), properties={"format-version": "3"})
+    table.append(data)
+    (file,) = [task.file for task in table.scan().plan_files()]
+    names = []
+    for number in range(1, copies):
+        name = file.file_path.replace(".parquet", f"-{number}.parquet")
+        os.link(file.file_path.removeprefix("file:"), name.removeprefix("file:"))
+        names.append(name)
+    with table.new_fast_append() as append:
+        for name in names:
+            append.append_file(replace(file, file_path=name, first_row_id=None))
+    if deletes:
+        with table.new_row_delta() as delta:
+            delta.delete_positions({name: range(0, rows, 50) for name in [file.file_path, *names]})
+    return table.metadata_location
+
+
+def report(name: str, location: str | Path, bound: int) -> None:
+    found = in_fresh_process(name, location)
+    say(f"{name:14} {found['found']:>12,} {found['seconds']:8.1f} s {found['peak_mib']:6} MiB of {bound} MiB")
+    assert found["peak_mib"] <= bound, f"{name} takes {found['peak_mib']} MiB, more than {bound}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    plans = commands.add_parser("plan")
+    plans.add_argument("--files", type=int, default=1_000_000)
+    plans.add_argument("--manifests", type=int, default=500)
+    plans.add_argument("--folder", type=Path, help="where the table is kept for the next run")
+    streams = commands.add_parser("stream")
+    streams.add_argument("--gib", type=float, default=10)
+    streams.add_argument("--copies", type=int, default=40)
+    streams.add_argument("--deletes", action="store_true")
+    one = commands.add_parser("measure")
+    one.add_argument("name", choices=MEASURED)
+    one.add_argument("location")
+    given = parser.parse_args()
+    if given.command == "measure":
+        say(json.dumps(measure(given.name, given.location)))
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        if given.command == "plan":
+            from planning import build
+
+            location = build(given.folder or Path(scratch) / "table", given.files, given.manifests)
+            for name in ("plan_whole", "plan_tasks", "plan_groups", "plan_filtered"):
+                report(name, location, 4096)
+        else:
+            location = Path(large_table(Path(scratch) / "table", int(given.gib * 2**30), given.copies, given.deletes))
+            for name in ("stream", "stream_slowly"):
+                report(name, location, 1024)
+
+
+if __name__ == "__main__":
+    main()

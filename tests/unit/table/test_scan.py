@@ -1,0 +1,159 @@
+"""Scans of real files: parts of plans and of files, limits, and counts that open no data file."""
+
+from __future__ import annotations
+
+import datetime as dt
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.errors import MissingFileError, UnknownColumnError
+from hms_iceberg.expressions.parser import parse
+from hms_iceberg.scan.plan import ScanRequest
+from hms_iceberg.scan.planner import plan_parts, plan_scan
+from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms import DayTransform
+from hms_iceberg.spec.types import DoubleType, LongType, NestedField, TimestampType
+from hms_iceberg.table import Table
+from tests.support.row_tables import arrow, create, ids, live, numbered, row
+from tests.support.tables import BY_CITY
+
+
+def without_data_files(table: Table) -> Table:
+    """Removes the data files, so that a read of one fails."""
+    for file in live(table):
+        if file.is_data:
+            Path(file.file_path.removeprefix("file:")).unlink()
+    return table
+
+
+def test_groups_of_parts_read_every_row_once(tmp_path: Path) -> None:
+    table = create(tmp_path, 2, "merge-on-read", **{"write.parquet.row-group-limit": "10"})
+    table.append(numbered(0, 95))
+    table.append(numbered(95, 100))
+    table.delete("id in (3, 50, 97)")
+    scan = table.scan(options={"read.split.target-size": "2000", "read.split.open-file-cost": "1"})
+    groups = list(scan.plan_tasks())
+    assert len(groups) > 5
+    parts = [scan.read(group.tasks).read_all()["id"].to_pylist() for group in groups]
+    assert max(map(len, parts)) < 40
+    assert sorted(chain(*parts)) == ids(table)
+    assert sum(group.estimated_rows_count for group in groups) <= 100
+    (whole,) = table.scan().plan_tasks()
+    assert len(whole.tasks) == 2
+
+
+def test_a_plan_in_parts_is_the_whole_plan(tmp_path: Path) -> None:
+    table = create(tmp_path, 2, "merge-on-read", spec=BY_CITY)
+    for start in range(0, 50, 10):
+        table.append(numbered(start, start + 10))
+    with table.new_row_delta() as delta:
+        delta.delete_equal(arrow([row(key) for key in range(3, 30)]).select(["id", "city"]), ["id"])
+    request = ScanRequest(table.metadata, row_filter=parse("id > 12 and city is not null"))
+    whole = plan_scan(request, table.storage)
+    parts = list(plan_parts(request, table.storage, entries=5))
+    assert len(parts) > 1
+    assert [task for part in parts for task in part.tasks()] == list(whole.tasks())
+    assert any(task.delete_files for task in whole.tasks())
+    (empty,) = plan_parts(ScanRequest(create(tmp_path / "empty").metadata), table.storage)
+    assert len(empty) == 0
+
+
+def test_a_wrong_filter_is_refused_by_the_call_not_by_the_first_row(tmp_path: Path) -> None:
+    scan = create(tmp_path).scan("cty = 'Rome'")
+    for read in (scan.plan_files, scan.to_arrow_batch_reader, scan.plan_tasks, scan.count):
+        with pytest.raises(UnknownColumnError, match="city"):
+            read()
+
+
+def test_a_limit_opens_no_more_files_than_it_needs(tmp_path: Path) -> None:
+    table = create(tmp_path)
+    for start in range(0, 30, 10):
+        table.append(numbered(start, start + 10))
+    newest, *others = [task.file.file_path for task in table.scan().plan_files()]
+    for path in others:
+        Path(path.removeprefix("file:")).unlink()
+    assert table.scan(limit=10).to_arrow().num_rows == 10
+    assert table.scan(limit=3).to_arrow()["id"].to_pylist() == [20, 21, 22]
+    assert table.scan(limit=0).to_arrow().num_rows == 0
+    with pytest.raises(MissingFileError, match=r"\.parquet"):
+        table.scan(limit=11).to_arrow()
+    assert table.scan(limit=11).count() == 11
+    assert newest
+
+
+COUNTED = {
+    "true": 120,
+    "false": 0,
+    "id >= 0": 120,
+    "id < 60": 60,
+    "id >= 60 and city is not null": 60,
+    "city = 'Rome'": 40,
+    "city is null or id < 0": 0,
+    "city = 'Rome' and id < 60": 20,
+    "not (city = 'Rome' and id < 60)": 100,
+    "city in ('Rome', 'Oslo') and amount >= 0": 80,
+}
+
+
+@pytest.mark.parametrize(("text", "rows"), COUNTED.items())
+def test_files_that_metrics_decide_are_counted_without_being_opened(tmp_path: Path, text: str, rows: int) -> None:
+    table = create(tmp_path, 2, spec=BY_CITY)
+    cities = ("Oslo", "Rome", "Bonn")
+    for start in (0, 60):
+        table.append(arrow(row(key, city=cities[key % 3], amount=key) for key in range(start, start + 60)))
+    assert without_data_files(table).scan(text).count() == rows
+    assert table.scan(text, limit=7).count() == min(rows, 7)
+
+
+def test_files_that_metrics_do_not_decide_are_read(tmp_path: Path) -> None:
+    table = create(tmp_path, 2)
+    table.append(arrow([row(1, amount=None), row(2, amount=4), row(3, amount=5)]))
+    table.append(numbered(10, 20))
+    assert table.scan("amount >= 4").count() == 12
+    assert table.scan("not amount < 4").count() == 12
+    assert table.scan("amount is null").count() == 1
+    assert table.scan("id between 2 and 12").count() == 5
+    with pytest.raises(MissingFileError):
+        without_data_files(table).scan("amount >= 4").count()
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_rows_less_position_deletes_are_counted_without_opening_data_files(tmp_path: Path, version: int) -> None:
+    table = create(tmp_path, version, "merge-on-read")
+    table.append(numbered(0, 20))
+    table.append(numbered(20, 40))
+    table.delete("id in (3, 4, 25)")
+    table.delete("id = 5")
+    assert without_data_files(table).scan().count() == 36
+    assert table.scan("id < 100").count() == 36
+
+
+def test_equality_deletes_are_looked_up(tmp_path: Path) -> None:
+    table = create(tmp_path, 2)
+    table.append(numbered(0, 20))
+    with table.new_row_delta() as delta:
+        delta.delete_equal(arrow([row(3), row(77)]).select(["id"]), ["id"])
+    assert table.scan().count() == 19
+
+
+def test_nan_and_partitions_by_time_are_counted_right(tmp_path: Path) -> None:
+    schema = Schema(
+        NestedField(1, "id", LongType()), NestedField(2, "at", TimestampType()), NestedField(3, "x", DoubleType())
+    )
+    table = create(tmp_path, 2, schema=schema, spec=PartitionSpec(PartitionField(2, 1000, DayTransform(), "day")))
+    start = dt.datetime(2026, 1, 1)
+    rows: list[dict[str, Any]] = [
+        {"id": key, "at": start + dt.timedelta(hours=key), "x": float("nan") if key % 5 == 0 else float(key)}
+        for key in range(72)
+    ]
+    table.append(pa.Table.from_pylist(rows))
+    assert table.scan("x > 10").count() == sum(1 for each in rows if not each["x"] <= 10)
+    assert table.scan("x <= 100").count() == sum(1 for each in rows if each["x"] <= 100)
+    assert table.scan("x is not nan").count() == sum(1 for each in rows if each["x"] == each["x"])
+    assert table.scan("at < '2026-01-02 07:00:00'").count() == 31
+    assert without_data_files(table).scan("at >= '2026-01-02' and at < '2026-01-03 00:00:00'").count() == 24
