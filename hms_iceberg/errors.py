@@ -47,7 +47,7 @@ why (what was expected, what was found) and what to do next.
     │   ├── MetastoreUnavailableError
     │   │   └── MetastoreAnswerLostError      the request was sent; nobody knows what became of it
     │   └── LockError
-    │       └── LockTimeoutError
+    │       └── LockTimeoutError              a CommitFailedError as well, but not retryable: it has waited enough
     └── MigrationError                    Hive to Iceberg, and back
 
 `retryable` says whether the same change, replayed on a newer state of the table, may succeed: it is the
@@ -262,8 +262,14 @@ class LockError(MetastoreError):
     """The metastore's lock on a table could not be taken, kept or released."""
 
 
-class LockTimeoutError(LockError):
-    """Somebody else held the table's lock for longer than was waited; the message names the holder."""
+class LockTimeoutError(LockError, CommitFailedError):
+    """Somebody else held the table's lock for longer than was waited; the message names the holder.
+
+    Nothing was changed, as with every `CommitFailedError`. It is not retried, as the whole time that the settings allow
+    for waiting is over.
+    """
+
+    retryable: ClassVar[bool] = False
 
 
 # -------------------------------------------------------------------------------------------- migration

@@ -65,7 +65,8 @@ class Metastore(Protocol):
 
         - returns: `new` is, or was until a later commit, the current metadata. A metastore that gave it another
           location (a file system table) returns it so; all others return None;
-        - a certain failure: `CommitFailedError` (the pointer no longer is `base`, or no lock was to be had; retryable),
+        - a certain failure: `CommitFailedError` (the pointer no longer is `base`; retryable), `LockTimeoutError` (a
+          `CommitFailedError` that is not retryable: the lock was waited for in vain), `LockError`,
           `TableAlreadyExistsError` for a create, `NoSuchTableError` for a table that is gone, or another error raised
           *before* anything was sent. The pointer does not name `new` and never will;
         - `CommitStateUnknownError`: the request was sent and its fate cannot be told (lost answer, lost lock).
@@ -84,7 +85,8 @@ class Metastore(Protocol):
         Where locks are off the context only queues the writers of this process fairly.
 
         Raises:
-            CommitFailedError: on entry, where the lock was not granted in time.
+            LockTimeoutError: on entry, where the lock was not granted in time; names its holder.
+            LockError: on entry, where the metastore cannot lock.
         """
         ...
 

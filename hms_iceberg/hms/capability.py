@@ -7,9 +7,12 @@ a location, so that no folder is made; never a table of the user.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import threading
+import time
 import uuid
+from pathlib import Path
 
 from hms_iceberg.errors import (
     IcebergError,
@@ -19,6 +22,7 @@ from hms_iceberg.errors import (
     NoSuchTableError,
 )
 from hms_iceberg.hms.client import HmsClient
+from hms_iceberg.hms.host_lock import private_folder
 from hms_iceberg.hms.thrift_types import ttypes
 
 logger = logging.getLogger(__name__)
@@ -30,13 +34,40 @@ MODIFIED = "The table has been modified"
 _PARAMETER = "hms_iceberg.probe"
 _FORMATS = ("org.apache.hadoop.mapred.TextInputFormat", "org.apache.hadoop.mapred.TextOutputFormat")
 
+# How long a process believes what another one of this machine found out.
+_NOTE_SECONDS = 86_400.0
+
 _mutex = threading.Lock()
 _known: dict[str, bool] = {}
+_noted: dict[str, bool | None] = {}
 
 
 def known_support(client: HmsClient) -> bool | None:
-    """What an earlier probe found; None where there was none."""
-    return _known.get(str(client.pool))
+    """What an earlier probe found, by this process or one whose note `learn_support` read; None where there is none.
+
+    Good for commits that hold the lock as well: a note may be older than the server's last change of version.
+    """
+    server = str(client.pool)
+    return _known.get(server, _noted.get(server))
+
+
+def learn_support(client: HmsClient, database: str) -> None:
+    """Sees to it that `known_support` knows, if that can be found out; once for a server, and never an error.
+
+    Args:
+        client: the metastore.
+        database: an existing namespace, in which the scratch row lives for the time of a probe.
+    """
+    server = str(client.pool)
+    if server in _known or server in _noted:
+        return
+    noted = _read_note(server)
+    if noted is None:
+        try:
+            supports_compare_and_swap(client, database)
+        except IcebergError as error:
+            logger.info("Metastore %s: commits hold the lock only. %s", server, error)
+    _noted[server] = noted
 
 
 def supports_compare_and_swap(client: HmsClient, database: str) -> bool:
@@ -60,7 +91,32 @@ def supports_compare_and_swap(client: HmsClient, database: str) -> bool:
                     f"anything was committed. {error}"
                 ) from error
             logger.info("Metastore %s %s compare-and-swap", server, "supports" if _known[server] else "lacks")
+            _write_note(server, _known[server])
         return _known[server]
+
+
+def _note(server: str) -> Path:
+    return private_folder() / f"compares-{hashlib.sha256(server.encode()).hexdigest()[:32]}"
+
+
+def _read_note(server: str) -> bool | None:
+    """What a process of this user on this machine found lately."""
+    try:
+        note = _note(server)
+        fresh = time.time() - note.stat().st_mtime < _NOTE_SECONDS
+        return {"true": True, "false": False}.get(note.read_text(encoding="ascii")) if fresh else None
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def _write_note(server: str, supports: bool) -> None:
+    try:
+        note = _note(server)
+        partial = note.with_suffix(f".{uuid.uuid4().hex}")
+        partial.write_text(str(supports).lower(), encoding="ascii")
+        partial.replace(note)
+    except (OSError, AttributeError) as error:
+        logger.debug("What metastore %s supports cannot be noted: %s", server, error)
 
 
 def expectation(key: str, value: str) -> dict[str, str]:

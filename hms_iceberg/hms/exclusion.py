@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -34,6 +34,10 @@ class Exclusion(Protocol):
 
     def ensure_active(self) -> None:
         """Raises LockError where it was lost."""
+        ...
+
+    def linger(self, settled: Callable[[], bool]) -> None:
+        """Has `release` keep it for as long as a request of its holder may arrive late and do harm."""
         ...
 
     def release(self) -> None:
@@ -75,6 +79,9 @@ class Turn:
 
     def ensure_active(self) -> None:
         """Nothing can take a turn away: the server compares."""
+
+    def linger(self, settled: Callable[[], bool]) -> None:
+        """A late request does no harm: the server compares."""
 
     def release(self) -> None:
         """Lets the next one in."""

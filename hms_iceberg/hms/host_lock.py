@@ -65,7 +65,7 @@ class HostLock:
         try:
             import fcntl  # noqa: F401
 
-            return os.open(_folder() / hashlib.sha256(self._key.encode()).hexdigest()[:32], _FLAGS, 0o600)
+            return os.open(private_folder() / hashlib.sha256(self._key.encode()).hexdigest()[:32], _FLAGS, 0o600)
         except (ImportError, OSError) as error:
             logger.debug("No file lock for %s: %s", self._key, error)
             return None
@@ -126,8 +126,8 @@ def _free(file: int) -> None:
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
-def _folder() -> Path:
-    """A folder of this user's own for the lock files.
+def private_folder() -> Path:
+    """A folder of this user's own for lock files, and for what its processes tell each other of a server.
 
     Raises:
         OSError: it cannot be made, or belongs to somebody else.

@@ -6,12 +6,14 @@ waiting one has a place in a queue over all machines; before it, the writers of 
 
 from __future__ import annotations
 
+import atexit
 import logging
+import os
 import random
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from hms_iceberg.errors import (
     IcebergError,
@@ -24,7 +26,7 @@ from hms_iceberg.errors import (
 from hms_iceberg.hms.client import HmsClient
 from hms_iceberg.hms.heartbeat import HEARTBEATS, Heartbeat
 from hms_iceberg.hms.lock_agents import AGENTS, is_dead
-from hms_iceberg.hms.lock_rows import ACQUIRED, WAITING, lock_info
+from hms_iceberg.hms.lock_rows import ACQUIRED, NOT_ACQUIRED, WAITING, lock_info
 from hms_iceberg.hms.settings import LockSettings, current_user
 from hms_iceberg.hms.thrift_types import ttypes
 from hms_iceberg.hms.turn import LocalTurn
@@ -36,6 +38,7 @@ _REFUSED_TRIES = 5
 _ANSWER_SECONDS = 30.0
 _LATE_SECONDS = (1.0, 5.0, 30.0)
 _DEAD_SECONDS = 1.0
+_LINGER_SECONDS, _LINGER_POLL_SECONDS = 30.0, 0.5
 
 
 class TableLock:
@@ -59,6 +62,7 @@ class TableLock:
         self._heartbeat: Heartbeat | None = None
         self._granted = False
         self._answer_lost = False
+        self._settled: Callable[[], bool] | None = None
 
     @property
     def name(self) -> str:
@@ -102,9 +106,13 @@ class TableLock:
         deadline = began + self._settings.timeout
         try:
             self._wait_for_turn(began)
-            state = WAITING if self._lock_id is not None else self._create(deadline)
-            if state != ACQUIRED:
-                self._wait_until_granted(began, deadline)
+            while True:
+                state = WAITING if self._lock_id is not None else self._create(deadline)
+                if state == ACQUIRED or self._wait_until_granted(began, deadline):
+                    break
+                logger.info("The metastore dropped the request for the lock on %s; it is made again", self.name)
+                self._forget_request()
+                time.sleep(self._settings.creation_min_wait)
         except BaseException:
             self.release()
             raise
@@ -124,22 +132,61 @@ class TableLock:
                 "iceberg.hive.lock-heartbeat-interval-ms below the metastore's hive.txn.timeout."
             )
 
+    def linger(self, settled: Callable[[], bool]) -> None:
+        """Has `release` keep the lock in the background for as long as a request of its holder may arrive late.
+
+        Args:
+            settled: whether it has arrived, or cannot do any harm any more.
+        """
+        self._settled = settled
+
     def release(self) -> None:
         """Gives the lock back. A failure is logged only: the metastore drops the lock by itself after a while."""
+        settled, self._settled = self._settled, None
+        if settled is None or not self._granted:
+            self._release()
+            return
+        logger.warning("The lock on table %s is kept for up to %.0f s, for a late request", self.name, _LINGER_SECONDS)
+        deadline = time.monotonic() + _LINGER_SECONDS
+
+        def watch() -> None:
+            while self in _LINGERING and time.monotonic() < deadline and not settled():
+                time.sleep(_LINGER_POLL_SECONDS)
+            self.stop_lingering()
+
+        _LINGERING.add(self)
+        threading.Thread(target=watch, name="hms-iceberg-lingering-lock", daemon=True).start()
+
+    def stop_lingering(self) -> None:
+        """Gives the lock back now, where it is kept for a late request."""
+        with _LINGERING_MUTEX:
+            if self not in _LINGERING:
+                return
+            _LINGERING.discard(self)
+        self._release()
+
+    def _release(self) -> None:
         self._granted = False
-        if self._heartbeat is not None:
-            HEARTBEATS.remove(self._heartbeat)
-            self._heartbeat = None
+        self._stop_heartbeat()
         try:
             for lock_id in self._numbers():
                 self._unlock(lock_id)
         finally:
-            self._lock_id = None
-            AGENTS.retire(self._agent)
+            self._forget_request()
             if self._answer_lost:
                 self._answer_lost = False
                 self._look_for_late_locks(iter(_LATE_SECONDS))
             self._turn.leave()
+
+    def _forget_request(self) -> None:
+        self._stop_heartbeat()
+        self._lock_id = None
+        AGENTS.retire(self._agent)
+
+    def _stop_heartbeat(self) -> None:
+        if self._heartbeat is not None:
+            HEARTBEATS.remove(self._heartbeat)
+            self._heartbeat = None
 
     def _look_for_late_locks(self, pauses: Iterator[float]) -> None:
         """Gives back, from the background, what a lock request brings that arrives after nobody waits for it."""
@@ -235,17 +282,18 @@ class TableLock:
 
     # -------------------------------------------------------------------------------------------- waiting
 
-    def _wait_until_granted(self, began: float, deadline: float) -> None:
-        """Looks at the queue, which costs the server little, and asks for the lock when nobody is before it."""
+    def _wait_until_granted(self, began: float, deadline: float) -> bool:
+        """Looks at the queue, which costs the server little, and asks for the lock when nobody is before it.
+
+        Returns False where the metastore does not know the request any more.
+        """
         wait, position = self._settings.check_min_wait, -1
         while True:
             ahead = self._ahead(deadline)
             if ahead == 0 or position == ahead == -1:
                 state = self._check(deadline)
-                if state == ACQUIRED:
-                    return
                 if state != WAITING:
-                    raise LockError(f"The metastore dropped the request for the lock on table {self.name}. Try again.")
+                    return state == ACQUIRED
             # A queue that moves is looked at often, most often by the next one; one that stands still, ever less.
             shortest, longest = self._settings.check_min_wait, self._settings.check_max_wait
             wait = min(longest, wait * 1.5) if ahead == position else shortest / 4 * max(1, ahead)
@@ -284,6 +332,7 @@ class TableLock:
         return True
 
     def _check(self, deadline: float) -> int:
+        """The state of the request; `NOT_ACQUIRED` where the metastore does not know it any more."""
         assert self._lock_id is not None
         timeout = max(0.1, min(_ANSWER_SECONDS, deadline - time.monotonic()))
         try:
@@ -291,6 +340,8 @@ class TableLock:
         except MetastoreUnavailableError:
             raise
         except MetastoreError as error:
+            if isinstance(error.__cause__, ttypes.NoSuchLockException):
+                return NOT_ACQUIRED
             raise LockError(f"The request for the lock on table {self.name} was lost: {error} Try again.") from error
 
     def _timeout(self, began: float, why: str | None = None) -> LockTimeoutError:
@@ -348,6 +399,17 @@ class TableLock:
                 self.name,
                 error,
             )
+
+
+_LINGERING: set[TableLock] = set()
+_LINGERING_MUTEX = threading.Lock()
+os.register_at_fork(after_in_child=_LINGERING.clear)
+
+
+@atexit.register
+def _release_at_exit() -> None:
+    for lock in list(_LINGERING):
+        lock.stop_lingering()
 
 
 def _waits(shortest: float, longest: float, growth: float) -> Iterator[float]:

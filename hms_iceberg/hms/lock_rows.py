@@ -9,6 +9,7 @@ from hms_iceberg.hms.thrift_types import ttypes
 
 ACQUIRED = ttypes.LockState.ACQUIRED
 WAITING = ttypes.LockState.WAITING
+NOT_ACQUIRED = ttypes.LockState.NOT_ACQUIRED
 
 _STATES = {1: "acquired", 2: "waiting", 3: "aborted", 4: "not acquired"}
 _TYPES = {1: "shared read", 2: "shared write", 3: "exclusive", 4: "exclusive write"}

@@ -18,7 +18,7 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
     UnsupportedError,
 )
-from hms_iceberg.hms.capability import expectation, known_support, supports_compare_and_swap
+from hms_iceberg.hms.capability import expectation, known_support, learn_support, supports_compare_and_swap
 from hms_iceberg.hms.client import HmsClient
 from hms_iceberg.hms.exclusion import Exclusion, Exclusions, Turn
 from hms_iceberg.hms.lock import TableLock
@@ -148,11 +148,13 @@ class HiveMetastore:
                     f"metastore at {self.client.pool} does not compare before it alters (HIVE-26882), so that a "
                     f"concurrent commit could be lost. Set {LOCK_ENABLED}=true for every writer, or upgrade it."
                 )
+        if self._locks.compare:
+            learn_support(self.client, identifier[0])
         return TableLock(self.client, identifier[0], identifier[1], self._locks)
 
     def _compares(self, exclusion: Exclusion) -> bool:
         """Whether the server is to compare: always without a lock, and with one where it is known to be able to."""
-        return isinstance(exclusion, Turn) or known_support(self.client) is True
+        return isinstance(exclusion, Turn) or (self._locks.compare and known_support(self.client) is True)
 
     # ----------------------------------------------------------------------------------------- namespaces
 

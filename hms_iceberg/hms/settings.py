@@ -100,6 +100,8 @@ class LockSettings:
         check_min_wait, check_max_wait: between two looks whether it is granted (`iceberg.hive.lock-check-*-wait-ms`).
         heartbeat_interval: longest time without a sign of life (`iceberg.hive.lock-heartbeat-interval-ms`); it must
             be below the server's `hive.txn.timeout`.
+        compare: whether a server that can is to compare as well while the lock is held, so that a request that arrives
+            late harms nobody; it is found out by trying (`iceberg.hive.lock-compare-enabled`).
     """
 
     timeout: float = 180.0
@@ -109,6 +111,7 @@ class LockSettings:
     check_min_wait: float = 0.05
     check_max_wait: float = 5.0
     heartbeat_interval: float = 240.0
+    compare: bool = True
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> LockSettings:
@@ -130,6 +133,7 @@ class LockSettings:
             check_min_wait=ms("lock-check-min-wait", cls.check_min_wait),
             check_max_wait=ms("lock-check-max-wait", cls.check_max_wait),
             heartbeat_interval=max(0.01, ms("lock-heartbeat-interval", cls.heartbeat_interval)),
+            compare=reader.boolean("iceberg.hive.lock-compare-enabled", cls.compare),
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -52,6 +52,10 @@ class Guard(Protocol):
 
     def ensure_active(self) -> None:
         """Raises LockError where it does not keep them away any more."""
+        ...
+
+    def linger(self, settled: Callable[[], bool]) -> None:
+        """Keeps them away after the swap as well, for as long as a lost request may arrive late and is not settled."""
         ...
 
 
@@ -143,7 +147,7 @@ class PointerSwap:
         try:
             self._alter(identifier, old, row, environment)
         except MetastoreAnswerLostError as error:
-            self._settle(identifier, base, new, compare, error)
+            self._settle(identifier, base, new, guard, compare, error)
         except MetastoreUnavailableError:
             raise  # nothing was sent
         except MetastoreError as error:
@@ -201,10 +205,15 @@ class PointerSwap:
         identifier: Identifier,
         base: MetadataVersion,
         new: MetadataVersion,
+        guard: Guard,
         compare: bool,
         error: MetastoreAnswerLostError,
     ) -> None:
-        """The answer was lost: watches the row for as long as the request may still be worked on."""
+        """The answer was lost: watches the row for as long as the request may still be worked on.
+
+        Where the server does not compare, a request that arrives even later would undo what others commit meanwhile,
+        so that they are kept away for longer.
+        """
         name = ".".join(identifier)
         for pause in _LOOKS:
             time.sleep(pause)
@@ -222,7 +231,16 @@ class PointerSwap:
                 raise CommitFailedError(
                     f"Cannot commit to table {name}: another commit was first. Replay the change on the newer version."
                 ) from error
+        if not compare:
+            guard.linger(lambda: self._has_arrived(identifier, new))
         raise _unknown(name, error) from error
+
+    def _has_arrived(self, identifier: Identifier, new: MetadataVersion) -> bool:
+        try:
+            row = self._find(identifier)
+        except IcebergError:
+            return False
+        return row is None or _shows(row, new)
 
     def _judge(
         self, identifier: Identifier, base: MetadataVersion, new: MetadataVersion, error: MetastoreError

@@ -14,10 +14,10 @@ import pytest
 
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.errors import CommitStateUnknownError, MetastoreError
-from hms_iceberg.hms import metastore as hive_metastore
-from hms_iceberg.hms import swap
+from hms_iceberg.hms import lock, swap
 from hms_iceberg.hms.capability import supports_compare_and_swap
 from hms_iceberg.hms.embedded import EmbeddedMetastore
+from hms_iceberg.hms.lock_admin import list_locks
 from hms_iceberg.spec.types import StringType
 from hms_iceberg.table import Table
 from tests.support.thrift_proxy import Fault, ThriftProxy
@@ -34,6 +34,8 @@ SCHEMA = pa.schema([pa.field("id", pa.int64())])
 @pytest.fixture(autouse=True)
 def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(swap, "_LOOKS", (0.0, 0.02, 0.05))
+    monkeypatch.setattr(lock, "_LINGER_SECONDS", 1.0)
+    monkeypatch.setattr(lock, "_LINGER_POLL_SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -47,14 +49,12 @@ def harmed(
     request: pytest.FixtureRequest,
     metastore: EmbeddedMetastore,
     proxy: ThriftProxy,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Catalog]:
-    """A catalog whose calls go through the proxy; with a lock, the server is not known to compare as well."""
-    if request.param == "true":
-        monkeypatch.setattr(hive_metastore, "known_support", lambda client: None)
+    """A catalog whose calls go through the proxy; with a lock, the server does not compare as well."""
     properties = {
         "warehouse": metastore.warehouse,
         "iceberg.engine.hive.lock-enabled": request.param,
+        "iceberg.hive.lock-compare-enabled": "false",
         "hive.metastore.client.connect.retry.delay": "10ms",
         "iceberg.hive.lock-timeout-ms": "20000",
     }
@@ -179,12 +179,12 @@ def test_what_is_reported_of_a_harmed_rename_or_drop_is_true(
     assert is_done() == (reported == "made")
 
 
-def test_a_late_alter_does_not_take_a_commit_away_that_was_made_meanwhile_without_locks(
-    metastore: EmbeddedMetastore, proxy: ThriftProxy, catalog: Catalog, table: Table, name: str
+@pytest.mark.parametrize("lock_enabled", ["true", "false"], ids=["lock", "compare-and-swap"])
+def test_a_late_alter_does_not_take_a_commit_away_that_was_made_meanwhile(
+    proxy: ThriftProxy, catalog: Catalog, table: Table, name: str, lock_enabled: str
 ) -> None:
     proxy.late_seconds = 1.0
-    properties = {"iceberg.engine.hive.lock-enabled": "false"}
-    with load_catalog("late", type="hive", uri=proxy.uri, **properties) as late:
+    with load_catalog("late", type="hive", uri=proxy.uri, **{"iceberg.engine.hive.lock-enabled": lock_enabled}) as late:
         victim = late.load_table(name)
         victim.append(pa.table({"id": [5]}))  # what probes the server was done
         proxy.on(ALTER, Fault.LATE_REQUEST)
@@ -194,6 +194,22 @@ def test_a_late_alter_does_not_take_a_commit_away_that_was_made_meanwhile_withou
     ids = table.refresh().scan().to_arrow()["id"].to_pylist()
     assert reported == "unknown"
     assert {0, 5, 7} <= set(ids) and 1 not in ids, "the server compares, and refuses what comes too late"
+
+
+def test_where_the_server_does_not_compare_the_lock_is_kept_until_a_late_alter_has_arrived(
+    proxy: ThriftProxy, catalog: Catalog, table: Table, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "_LINGER_SECONDS", 20.0)
+    proxy.late_seconds = 1.0
+    with load_catalog("late", type="hive", uri=proxy.uri, **{"iceberg.hive.lock-compare-enabled": "false"}) as late:
+        victim = late.load_table(name)
+        proxy.on(ALTER, Fault.LATE_REQUEST)
+        reported = outcome(lambda: append(victim))
+        table.refresh().append(pa.table({"id": [7]}))  # waits for the lock
+        proxy.heal()
+    assert reported == "unknown"
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [0, 1, 7]
+    assert list_locks(catalog.metastore.client, *name.split(".")) == []  # type: ignore[attr-defined]
 
 
 @pytest.fixture
@@ -234,6 +250,8 @@ def test_a_failover_in_the_middle_of_a_commit_is_not_noticed(
         uri = f"{proxy.uri},127.0.0.1:{second.port}"
         with load_catalog("two", type="hive", uri=uri) as catalog:
             victim = catalog.load_table(name)
+            victim.append(pa.table({"id": [5]}))  # what probes the server was done
+            proxy.calls.clear()
             proxy.on("get_table_req", Fault.DROP_REQUEST, skip=1, times=100)
             append(victim)
         assert "lock" in proxy.calls
@@ -255,15 +273,17 @@ def test_a_commit_takes_five_calls_with_a_lock_and_three_without_and_one_less_ju
     assert proxy.calls == (with_lock if "lock" in proxy.calls else without)
 
 
+@pytest.mark.parametrize("lock_enabled", ["true", "false"], ids=["lock", "compare-and-swap"])
 def test_a_commit_in_company_takes_its_lock_first_and_reads_the_row_once(
-    harmed: Catalog, table: Table, proxy: ThriftProxy, name: str, monkeypatch: pytest.MonkeyPatch
+    table: Table, proxy: ThriftProxy, name: str, lock_enabled: str
 ) -> None:
-    monkeypatch.setattr(hive_metastore, "known_support", lambda client: True)
-    victim = harmed.load_table(name)
-    append(victim)
-    table.refresh().append(pa.table({"id": [3]}))
-    victim.append(pa.table({"id": [4]}))  # finds that it is not alone
-    proxy.calls.clear()
-    victim.append(pa.table({"id": [5]}))
-    assert proxy.calls in (["lock", "get_table_req", ALTER, "unlock"], ["get_table_req", ALTER])
+    with load_catalog("mine", type="hive", uri=proxy.uri, **{"iceberg.engine.hive.lock-enabled": lock_enabled}) as mine:
+        victim = mine.load_table(name)
+        append(victim)
+        table.refresh().append(pa.table({"id": [3]}))
+        victim.append(pa.table({"id": [4]}))  # finds that it is not alone
+        proxy.calls.clear()
+        victim.append(pa.table({"id": [5]}))
+    without = ["get_table_req", ALTER]
+    assert proxy.calls == (["lock", *without, "unlock"] if lock_enabled == "true" else without)
     assert sorted(victim.scan().to_arrow()["id"].to_pylist()) == [0, 1, 3, 4, 5]

@@ -6,15 +6,17 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from hms_iceberg.cli.locks import locks as locks_command
-from hms_iceberg.errors import LockError, LockTimeoutError
+from hms_iceberg.errors import CommitFailedError, LockError, LockTimeoutError
 from hms_iceberg.hms import capability, lock
 from hms_iceberg.hms.client import HmsClient
 from hms_iceberg.hms.embedded import EmbeddedMetastore
@@ -101,6 +103,7 @@ def test_a_time_out_names_the_holder_and_gives_the_request_back(
     with pytest.raises(LockTimeoutError) as caught:
         table_lock(client, database).acquire()
     assert 0.8 < time.monotonic() - began < 5
+    assert isinstance(caught.value, CommitFailedError) and not caught.value.retryable
     message = str(caught.value)
     for word in (f"lock {foreign_lock}", "user joe", "host far-away", "Iceberg-of-joe", "held for", f"{database}.t"):
         assert word in message
@@ -126,6 +129,20 @@ def test_a_lock_that_is_taken_is_not_waited_for_but_queued_for(
     client.unlock(foreign_lock, "t")
     mine.acquire()
     assert mine.lock_id == place
+    mine.release()
+
+
+def test_a_request_that_the_metastore_dropped_is_made_again(
+    client: HmsClient, database: str, foreign_lock: int
+) -> None:
+    mine = table_lock(client, database, LockSettings(timeout=30, check_min_wait=0.01))
+    assert mine.try_acquire() is False
+    dropped = mine.lock_id
+    assert dropped is not None
+    client.unlock(dropped, "t")
+    threading.Timer(0.3, client.unlock, (foreign_lock, "t")).start()
+    mine.acquire()
+    assert mine.lock_id is not None and mine.lock_id > dropped
     mine.release()
 
 
@@ -294,10 +311,60 @@ def test_the_server_drops_a_silent_lock_and_the_next_writer_gets_through() -> No
 # -------------------------------------------------------------------------------------------- capability
 
 
+def forget_support(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the process were new."""
+    monkeypatch.setattr(capability, "_known", {})
+    monkeypatch.setattr(capability, "_noted", {})
+
+
+@pytest.fixture
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No process of this machine has noted anything yet."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+
+
+@pytest.mark.usefixtures("notes")
+def test_what_one_process_found_out_another_one_believes_for_its_commits_under_a_lock_only(
+    client: HmsClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    probes: list[str] = []
+    probe = capability._probe
+    monkeypatch.setattr(capability, "_probe", lambda client, database: probes.append("") or probe(client, database))
+    for _ in range(2):
+        forget_support(monkeypatch)
+        capability.learn_support(client, "default")
+        assert capability.known_support(client) is True
+    assert len(probes) == 1
+    capability.supports_compare_and_swap(client, "default")
+    assert len(probes) == 2, "what no lock stands behind is tried by every process"
+    monkeypatch.setattr(capability, "_NOTE_SECONDS", -1.0)
+    forget_support(monkeypatch)
+    capability.learn_support(client, "default")
+    assert len(probes) == 3, "a note grows old"
+
+
+@pytest.mark.usefixtures("notes")
+def test_a_server_that_cannot_be_probed_is_asked_once_and_trusted_with_nothing(
+    client: HmsClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def refuse(row: ttypes.Table) -> None:
+        asked.append(row.tableName)
+        raise lock.MetastoreError("no permission")
+
+    forget_support(monkeypatch)
+    monkeypatch.setattr(client, "create_table", refuse)
+    capability.learn_support(client, "default")
+    capability.learn_support(client, "default")
+    assert (capability.known_support(client), len(asked)) == (None, 1)
+
+
 def test_the_probe_finds_compare_and_swap_and_leaves_nothing_behind(
     client: HmsClient, metastore: EmbeddedMetastore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(capability, "_known", {})
+    forget_support(monkeypatch)
     before = client.list_tables("default")
     assert capability.known_support(client) is None
     assert capability.supports_compare_and_swap(client, "default") is True
@@ -306,7 +373,7 @@ def test_the_probe_finds_compare_and_swap_and_leaves_nothing_behind(
 
 
 def test_a_server_that_ignores_the_comparison_is_recognised(client: HmsClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(capability, "_known", {})
+    forget_support(monkeypatch)
     alter = client.alter_table
     monkeypatch.setattr(client, "alter_table", lambda db, name, row, environment=None: alter(db, name, row))
     assert capability.supports_compare_and_swap(client, "default") is False
@@ -316,7 +383,7 @@ def test_a_server_that_ignores_the_comparison_is_recognised(client: HmsClient, m
 def test_a_server_that_refuses_every_comparison_is_recognised(
     client: HmsClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(capability, "_known", {})
+    forget_support(monkeypatch)
     alter = client.alter_table
 
     def always_wrong(database: str, name: str, row: object, environment: object = None) -> None:
