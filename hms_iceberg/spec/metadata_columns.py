@@ -36,6 +36,7 @@ LAST_UPDATED_SEQUENCE_NUMBER = NestedField(
 )
 DELETE_FILE_PATH = NestedField(2147483546, "file_path", StringType(), True, "Path of a data file")
 DELETE_FILE_POSITION = NestedField(2147483545, "pos", LongType(), True, "Position of a deleted row")
+DELETE_FILE_ROW_ID = 2147483544
 CHANGE_TYPE = NestedField(2147483543, "_change_type", StringType(), True, "What happened to the row")
 CHANGE_ORDINAL = NestedField(2147483542, "_change_ordinal", IntegerType(), False, "Number of the change's snapshot")
 COMMIT_SNAPSHOT_ID = NestedField(2147483541, "_commit_snapshot_id", LongType(), False, "Snapshot of the change")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from hms_iceberg.arrow.frames import frame_to_arrow
+from hms_iceberg.arrow.position_delete_table import position_deletes
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.scan.metadata_tables import MetadataRequest, metadata_table
 from hms_iceberg.storage import Storage
@@ -29,6 +30,8 @@ class InspectTable:
             InvalidInputError: there is no such metadata table.
         """
         version = self._version
+        if name.lower() == "position_deletes":
+            return self.position_deletes(snapshot_id)
         found = metadata_table(name, MetadataRequest(version.metadata, self._storage, snapshot_id, version.location))
         return frame_to_arrow(found.frame, found.schema)
 
@@ -63,6 +66,12 @@ class InspectTable:
     def delete_files(self, snapshot_id: int | None = None) -> pa.Table:
         """Delete files of a snapshot."""
         return self.table("delete_files", snapshot_id)
+
+    def position_deletes(self, snapshot_id: int | None = None) -> pa.Table:
+        """Every position that position delete files and deletion vectors of a snapshot delete."""
+        version = self._version
+        request = MetadataRequest(version.metadata, self._storage, snapshot_id, version.location)
+        return position_deletes(request).read_all()
 
     def partitions(self, snapshot_id: int | None = None) -> pa.Table:
         """What each partition of a snapshot holds."""
