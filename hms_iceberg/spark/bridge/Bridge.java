@@ -31,7 +31,10 @@ public final class Bridge {
   // thread: these few call on behalf of all.
   private static final ExecutorService CALLERS = Executors.newFixedThreadPool(4, new DaemonThreads());
 
+  private static final BoundedCache ANSWERS = new BoundedCache(Runtime.getRuntime().maxMemory() / 32);
+
   private static volatile Function planner;
+  private static volatile int generation;
 
   private Bridge() {}
 
@@ -41,6 +44,7 @@ public final class Bridge {
    */
   public static SparkSession extend(SparkSession session, Function planner) {
     Bridge.planner = planner;
+    Bridge.generation++;
     String catalogClass = SessionCatalog.class.getName();
     String before = session.sessionState().conf().getConfString(CATALOG, "builtin");
     if (catalogClass.equals(before)) {
@@ -68,24 +72,40 @@ public final class Bridge {
 
   /** Asks Python; the answer is a JSON header, and for a scan what follows it. */
   static Answer ask(ObjectNode question) {
+    return new Answer(answer(question.toString()));
+  }
+
+  /**
+   * Asks what has one answer for ever, as everything has that only depends on a metadata file. What was made of the
+   * answer is kept, so that the next query asks nobody.
+   */
+  static Object askOnce(ObjectNode question, AnswerReader reader) {
+    String text = question.toString();
+    try {
+      return ANSWERS.get(generation + text, new Asking(text, reader));
+    } catch (Exception e) {
+      throw unchecked(e);
+    }
+  }
+
+  private static byte[] answer(String question) {
     Function asked = planner;
     if (asked == null) {
       throw failure("No planner is registered with this JVM: call hms_iceberg.spark.extend(spark) again.", null);
     }
-    Object answered;
+    byte[] answered;
     try {
-      answered = CALLERS.submit(new Call(asked, JSON.writeValueAsString(question))).get();
+      answered = (byte[]) CALLERS.submit(new Call(asked, question)).get();
     } catch (Exception thrown) {
       Throwable e = thrown instanceof ExecutionException ? thrown.getCause() : thrown;
       throw failure("The Iceberg planner in Python did not answer: " + e.getMessage()
           + " (if the Python process was restarted, call hms_iceberg.spark.extend(spark) again)", e);
     }
-    Answer answer = new Answer((byte[]) answered);
-    JsonNode error = answer.header().get("error");
+    JsonNode error = new Answer(answered).header().get("error");
     if (error != null) {
       throw failure(error.get("type").asText() + ": " + error.get("message").asText(), null);
     }
-    return answer;
+    return answered;
   }
 
   static ObjectNode question(String call) {
@@ -122,6 +142,34 @@ public final class Bridge {
 
     public Object call() {
       return asked.apply(question);
+    }
+  }
+
+  /** Makes something that does not change out of an answer. */
+  interface AnswerReader {
+    Object read(Answer answer);
+  }
+
+  static final class Asking implements BoundedCache.Loader {
+    private static final int BYTES_PER_BYTE = 4; // of objects, for what comes as packed text
+
+    private final String question;
+    private final AnswerReader reader;
+    private long bytes;
+
+    Asking(String question, AnswerReader reader) {
+      this.question = question;
+      this.reader = reader;
+    }
+
+    public Object load() {
+      byte[] answered = answer(question);
+      bytes = BYTES_PER_BYTE * (long) (answered.length + question.length());
+      return reader.read(new Answer(answered));
+    }
+
+    public long bytes() {
+      return bytes;
     }
   }
 

@@ -42,10 +42,11 @@ public final class IcebergTable implements SupportsRead, SupportsMetadataColumns
   IcebergTable(TableSource source, ObjectNode question) {
     this.source = source;
     this.question = question;
-    this.description = Bridge.ask(question).header();
-    this.idSchema = (StructType) DataType.fromJson(description.get("schema").toString());
-    this.hiddenSchema = (StructType) DataType.fromJson(description.get("metadata_schema").toString());
-    this.schema = withoutIds(idSchema);
+    Described known = (Described) Bridge.askOnce(question, new Describe());
+    this.description = known.description;
+    this.idSchema = known.idSchema;
+    this.hiddenSchema = known.hiddenSchema;
+    this.schema = known.schema;
   }
 
   /** Another question about what is read. */
@@ -178,6 +179,27 @@ public final class IcebergTable implements SupportsRead, SupportsMetadataColumns
           withoutIds(map.keyType()), withoutIds(map.valueType()), map.valueContainsNull());
     }
     return type;
+  }
+
+  /** What is the same for every use of one version of a table. */
+  static final class Described {
+    final JsonNode description;
+    final StructType idSchema;
+    final StructType hiddenSchema;
+    final StructType schema;
+
+    Described(JsonNode description) {
+      this.description = description;
+      this.idSchema = (StructType) DataType.fromJson(description.get("schema").toString());
+      this.hiddenSchema = (StructType) DataType.fromJson(description.get("metadata_schema").toString());
+      this.schema = withoutIds(idSchema);
+    }
+  }
+
+  static final class Describe implements Bridge.AnswerReader {
+    public Object read(Answer answer) {
+      return new Described(answer.header());
+    }
   }
 
   static final class HiddenColumn implements MetadataColumn {

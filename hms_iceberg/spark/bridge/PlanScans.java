@@ -109,7 +109,19 @@ public final class PlanScans extends Rule {
     if (condition != null) {
       question.set("filter", FilterText.of(condition, CollectionConverters.asJava(relation.output())));
     }
-    return new ScanFiles(table, Bridge.ask(question));
+    return (ScanFiles) Bridge.askOnce(question, new Planned(table));
+  }
+
+  static final class Planned implements Bridge.AnswerReader {
+    private final IcebergTable table;
+
+    Planned(IcebergTable table) {
+      this.table = table;
+    }
+
+    public Object read(Answer plan) {
+      return new ScanFiles(table, plan);
+    }
   }
 
   private LogicalPlan relation(DataSourceV2Relation relation, ScanFiles files) {

@@ -34,6 +34,9 @@ public final class SessionCatalog extends DelegatingCatalogExtension {
    * plan that a rule could refuse. But first it looks at the table, by SparkSession.table.
    */
   private static boolean isAboutToBeReplaced() {
+    if (!org.apache.spark.package$.MODULE$.SPARK_VERSION().startsWith("4.0.")) {
+      return false;
+    }
     StackTraceElement[] calls = Thread.currentThread().getStackTrace();
     boolean looked = false;
     for (int i = 0; i < calls.length; i++) {
