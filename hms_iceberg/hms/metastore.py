@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,7 +23,12 @@ from hms_iceberg.hms.capability import expectation, known_support, learn_support
 from hms_iceberg.hms.client import HmsClient
 from hms_iceberg.hms.exclusion import Exclusion, Exclusions, Turn
 from hms_iceberg.hms.lock import TableLock
-from hms_iceberg.hms.namespaces import change_database, database_properties, new_database
+from hms_iceberg.hms.namespaces import (
+    NOT_CHANGED_BY_HIVE_2,
+    change_database,
+    database_properties,
+    new_database,
+)
 from hms_iceberg.hms.settings import ClientSettings, LockSettings, RowSettings
 from hms_iceberg.hms.swap import PointerSwap
 from hms_iceberg.hms.table_rows import ICEBERG, METADATA_LOCATION, TABLE_TYPE, is_iceberg_table, table_pointer
@@ -201,10 +207,29 @@ class HiveMetastore:
         Raises:
             NoSuchNamespaceError: no namespace of that name.
             InvalidInputError: what cannot be removed is to be.
+            UnsupportedError: the metastore cannot change the location or the comment (Hive 2); nothing was changed.
         """
-        database = self.client.get_database(name.lower())
+        name = name.lower()
+        database = self.client.get_database(name)
+        change_database(copy.copy(database), updates, removals)  # refuses before anything is sent
+        before = database_properties(database)
+        doubtful = {
+            key: updates[key] for key in NOT_CHANGED_BY_HIVE_2 if updates.get(key, before.get(key)) != before.get(key)
+        }
+        if doubtful:
+            change_database(database, doubtful, ())
+            self.client.alter_database(name, database)
+            database = self.client.get_database(name)
+            after = database_properties(database)
+            ignored = [key for key, value in doubtful.items() if after.get(key) != value]
+            if ignored:
+                raise UnsupportedError(
+                    f"Cannot change {' and '.join(ignored)} of namespace {name}: the metastore at {self.client.pool} "
+                    f"left it at {after.get(ignored[0])!r}. Hive 2 ignores every such change, Hive 4 a location among "
+                    "those of managed tables. No other property was changed."
+                )
         change_database(database, updates, removals)
-        self.client.alter_database(name.lower(), database)
+        self.client.alter_database(name, database)
 
     def drop_namespace(self, name: str) -> None:
         """Drops an empty namespace; no file is deleted.

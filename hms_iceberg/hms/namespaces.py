@@ -15,6 +15,8 @@ OWNER_TYPE = "hive.metastore.database.owner-type"
 
 _OWNER_TYPES = ttypes.PrincipalType._NAMES_TO_VALUES
 _PLACED = (LOCATION, COMMENT, OWNER, OWNER_TYPE)
+NOT_CHANGED_BY_HIVE_2 = (LOCATION, COMMENT)
+"""What a metastore of Hive 2 leaves as it is, without a word, when a database is altered."""
 
 
 def new_database(name: str, properties: Mapping[str, str], warehouse: str | None) -> ttypes.Database:
@@ -59,14 +61,12 @@ def change_database(database: ttypes.Database, updates: Mapping[str, str], remov
     """Sets and removes properties of the metastore's database, in place.
 
     Raises:
-        InvalidInputError: the location or the owner is to be removed, or the owner's type is unknown.
+        InvalidInputError: what has a place of its own is to be removed, or the owner's type is unknown.
     """
     kept = {key: value for key, value in (database.parameters or {}).items() if key not in removals}
-    for key in (LOCATION, OWNER, OWNER_TYPE):
+    for key in _PLACED:  # a metastore takes an absent or empty one for one that is not to be changed
         if key in removals:
             raise InvalidInputError(f"Namespace {database.name}: {key} cannot be removed, only set to another value.")
-    if COMMENT in removals:
-        database.description = None
     database.parameters = {**kept, **{key: value for key, value in updates.items() if key not in _PLACED}}
     database.description = updates.get(COMMENT, database.description)
     database.locationUri = updates.get(LOCATION, database.locationUri)

@@ -12,6 +12,7 @@ import pytest
 
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.errors import (
+    InvalidInputError,
     MetastoreError,
     NamespaceNotEmptyError,
     NoSuchTableError,
@@ -320,3 +321,19 @@ def test_the_tables_property_decides_about_the_lock_before_the_catalogs(
     monkeypatch.setattr(client, "lock", lambda *arguments: pytest.fail("a lock was taken"))
     table.append(pa.table({"id": [1], "who": ["a"]}, schema=SCHEMA))
     assert table.scan().count() == 1
+
+
+def test_what_this_server_cannot_change_of_a_namespace_is_refused_and_nothing_is_changed(
+    catalog: Catalog, namespace: str
+) -> None:
+    before = catalog.load_namespace_properties(namespace)
+    for doubtful in ("location", "comment"):
+        with pytest.raises(
+            UnsupportedError, match=f"Cannot change {doubtful} of namespace {namespace}.*Hive 2 ignores"
+        ):
+            catalog.update_namespace_properties(namespace, updates={doubtful: "file:/elsewhere", "stage": "prod"})
+    with pytest.raises(InvalidInputError, match="comment cannot be removed"):
+        catalog.update_namespace_properties(namespace, removals={"comment"}, updates={"stage": "prod"})
+    assert catalog.load_namespace_properties(namespace) == before
+    catalog.update_namespace_properties(namespace, updates={"location": before["location"], "stage": "prod"})
+    assert catalog.load_namespace_properties(namespace) == {**before, "stage": "prod"}

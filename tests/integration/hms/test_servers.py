@@ -1,0 +1,100 @@
+"""Hive Metastores of other releases than the embedded one keep the same promises: 3.1 without compare-and-swap, 4."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.catalog import load_catalog
+from hms_iceberg.errors import NoSuchTableError, UnsupportedError
+from hms_iceberg.hms.capability import supports_compare_and_swap
+from hms_iceberg.hms.metastore import HiveMetastore
+from hms_iceberg.hms.thrift_types import ttypes
+from tests.support.hive_contract import HiveMetastoreContract
+from tests.support.hive_server.releases import HIVE_3_1, HIVE_4_0, HIVE_4_1, Release, ReleaseUnavailableError
+from tests.support.hive_server.server import HiveServer
+
+MODES = ["true", "auto"]  # with the lock, and without where the server can do without
+SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("who", pa.string())])
+
+pytestmark = pytest.mark.slow  # each server is started once, which takes some seconds
+
+
+@pytest.fixture(scope="module", params=[HIVE_3_1, HIVE_4_0, HIVE_4_1], ids=lambda release: f"hive-{release.version}")
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveServer]:
+    release: Release = request.param
+    try:
+        release.jars()
+    except ReleaseUnavailableError as error:
+        pytest.skip(str(error))
+    with HiveServer(release, tmp_path_factory.mktemp("hive")) as server:
+        yield server
+
+
+class TestServers(HiveMetastoreContract):
+    @pytest.fixture(params=MODES, ids=["lock", "auto"])
+    def store(self, request: pytest.FixtureRequest, server: HiveServer) -> Iterator[HiveMetastore]:
+        store = HiveMetastore({"uri": server.uri, "iceberg.engine.hive.lock-enabled": request.param})
+        yield store
+        store.close()
+
+
+def test_whether_a_server_compares_is_found_out_by_trying_it(server: HiveServer) -> None:
+    store = HiveMetastore({"uri": server.uri})
+    assert supports_compare_and_swap(store.client, "default") is (server.release is not HIVE_3_1)
+    assert store.client.list_tables("default") == [], "the scratch view is gone"
+    store.close()
+    if server.release is HIVE_3_1:
+        refusing = HiveMetastore({"uri": server.uri, "iceberg.engine.hive.lock-enabled": "false"})
+        with pytest.raises(UnsupportedError, match="HIVE-26882"), refusing.exclusive(("default", "any"), {}):
+            pass
+
+
+def test_an_alter_changes_what_it_is_to_change_and_erases_nothing(server: HiveServer) -> None:
+    with load_catalog("server", type="hive", uri=server.uri, warehouse=server.warehouse) as catalog:
+        client = catalog.metastore.client  # type: ignore[attr-defined]
+        catalog.create_namespace("altered", {"comment": "old", "a": "1"})
+        database = client.get_database("altered")
+        database.managedLocationUri = f"{server.warehouse}/managed"  # of Hive 4, and unknown to 3
+        client.alter_database("altered", database)
+        moved = {"comment": "new", "location": f"file:{server.folder}/moved.db", "b": "2"}
+        catalog.update_namespace_properties("altered", removals={"a"}, updates=moved)
+        properties = catalog.load_namespace_properties("altered")
+        assert moved.items() <= properties.items() and "a" not in properties
+        managed = client.get_database("altered").managedLocationUri
+        assert managed == (None if server.release is HIVE_3_1 else f"{server.warehouse}/managed")
+
+        table = catalog.create_table("altered.events", SCHEMA)
+        row = client.get_table("altered", "events")
+        row.owner, row.ownerType = "analysts", ttypes.PrincipalType.ROLE
+        client.alter_table("altered", "events", row)
+        table.append(pa.table({"id": [1], "who": ["a"]}, schema=SCHEMA))
+        row = client.get_table("altered", "events")
+        assert (row.catName, row.owner, row.ownerType) == ("hive", "analysts", ttypes.PrincipalType.ROLE)
+
+
+@pytest.mark.parametrize("lock", MODES)
+def test_a_table_lives_its_life(server: HiveServer, lock: str) -> None:
+    properties = {"warehouse": server.warehouse, "iceberg.engine.hive.lock-enabled": lock}
+    namespace = f"life_{lock}"
+    with load_catalog("server", type="hive", uri=server.uri, **properties) as catalog:
+        catalog.create_namespace(namespace, {"comment": "short"})
+        table = catalog.create_table((namespace, "events"), SCHEMA)
+        table.append(pa.table({"id": [1, 2], "who": ["a", "b"]}, schema=SCHEMA))
+        with table.update_schema() as update:
+            update.move_first("who")
+        with table.update_schema() as update:
+            update.delete_column("who")
+        assert catalog.metastore.client.get_table(namespace, "events").sd.cols[0].name == "id"  # type: ignore[attr-defined]
+        catalog.create_namespace(f"{namespace}_2")
+        moved = catalog.rename_table(table.identifier, (f"{namespace}_2", "moved"))
+        moved.delete("id = 1")
+        assert catalog.load_table(moved.identifier).scan().to_arrow()["id"].to_pylist() == [2]
+        catalog.create_or_replace_table(moved.identifier, SCHEMA)
+        assert catalog.load_table(moved.identifier).scan().count() == 0
+        catalog.purge_table(moved.identifier)
+        with pytest.raises(NoSuchTableError):
+            catalog.load_table(moved.identifier)
+        catalog.drop_namespace(f"{namespace}_2")

@@ -1,0 +1,142 @@
+"""Hive Metastores of other releases than PySpark's: their jars, fetched once with Maven."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+CACHE = Path(os.environ.get("HMS_ICEBERG_SERVER_CACHE", Path.home() / ".cache" / "hms_iceberg" / "servers"))
+
+_MAVEN_SECONDS = 900
+_EVERYTHING = ("*", "*")
+
+
+class ReleaseUnavailableError(Exception):
+    """The jars of a release cannot be had here."""
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """What Maven is asked for: the parts of its name, what it is not to bring; of kind `pom`, only what it brings."""
+
+    group: str
+    name: str
+    version: str
+    without: tuple[tuple[str, str], ...] = ()
+    kind: str = "jar"
+
+    def xml(self) -> str:
+        """As a dependency of a pom."""
+        excluded = "".join(
+            f"<exclusion><groupId>{group}</groupId><artifactId>{name}</artifactId></exclusion>"
+            for group, name in self.without
+        )
+        return (
+            f"<dependency><groupId>{self.group}</groupId><artifactId>{self.name}</artifactId>"
+            f"<version>{self.version}</version><type>{self.kind}</type>"
+            + (f"<exclusions>{excluded}</exclusions>" if excluded else "")
+            + "</dependency>"
+        )
+
+
+def _hive(name: str, version: str, without: tuple[tuple[str, str], ...] = (), kind: str = "jar") -> Artifact:
+    return Artifact("org.apache.hive", name, version, without, kind)
+
+
+# The same classes as in the jars that make them up, bent to other packages.
+_SHADED = (("org.apache.hadoop", "hadoop-client-api"), ("org.apache.hadoop", "hadoop-client-runtime"))
+# Hadoop's MapReduce and YARN bring many jars, and a metastore uses none of them.
+_HADOOP_WITHOUT = (
+    ("org.apache.hadoop", "hadoop-yarn-api"),
+    ("org.apache.hadoop", "hadoop-yarn-client"),
+    ("org.apache.hadoop", "hadoop-mapreduce-client-jobclient"),
+)
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release of Hive.
+
+    Attributes:
+        version: its number.
+        artifacts: what its metastore is made of.
+        managed_by: a pom that decides about versions, where the artifacts' own do not fit together.
+    """
+
+    version: str
+    artifacts: tuple[Artifact, ...]
+    managed_by: Artifact | None = None
+
+    def jars(self) -> Path:
+        """The folder of its jars, filled at the first call on a machine.
+
+        Raises:
+            ReleaseUnavailableError: no Maven, or Maven could not fetch them.
+        """
+        folder = CACHE / f"hive-{self.version}"
+        if folder.exists():
+            return folder
+        maven = shutil.which("mvn")
+        if maven is None:
+            raise ReleaseUnavailableError(f"Hive {self.version} is fetched with Maven, and there is no `mvn` on PATH")
+        work = CACHE / f"hive-{self.version}.{os.getpid()}.part"
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        (work / "pom.xml").write_text(self._pom())
+        goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+        command = [maven, "-B", "-q", goal, "-DincludeScope=runtime", f"-DoutputDirectory={work / 'jars'}"]
+        try:
+            subprocess.run(command, cwd=work, check=True, capture_output=True, text=True, timeout=_MAVEN_SECONDS)
+        except subprocess.CalledProcessError as error:
+            raise ReleaseUnavailableError(f"Maven cannot fetch Hive {self.version}: {error.stdout[-400:]}") from error
+        except subprocess.TimeoutExpired as error:
+            raise ReleaseUnavailableError(f"Maven cannot fetch Hive {self.version} in {_MAVEN_SECONDS} s") from error
+        (work / "jars").rename(folder)
+        shutil.rmtree(work)
+        return folder
+
+    def _pom(self) -> str:
+        managed = ""
+        if self.managed_by is not None:
+            imported = self.managed_by.xml().replace("</dependency>", "<scope>import</scope></dependency>")
+            managed = f"<dependencyManagement><dependencies>{imported}</dependencies></dependencyManagement>"
+        dependencies = "".join(artifact.xml() for artifact in self.artifacts)
+        return (
+            '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
+            "<groupId>hms-iceberg-tests</groupId><artifactId>server</artifactId><version>1</version>"
+            f"{managed}<dependencies>{dependencies}</dependencies></project>"
+        )
+
+
+HIVE_3_1 = Release(
+    "3.1.3",
+    (
+        _hive("hive-standalone-metastore", "3.1.3"),
+        Artifact("org.apache.hadoop", "hadoop-client", "3.1.4", without=_HADOOP_WITHOUT),
+        Artifact("com.google.guava", "guava", "22.0"),  # its own, 19, lacks what Hadoop 3.1 calls
+    ),
+)
+HIVE_4_0 = Release(
+    "4.0.1",
+    (
+        _hive("hive-standalone-metastore-server", "4.0.1", without=_SHADED),
+        Artifact("org.apache.hadoop", "hadoop-client", "3.3.6", without=_HADOOP_WITHOUT),
+        Artifact("org.apache.hadoop", "hadoop-hdfs", "3.3.6", without=(_EVERYTHING,)),
+    ),
+)
+# The server has no jar of its own in Maven Central any more: it is in hive-exec, and what it needs is in the older pom.
+HIVE_4_1 = Release(
+    "4.1.0",
+    (
+        _hive("hive-exec", "4.1.0", without=(_EVERYTHING,)),
+        _hive("hive-standalone-metastore-server", "4.0.1", (("org.apache.hive", "*"), *_SHADED), "pom"),
+        Artifact("org.apache.hadoop", "hadoop-client", "3.4.1", without=(*_HADOOP_WITHOUT, *_SHADED)),
+        Artifact("org.apache.hadoop", "hadoop-hdfs", "3.4.1", without=(_EVERYTHING,)),
+        Artifact("org.apache.logging.log4j", "log4j-core", "2.24.3"),
+        Artifact("com.github.ben-manes.caffeine", "caffeine", "2.8.4"),
+    ),
+    managed_by=_hive("hive-standalone-metastore", "4.1.0", kind="pom"),
+)

@@ -1,0 +1,132 @@
+"""A Hive Metastore of another release in a process of its own, on Derby and loopback, that ends with its owner."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from hms_iceberg.hms.embedded.jars import find_java, find_metastore_jars
+from hms_iceberg.hms.embedded.server import answers
+from tests.support.hive_server.releases import Release
+
+_LAUNCHER = Path(__file__).with_name("ServerLauncher.java")
+_LOCK_TABLES = Path(__file__).with_name("lock_tables_of_hive_4.sql")
+_LOG4J = """\
+status = ERROR
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{ISO8601} %p [%t] %c{2}: %m%n
+rootLogger.level = INFO
+rootLogger.appenderRef.console.ref = console
+"""
+_START_SECONDS = 120.0
+
+
+class HiveServer:
+    """The metastore of one release, as a context manager.
+
+    Args:
+        release: which one.
+        folder: an empty folder for its database, warehouse and log.
+        properties: further settings; they win.
+        java_options: further options of Java.
+    """
+
+    def __init__(
+        self,
+        release: Release,
+        folder: Path,
+        properties: Mapping[str, str] | None = None,
+        java_options: tuple[str, ...] = (),
+    ) -> None:
+        self.release = release
+        self.folder = folder
+        self._properties = dict(properties or {})
+        self._java_options = java_options
+        self._process: subprocess.Popen[bytes] | None = None
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port: int = free.getsockname()[1]
+
+    @property
+    def uri(self) -> str:
+        """What a catalog connects to."""
+        return f"thrift://localhost:{self.port}"
+
+    @property
+    def warehouse(self) -> str:
+        """URI of the warehouse."""
+        return f"file:{self.folder / 'warehouse'}"
+
+    @property
+    def log(self) -> str:
+        """What it said."""
+        return (self.folder / "log").read_text(errors="replace")
+
+    def __enter__(self) -> HiveServer:
+        """Starts it and waits until it listens.
+
+        Raises:
+            ReleaseUnavailableError: its jars cannot be had.
+        """
+        jars = self.release.jars()
+        (self.folder / "conf").mkdir(parents=True)
+        (self.folder / "warehouse").mkdir()
+        (self.folder / "conf" / "metastore-site.xml").write_text(self._site())
+        (self.folder / "conf" / "log4j2.properties").write_text(_LOG4J)
+        compiler = [jar for jar in find_metastore_jars() if jar.name.startswith(("janino-", "commons-compiler-"))]
+        class_path = os.pathsep.join(map(str, [self.folder / "conf", *sorted(jars.glob("*.jar")), *compiler]))
+        opened = [f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in ("net", "lang", "util", "nio")]
+        command = [
+            *(str(find_java()), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *opened),
+            *(f"-Dderby.stream.error.file={self.folder / 'derby.log'}", *self._java_options),
+            *("-cp", class_path, "org.codehaus.janino.SimpleCompiler", str(_LAUNCHER), "ServerLauncher"),
+            *(str(self.port), str(_LOCK_TABLES)),
+        ]
+        with open(self.folder / "log", "wb") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder
+            )
+        deadline = time.monotonic() + _START_SECONDS
+        while not answers("127.0.0.1", self.port):
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.__exit__()
+                raise AssertionError(f"Hive {self.release.version} did not start: {self.log[-3000:]}")
+            time.sleep(0.1)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            assert process.stdin is not None
+            process.kill()
+            process.wait()
+            process.stdin.close()
+        shutil.rmtree(self.folder / "derby", ignore_errors=True)
+
+    def _site(self) -> str:
+        settings = {
+            "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={self.folder / 'derby'};create=true",
+            "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
+            "datanucleus.schema.autoCreateAll": "true",
+            "datanucleus.connectionPoolingType": "HikariCP",
+            "metastore.schema.verification": "false",
+            "metastore.warehouse.dir": self.warehouse,
+            "metastore.thrift.bind.host": "127.0.0.1",
+            "metastore.thrift.uris": "",
+            "metastore.event.db.notification.api.auth": "false",
+            "metastore.expression.proxy": "org.apache.hadoop.hive.metastore.DefaultPartitionExpressionProxy",
+            "metastore.task.threads.always": "org.apache.hadoop.hive.metastore.events.EventCleanerTask",
+            **self._properties,
+        }
+        rows = "".join(
+            f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>"
+            for name, value in settings.items()
+        )
+        return f"<configuration>{rows}</configuration>"
