@@ -1,4 +1,8 @@
-"""Reading one Parquet file: row groups that may match, the leaves that are needed, in batches with their positions."""
+"""Reading one Parquet file: row groups that may match, the leaves that are needed, in batches with their positions.
+
+Row groups are the finest that can be left out: pyarrow says whether a column has a page index, but neither reads the
+index nor a part of a row group. In its place `prefilter` decodes the columns of a filter before the others.
+"""
 
 from __future__ import annotations
 

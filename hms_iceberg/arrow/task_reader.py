@@ -13,28 +13,32 @@ import pyarrow.compute as pc
 from hms_iceberg.arrow.equality_deletes import EqualityDeletes, KeySet
 from hms_iceberg.arrow.filters import matching_rows
 from hms_iceberg.arrow.nested import conform
-from hms_iceberg.arrow.parquet_reader import RowRange, rows_only
+from hms_iceberg.arrow.parquet_reader import RangeMetrics, RowRange, rows_only
 from hms_iceberg.arrow.position_deletes import PositionDeletes
 from hms_iceberg.arrow.prefilter import Prefilter
 from hms_iceberg.arrow.projection import FileProjection
 from hms_iceberg.arrow.readers import FileReader, check_row_count, open_reader
 from hms_iceberg.arrow.schema import to_arrow
+from hms_iceberg.arrow.statistics import ColumnMetrics
 from hms_iceberg.arrow.values import constant
 from hms_iceberg.errors import IcebergError
 from hms_iceberg.expressions.bound import BoundReference
 from hms_iceberg.expressions.metrics import InclusiveMetrics
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue
 from hms_iceberg.expressions.visitors import bound_predicates, referenced_field_ids
+from hms_iceberg.scan.metadata_filter import is_of_table, only_tests
 from hms_iceberg.scan.plan import FileScanTask
 from hms_iceberg.spec import metadata_columns as columns
 from hms_iceberg.spec.manifests import DataFile, DataFileContent
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import LongType, NestedField, StringType, StructType
+from hms_iceberg.spec.values import to_bytes
 from hms_iceberg.storage import Storage
 
 # Keys of equality deletes are looked up in larger batches, since each look-up has a cost of its own.
 _KEYED_BATCH_ROWS = 1 << 20
+_POSITION = columns.POSITION.field_id
 
 
 class ScanContext:
@@ -215,11 +219,16 @@ class _TaskReader:
         self._only = only
         self._outputs = [self._output(wanted, field) for field in context.projected.fields]
         self._filter_columns = {
-            predicate.ref: wanted.index(_pruned(context.filter_schema, predicate.ref.field_id))
-            for predicate in bound_predicates(task.residual)
+            predicate.ref: self._filter_column(wanted, predicate.ref) for predicate in bound_predicates(task.residual)
         }
         self._wanted = wanted.fields
         self._projection = context.projection(reader, self._wanted, task.file)
+
+    def _filter_column(self, wanted: _Wanted, ref: BoundReference) -> int | None:
+        """The place of a column of the filter among those made of the file; None for one that is not in files."""
+        if columns.is_metadata_column(ref.field_id):
+            return self._output(wanted, ref.field)
+        return wanted.index(_pruned(self._context.filter_schema, ref.field_id))
 
     def _output(self, wanted: _Wanted, field: NestedField) -> int | None:
         """The place of an output column among those made of the file; None for one that is not in files."""
@@ -247,11 +256,15 @@ class _TaskReader:
         if self._task.byte_range is not None:
             first, length = self._task.byte_range
             ranges = [each for each in ranges if first <= each.offset < first + length]
-        residual = self._task.residual
-        if not isinstance(residual, AlwaysTrue) and ranges:
-            schema = self._context.filter_schema
-            metrics = InclusiveMetrics(schema, residual)
-            ranges = self._reader.matching(ranges, schema, referenced_field_ids(residual), metrics.eval)
+        schema = self._context.filter_schema
+        tests = only_tests(self._task.residual, is_of_table)
+        if not isinstance(tests, AlwaysTrue) and ranges:
+            metrics = InclusiveMetrics(schema, tests)
+            ranges = self._reader.matching(ranges, schema, referenced_field_ids(tests), metrics.eval)
+        tests = only_tests(self._task.residual, lambda predicate: predicate.ref.field_id == _POSITION)
+        if not isinstance(tests, AlwaysTrue):
+            metrics = InclusiveMetrics(schema, tests)
+            ranges = [each for each in ranges if metrics.eval(_positions_of(each))]
         return [each for each in ranges if each.rows and self._has_rows(each)]
 
     def _has_rows(self, rows: RowRange) -> bool:
@@ -261,10 +274,11 @@ class _TaskReader:
 
     def _holds_no_match(self, rows: RowRange) -> bool:
         """Whether the columns of the filter, read on their own, show that no row of the range matches."""
-        if not self._filter_columns:
+        if not self._filter_columns or any(columns.is_metadata_column(ref.field_id) for ref in self._filter_columns):
             return False
-        fields = tuple(self._wanted[index] for index in dict.fromkeys(self._filter_columns.values()))
-        places = {ref: fields.index(self._wanted[index]) for ref, index in self._filter_columns.items()}
+        own = {ref: self._wanted[index] for ref, index in self._filter_columns.items() if index is not None}
+        fields = tuple(dict.fromkeys(own.values()))
+        places = {ref: fields.index(field) for ref, field in own.items()}
         projection = self._context.projection(self._reader, fields, self._task.file)
 
         def matches(batch: pa.RecordBatch) -> bool:
@@ -310,10 +324,21 @@ class _TaskReader:
                 return np.zeros(count, np.bool_)
             keep = chosen if keep is None else keep & chosen
         if not isinstance(self._task.residual, AlwaysTrue):
-            mask = matching_rows(self._task.residual, lambda ref: _values(ref, made[self._filter_columns[ref]]), count)
+            mask = matching_rows(self._task.residual, lambda ref: self._tested(ref, position, count, made), count)
             matching = mask.to_numpy(zero_copy_only=False)
             keep = matching if keep is None else keep & matching
         return keep
+
+    def _tested(self, ref: BoundReference, position: int, count: int, made: Sequence[pa.Array]) -> pa.Array:
+        """The values of a column of the filter in a batch."""
+        index = self._filter_columns[ref]
+        if not columns.is_metadata_column(ref.field_id):
+            assert index is not None
+            return _values(ref, made[index])
+        positions = np.arange(position, position + count)
+        if index is None:
+            return self._metadata_array(ref.field, count, positions)
+        return self._lineage(ref.field, made[index], positions)
 
     # ------------------------------------------------------------------------------------ metadata columns
 
@@ -368,6 +393,12 @@ def _pruned(schema: Schema, field_id: int) -> NestedField:
     """The top-level column that holds a field, with nothing but it."""
     (field,) = schema.select_ids([field_id]).fields
     return field
+
+
+def _positions_of(rows: RowRange) -> RangeMetrics:
+    """What is known of the positions of a range of rows."""
+    first, last = (to_bytes(LongType(), each) for each in (rows.start, rows.start + rows.rows - 1))
+    return RangeMetrics(rows.rows, ColumnMetrics(lower_bounds={_POSITION: first}, upper_bounds={_POSITION: last}))
 
 
 def _filtered(array: pa.Array, mask: pa.Array | None) -> pa.Array:

@@ -21,6 +21,7 @@ from hms_iceberg.scan.cache import ManifestCache, ManifestFrame, shared_cache
 from hms_iceberg.scan.delete_index import DELETE_FILE_PATH_ID, DeleteIndex, key_metric_columns
 from hms_iceberg.scan.manifest_frames import FILE_COLUMNS, METRIC_COLUMNS, file_dtypes
 from hms_iceberg.scan.manifest_source import ManifestSource, keep_manifests, manifests_of
+from hms_iceberg.scan.metadata_filter import FileFilter, is_of_table, only_tests
 from hms_iceberg.scan.metrics_filter import may_match, metrics_of
 from hms_iceberg.scan.partition_columns import field_types, partition_columns
 from hms_iceberg.scan.partition_filter import partition_predicate
@@ -187,7 +188,9 @@ class Planner:
         self._filter = row_filter
         self._partitions = source.partitions
         self._source = source
-        self._complement = complement(row_filter) if decide else None
+        self._of_files = FileFilter(row_filter, source.partitions)
+        self._by_metrics = only_tests(row_filter, is_of_table)
+        self._complement = only_tests(complement(row_filter), is_of_table) if decide else None
         self._projections: dict[tuple[int, bool], BooleanExpression] = {}
 
     def delete_files(self, manifests: Sequence[ManifestFile]) -> DeleteFiles:
@@ -281,12 +284,15 @@ class Planner:
         if key_types:
             return METRIC_COLUMNS
         is_decided = isinstance(self._projection(spec_id), AlwaysTrue)
-        return metrics_of(self._filter) if is_decided else ()
+        return metrics_of(self._by_metrics) if is_decided else ()
 
     def _keep_files(
         self, spec_id: int, decoded: ManifestFrame, key_types: Mapping[int, IcebergType]
     ) -> tuple[pl.DataFrame, int]:
         mask = self._partition_mask(spec_id, decoded.frame)
+        if self._of_files.has_tests:
+            of_files = self._of_files.mask(spec_id, decoded.frame)
+            mask = of_files if mask is None or of_files is None else mask & of_files
         if not isinstance(self._filter, AlwaysTrue) and (mask is None or mask.any()):
             matching = self._metrics_mask(spec_id, decoded, mask)
             mask = matching if mask is None else mask & matching
@@ -308,7 +314,7 @@ class Planner:
         all_match = self._partition_mask(spec_id, decoded.frame, strict=True)
         if all_match is not None and mask is not None and (all_match | ~mask).all():
             return all_match
-        return may_match(self._filter, decoded.metrics)
+        return may_match(self._by_metrics, decoded.metrics)
 
     def _all_match(self, spec_id: int, decoded: ManifestFrame) -> pl.Series:
         """Of which files certainly every row matches."""
@@ -339,7 +345,7 @@ class Planner:
         result = pl.Series([key is None for key in keys], dtype=pl.Boolean)
         for key in sorted({key for key in keys if key is not None}):
             has_key = pl.Series([each == key for each in keys], dtype=pl.Boolean)
-            result = result | (has_key & may_match(self._filter, decoded.metrics, only=set(key)))
+            result = result | (has_key & may_match(self._by_metrics, decoded.metrics, only=set(key)))
         return result
 
     def _frame(self, frames: Iterable[pl.DataFrame], columns: Sequence[str]) -> pl.DataFrame:

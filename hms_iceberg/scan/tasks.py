@@ -11,8 +11,10 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hms_iceberg.expressions.residuals import residual_evaluator
+from hms_iceberg.expressions.residuals import residual_by_constants, residual_evaluator
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.expressions.visitors import bound_predicates
+from hms_iceberg.scan.metadata_filter import file_constants, is_of_file
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.manifests import DataFile, DataFileContent
 from hms_iceberg.spec.metadata import TableMetadata
@@ -278,6 +280,8 @@ class _Shared:
         self._assigned: dict[int, list[int]] = {}
         self._evaluators: dict[int, Callable[[tuple[Any, ...]], BooleanExpression]] = {}
         self._residuals: dict[tuple[int, tuple[Any, ...]], BooleanExpression] = {}
+        tests = bound_predicates(plan.row_filter)
+        self._file_columns = frozenset(each.ref.field_id for each in tests if is_of_file(each))
 
     def deletes_of(self, row: int) -> tuple[tuple[DataFile, ...], tuple[int, ...]]:
         """The delete files of a data file, and their sequence numbers."""
@@ -302,7 +306,12 @@ class _Shared:
                 spec = plan.metadata.spec_by_id(file.spec_id)
                 self._evaluators[file.spec_id] = residual_evaluator(spec, plan.row_filter, plan.schema)
             self._residuals[key] = self._evaluators[file.spec_id](file.partition)
-        return self._residuals[key]
+        residual = self._residuals[key]
+        if not self._file_columns:
+            return residual
+        fields = plan.metadata.spec_by_id(file.spec_id).fields
+        constants = file_constants(file, [each.field_id for each in fields], self._file_columns)
+        return residual_by_constants(residual, constants)
 
 
 class _PlannedRows:

@@ -71,6 +71,7 @@ class IncrementalAppendScan(_IncrementalScan):
             from_inclusive=self.from_inclusive,
             row_filter=self._filter,
             case_sensitive=self.case_sensitive,
+            schema=self.filter_schema,
         )
         return plan_appends(request, self.storage)
 
@@ -136,7 +137,7 @@ class ChangelogScan(_IncrementalScan):
         projection = self.projection()
         options = ChangelogOptions(schema, self._key(), self.net_changes, self.carryovers)
         changes = plan_changelog(self._request(), self.storage)
-        batches = changelog_batches(changes, schema, projection, self.metadata, self.storage, options)
+        batches = changelog_batches(changes, self.filter_schema, projection, self.metadata, self.storage, options)
         arrow_schema = to_arrow(changelog_schema(projection))
         return pa.RecordBatchReader.from_batches(arrow_schema, limited(batches, self.limit))
 
@@ -147,6 +148,7 @@ class ChangelogScan(_IncrementalScan):
             to_snapshot_id=self.to_snapshot_id,
             row_filter=self._filter,
             case_sensitive=self.case_sensitive,
+            schema=self.filter_schema,
         )
 
     def _key(self) -> tuple[NestedField, ...]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hms_iceberg.errors import InvalidInputError, MissingDependencyError
 from hms_iceberg.expressions.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue, And, BooleanExpression
+from hms_iceberg.scan.metadata_filter import filter_schema
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import metadata_column
 from hms_iceberg.spec.schema import Schema
@@ -98,6 +99,11 @@ class RowSource(ABC):
     def _filter(self) -> BooleanExpression:
         assert not isinstance(self.row_filter, str)
         return self.row_filter
+
+    @property
+    def filter_schema(self) -> Schema:
+        """All columns that the filter may name: those of the table, and the metadata columns that it does name."""
+        return filter_schema(self.metadata, self.table_schema, self._filter)
 
     # ------------------------------------------------------------------------------------------- reading
 

@@ -112,7 +112,7 @@ class TableScan(RowSource):
             snapshot_id=snapshot.snapshot_id if snapshot else None,
             row_filter=self._filter,
             case_sensitive=self.case_sensitive,
-            schema=self.table_schema,
+            schema=self.filter_schema,
             decide=decide,
         )
 
@@ -144,7 +144,7 @@ class TableScan(RowSource):
         projection = self.projection()
         rows = _BATCH_ROWS if self.limit is None else max(_LEAST_BATCH_ROWS, min(_BATCH_ROWS, self.limit))
         batches = read_tasks(
-            up_to(tasks, self.limit), self.table_schema, projection, self.metadata, self.storage, batch_rows=rows
+            up_to(tasks, self.limit), self.filter_schema, projection, self.metadata, self.storage, batch_rows=rows
         )
         return pa.RecordBatchReader.from_batches(to_arrow(projection), limited(batches, self.limit))
 

@@ -16,7 +16,7 @@ from hms_iceberg.scan.plan import ScanRequest
 from hms_iceberg.scan.planner import plan_parts, plan_scan
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import DayTransform
+from hms_iceberg.spec.transforms import BucketTransform, DayTransform
 from hms_iceberg.spec.types import DoubleType, LongType, NestedField, TimestampType
 from hms_iceberg.table import Table
 from tests.support.row_tables import arrow, create, ids, live, numbered, row
@@ -157,3 +157,85 @@ def test_nan_and_partitions_by_time_are_counted_right(tmp_path: Path) -> None:
     assert table.scan("x is not nan").count() == sum(1 for each in rows if each["x"] == each["x"])
     assert table.scan("at < '2026-01-02 07:00:00'").count() == 31
     assert without_data_files(table).scan("at >= '2026-01-02' and at < '2026-01-03 00:00:00'").count() == 24
+
+
+# ---------------------------------------------------------------------------------- filters on metadata columns
+
+
+@pytest.fixture(params=[2, 3])
+def stored(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
+    """Rows in several files of two specs and several row groups, some deleted, some updated."""
+    table = create(tmp_path, request.param, "merge-on-read", spec=BY_CITY, **{"write.parquet.row-group-limit": "3"})
+    table.append(numbered(0, 30))
+    with table.update_spec() as spec:
+        spec.remove_field("city")
+        spec.add_field("id", BucketTransform(2), "id_bucket")
+    table.append(numbered(30, 40))
+    table.delete("id in (4, 31)")
+    table.update({"amount": 7}, "id in (9, 33)")
+    return table
+
+
+METADATA_FILTERS = {
+    "_spec_id = 0": lambda row: row["_spec_id"] == 0,
+    "_spec_id != 0 and id > 35": lambda row: row["_spec_id"] != 0 and row["id"] > 35,
+    "_pos between 2 and 4": lambda row: 2 <= row["_pos"] <= 4,
+    "_pos < 2 or _spec_id = 1": lambda row: row["_pos"] < 2 or row["_spec_id"] == 1,
+    "not _pos < 5": lambda row: row["_pos"] >= 5,
+    "_partition.city = 'Rome'": lambda row: row["_partition"]["city"] == "Rome",
+    "_partition.city is null": lambda row: row["_partition"]["city"] is None,
+    "_partition.city like 'Ro%' or _pos = 1": lambda row: row["_partition"]["city"] == "Rome" or row["_pos"] == 1,
+    "_partition.id_bucket = 1": lambda row: row["_partition"]["id_bucket"] == 1,
+    "_file like 'x%'": lambda row: False,
+    "_file is not null and city = 'Oslo'": lambda row: row["city"] == "Oslo",
+    "_deleted = true": lambda row: False,
+    "_row_id in (3, 31, 38)": lambda row: row["_row_id"] in (3, 31, 38),
+    "_row_id is null": lambda row: row["_row_id"] is None,
+    "_row_id >= 20 or _pos = 0": lambda row: (row["_row_id"] or 0) >= 20 or row["_pos"] == 0,
+    "_last_updated_sequence_number > 2": lambda row: (row["_last_updated_sequence_number"] or 0) > 2,
+}
+METADATA_COLUMNS = ("_file", "_pos", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number")
+
+
+def test_rows_can_be_filtered_by_metadata_columns(stored: Table) -> None:
+    every = stored.scan(selected_fields=("*", *METADATA_COLUMNS)).to_arrow().to_pylist()
+    assert len(every) == 38
+    path = every[7]["_file"]
+    filters = {**METADATA_FILTERS, f"_file = '{path}'": lambda row: row["_file"] == path}
+    for text, wanted in filters.items():
+        expected = sorted(row["id"] for row in every if wanted(row))
+        assert sorted(stored.scan(text, ("id",)).to_arrow()["id"].to_pylist()) == expected, text
+        assert stored.scan(text).count() == len(expected), text
+
+
+def test_only_files_that_a_metadata_column_leaves_are_planned_and_only_row_groups_read(stored: Table) -> None:
+    everything = list(stored.scan().plan_files())
+    path = everything[0].file.file_path
+    (task,) = stored.scan(f"_file = '{path}'").plan_files()
+    assert task.file.file_path == path
+    assert str(task.residual) == "true"
+    of_spec = [task.file.spec_id for task in stored.scan("_spec_id = 1 and id > 0").plan_files()]
+    assert set(of_spec) == {1} and len(of_spec) < len(everything)
+    rome = list(stored.scan("_partition.city = 'Rome'").plan_files())
+    assert {task.file.partition for task in rome} == {("Rome",)}
+    assert stored.scan("_partition.city = 'Rome'").count() == sum(task.file.record_count for task in rome) - 1
+
+
+def test_a_column_of_the_table_comes_before_a_metadata_column_of_its_name(tmp_path: Path) -> None:
+    schema = Schema(NestedField(1, "_pos", LongType()), NestedField(2, "x", LongType()))
+    table = create(tmp_path, schema=schema)
+    table.append(pa.table({"_pos": [10, 20], "x": [1, 2]}))
+    assert table.scan("_pos = 20", ("x",)).to_arrow()["x"].to_pylist() == [2]
+
+
+def test_a_wrong_name_of_a_metadata_column_is_an_unknown_column(stored: Table) -> None:
+    with pytest.raises(UnknownColumnError, match="_flie"):
+        stored.scan("_flie = 'x'").to_arrow()
+    with pytest.raises(UnknownColumnError, match="nothing"):
+        stored.scan("_partition.nothing = 1").to_arrow()
+
+
+def test_changes_can_be_filtered_by_metadata_columns(stored: Table) -> None:
+    changes = stored.changelog_scan(row_filter="_spec_id = 1").to_arrow()
+    assert min(changes["id"].to_pylist()) >= 9
+    assert set(changes["_change_type"].to_pylist()) == {"INSERT", "DELETE"}
