@@ -153,7 +153,7 @@ def planned(
         row_filter: which rows are wanted.
     """
     schema = metadata.schema_by_id(question["schema_id"])
-    start, end = question["start_snapshot_id"], question["snapshot_id"]
+    start, end = question.get("start_snapshot_id"), question["snapshot_id"]
     if start is None:
         return plan_scan(ScanRequest(metadata, end, row_filter, schema=schema), storage)
     return plan_appends(AppendRequest(metadata, start, end, row_filter=row_filter, schema=schema), storage)
