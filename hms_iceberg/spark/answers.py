@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -40,6 +41,13 @@ class AnswerWriter:
         positions = np.frombuffer(offsets, np.int64, count) if offsets is not None else np.zeros(count, np.int64)
         self._array(positions.tobytes())
         return self._array(b"" if data is None else data.to_pybytes()[: int(positions[-1])])
+
+    def blobs(self, values: Sequence[bytes]) -> AnswerWriter:
+        """Adds byte strings: 64-bit offsets, one more than there are strings, and all the bytes."""
+        import numpy as np
+
+        self._array(np.cumsum([0, *map(len, values)], dtype=np.int64).tobytes())
+        return self._array(b"".join(values))
 
     def done(self) -> bytes:
         """The whole answer."""

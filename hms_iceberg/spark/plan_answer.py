@@ -13,6 +13,7 @@ from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.scan.partition_columns import field_types
 from hms_iceberg.scan.plan import ScanPlan
 from hms_iceberg.spark.answers import AnswerWriter
+from hms_iceberg.spark.foreign_files import pickled_tasks, split
 from hms_iceberg.spark.schemas import key_schema, spark_field, spark_type, spark_value
 from hms_iceberg.spec.manifests import DataFileContent
 from hms_iceberg.spec.types import IcebergType, NestedField, UnknownType, UUIDType
@@ -21,30 +22,32 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-def plan_answer(plan: ScanPlan, table: str, exact: bool = False) -> bytes:
+def plan_answer(whole: ScanPlan, table: str, exact: bool = False) -> bytes:
     """The answer to the question for a plan.
 
     Args:
-        plan: the plan.
+        whole: the plan.
         table: the table's name, for errors and for EXPLAIN.
         exact: whether the plan's filter says all that Spark's condition says.
 
     Raises:
-        UnsupportedError: a file that Spark cannot read as it is (ORC or Avro, encrypted); names it.
+        UnsupportedError: a file is encrypted; names it.
     """
     import polars as pl
 
-    for frame in (plan.files, plan.delete_files):
+    for frame in (whole.files, whole.delete_files):
         _check_readable(frame, table)
+    plan, foreign = split(whole)
     partitions = _Partitions(plan, table)
     groups = _EqualityGroups(plan, table)
     positions = plan.assignments.filter(~pl.col("delete_file").is_in(groups.delete_files.implode()))
     header = {
         "files": plan.files.height,
         "location": plan.metadata.location,
-        "description": _description(plan, table),
+        "description": _description(whole, table),
         "seconds": plan.metrics.seconds,
-        "row_count": _row_count(plan) if exact else None,
+        "row_count": _row_count(whole) if exact else None,
+        "foreign_files": foreign.files.height if foreign else 0,
         "name_mapping": _name_mapping(plan),
         "plain": not plan.has_deletes and plan.metadata.name_mapping() is None and not partitions.has_leftovers,
         "partition_schema": partitions.schema,
@@ -62,6 +65,10 @@ def plan_answer(plan: ScanPlan, table: str, exact: bool = False) -> bytes:
         _spread(answer, plan.files.height, positions["data_file"], positions["delete_file"])
     if groups.groups:
         _spread(answer, plan.files.height, groups.assignments["data_file"], groups.assignments["group"])
+    if foreign:
+        answer.texts(foreign.files["file_path"])
+        answer.longs(foreign.files["file_size_in_bytes"])
+        answer.blobs(pickled_tasks(foreign))
     return answer.done()
 
 
@@ -97,15 +104,6 @@ def _partitions_decide(plan: ScanPlan) -> bool:
 def _check_readable(frame: pl.DataFrame, table: str) -> None:
     import polars as pl
 
-    foreign = frame.filter(pl.col("file_format").str.to_uppercase() != "PARQUET")
-    if "content_size_in_bytes" in frame.columns:
-        foreign = foreign.filter(pl.col("content_size_in_bytes").is_null())
-    if foreign.height:
-        raise UnsupportedError(
-            f"Cannot read the table {table} from Spark: {foreign['file_path'][0]} is in {foreign['file_format'][0]}, "
-            "and Parquet is what Spark's scan reads. Use the Python API (load_table(...).scan().to_arrow()), or "
-            "rewrite the table's files as Parquet."
-        )
     encrypted = frame.filter(pl.col("key_metadata").is_not_null())
     if encrypted.height:
         raise UnsupportedError(f"Cannot read the table {table}: {encrypted['file_path'][0]} is encrypted.")

@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
 
 /**
  * What Python answered: the length of a JSON header (four bytes, little endian), the header, then arrays of
@@ -55,6 +56,19 @@ final class Answer {
     for (int i = 0; i < count; i++) {
       int from = start + (int) offsets[i];
       taken[i] = new String(bytes, from, (int) (offsets[i + 1] - offsets[i]), StandardCharsets.UTF_8);
+    }
+    data.position(start + (int) offsets[count]);
+    return taken;
+  }
+
+  /** Byte strings come as texts do. */
+  byte[][] takeBlobs(int count) {
+    long[] offsets = takeLongs(count + 1);
+    align();
+    int start = data.position();
+    byte[][] taken = new byte[count][];
+    for (int i = 0; i < count; i++) {
+      taken[i] = Arrays.copyOfRange(data.array(), start + (int) offsets[i], start + (int) offsets[i + 1]);
     }
     data.position(start + (int) offsets[count]);
     return taken;

@@ -3,7 +3,6 @@ package hms_iceberg.bridge;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -11,6 +10,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.ThreadFactory;
 import java.util.function.Function;
 import org.apache.spark.QueryContext;
+import org.apache.spark.api.python.SimplePythonFunction;
 import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -36,6 +36,7 @@ public final class Bridge {
 
   private static volatile Function planner;
   private static volatile int generation;
+  private static volatile SimplePythonFunction worker;
 
   private Bridge() {}
 
@@ -43,9 +44,10 @@ public final class Bridge {
    * A session that shares everything with the given one (context, shared state, settings, temporary views) and
    * also knows Iceberg tables. The given session itself is not changed.
    */
-  public static SparkSession extend(SparkSession session, Function planner) {
+  public static SparkSession extend(SparkSession session, Function planner, SimplePythonFunction worker) {
     Bridge.planner = planner;
     Bridge.generation++;
+    Bridge.worker = worker;
     String catalogClass = SessionCatalog.class.getName();
     String before = session.sessionState().conf().getConfString(CATALOG, "builtin");
     if (catalogClass.equals(before)) {
@@ -54,21 +56,14 @@ public final class Bridge {
     SparkSessionExtensions extensions = session.extensions();
     extensions.injectPreCBORule(new RuleBuilder(false));
     extensions.injectResolutionRule(new RuleBuilder(true));
-    extensions.injectHintResolutionRule(new HintRuleBuilder());
     SparkSession extended = session.cloneSession();
     setForSession(session, extended, SessionCatalog.INNER_CLASS, before);
     setForSession(session, extended, CATALOG, catalogClass);
-    NamedCatalogs.adopt(session, extended);
     return extended;
   }
 
-  /** Makes the tables of another metastore known under a name; a catalog of that name that is in use stays. */
-  public static void addCatalog(SparkSession session, String name, Map properties) {
-    NamedCatalogs.add(session, name, properties);
-  }
-
   /** The shared state's settings are where newSession() starts from. */
-  static void setForSession(SparkSession session, SparkSession extended, String key, String value) {
+  private static void setForSession(SparkSession session, SparkSession extended, String key, String value) {
     session.sharedState().conf().set(key, value);
     extended.sessionState().conf().setConfString(key, value);
   }
@@ -114,6 +109,11 @@ public final class Bridge {
       throw failure(error.get("type").asText() + ": " + error.get("message").asText(), null);
     }
     return answered;
+  }
+
+  /** A function of this process, from which others take how Python workers are started. */
+  static SimplePythonFunction worker() {
+    return worker;
   }
 
   static ObjectNode question(String call) {
@@ -198,12 +198,6 @@ public final class Bridge {
 
     public Object apply(Object session) {
       return resolution ? (Rule) new RefuseWrites((SparkSession) session) : (Rule) new PlanScans((SparkSession) session);
-    }
-  }
-
-  static final class HintRuleBuilder extends AbstractFunction1 {
-    public Object apply(Object session) {
-      return new OptionsOfReads((SparkSession) session);
     }
   }
 }

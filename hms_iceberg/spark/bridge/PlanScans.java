@@ -2,13 +2,10 @@ package hms_iceberg.bridge;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.List;
 import java.util.Set;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -45,48 +42,32 @@ public final class PlanScans extends Rule {
     if (MetadataCount.isCount(plan)) {
       return count(plan);
     }
-    if (isIceberg(plan)) {
-      return relation((DataSourceV2Relation) plan, files((DataSourceV2Relation) plan, null));
-    }
-    if (isFilteredIceberg(plan)) {
-      return filtered((Filter) plan, filesOf((Filter) plan));
-    }
-    return (LogicalPlan) plan.mapChildren(new Replace());
+    Scan scan = Scan.of(plan);
+    return scan == null ? (LogicalPlan) plan.mapChildren(new Replace()) : planned(scan, files(scan));
   }
 
   /** A count of rows that manifests know, else the count of what is read. */
   private LogicalPlan count(LogicalPlan plan) {
     List projections = new ArrayList();
     LogicalPlan source = (LogicalPlan) plan.children().head();
-    while (source instanceof Project) {
+    Scan scan = Scan.of(source);
+    while (scan == null && source instanceof Project) {
       projections.add(source);
       source = ((Project) source).child();
+      scan = Scan.of(source);
     }
-    if (!isIceberg(source) && !isFilteredIceberg(source)) {
+    if (scan == null) {
       return (LogicalPlan) plan.mapChildren(new Replace());
     }
-    ScanFiles files = isIceberg(source) ? files((DataSourceV2Relation) source, null) : filesOf((Filter) source);
+    ScanFiles files = files(scan);
     if (files.rowCount() != null) {
       return MetadataCount.constant(plan, files.rowCount().longValue());
     }
-    LogicalPlan replaced =
-        isIceberg(source) ? relation((DataSourceV2Relation) source, files) : filtered((Filter) source, files);
+    LogicalPlan replaced = planned(scan, files);
     for (int i = projections.size() - 1; i >= 0; i--) {
-      replaced = withChild((LogicalPlan) projections.get(i), replaced);
+      replaced = Scan.withChild((LogicalPlan) projections.get(i), replaced);
     }
-    return withChild(plan, replaced);
-  }
-
-  private ScanFiles filesOf(Filter filter) {
-    return files((DataSourceV2Relation) filter.child(), filter.condition());
-  }
-
-  private LogicalPlan filtered(Filter filter, ScanFiles files) {
-    return withChild(filter, relation((DataSourceV2Relation) filter.child(), files));
-  }
-
-  private static LogicalPlan withChild(LogicalPlan plan, LogicalPlan child) {
-    return (LogicalPlan) plan.withNewChildren(CollectionTools.seq(Collections.singletonList(child)));
+    return Scan.withChild(plan, replaced);
   }
 
   final class Replace extends AbstractFunction1 {
@@ -95,21 +76,13 @@ public final class PlanScans extends Rule {
     }
   }
 
-  private static boolean isIceberg(LogicalPlan plan) {
-    return plan instanceof DataSourceV2Relation && ((DataSourceV2Relation) plan).table() instanceof IcebergTable;
-  }
-
-  private static boolean isFilteredIceberg(LogicalPlan plan) {
-    return plan instanceof Filter && isIceberg(((Filter) plan).child());
-  }
-
-  private static ScanFiles files(DataSourceV2Relation relation, Expression condition) {
-    IcebergTable table = (IcebergTable) relation.table();
-    ObjectNode question = table.question("plan");
-    if (condition != null) {
-      question.set("filter", FilterText.of(condition, CollectionConverters.asJava(relation.output())));
+  private static ScanFiles files(Scan scan) {
+    ObjectNode question = scan.table().question("plan");
+    if (scan.condition() != null) {
+      question.set(
+          "filter", FilterText.of(scan.condition(), CollectionConverters.asJava(scan.relation.output())));
     }
-    return (ScanFiles) Bridge.askOnce(question, new Planned(table));
+    return (ScanFiles) Bridge.askOnce(question, new Planned(scan.table()));
   }
 
   static final class Planned implements Bridge.AnswerReader {
@@ -122,6 +95,15 @@ public final class PlanScans extends Rule {
     public Object read(Answer plan) {
       return new ScanFiles(table, plan);
     }
+  }
+
+  private LogicalPlan planned(Scan scan, ScanFiles files) {
+    if (files.foreign() == null) {
+      return scan.over(relation(scan.relation, files));
+    }
+    return files.isEmpty()
+        ? scan.over(files.foreign(), session)
+        : scan.over(relation(scan.relation, files), files.foreign(), session);
   }
 
   private LogicalPlan relation(DataSourceV2Relation relation, ScanFiles files) {
@@ -142,7 +124,7 @@ public final class PlanScans extends Rule {
         Option.empty(),
         new IcebergFormat(files.description(), table.idSchema(), files.nameMapping(), files.isPlain()),
         Map$.MODULE$.empty(),
-        table.sized(session));
+        session);
     return SparkVersions.logicalRelation((BaseRelation) scanned, relation.output());
   }
 }

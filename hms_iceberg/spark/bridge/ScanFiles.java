@@ -42,6 +42,7 @@ final class ScanFiles implements FileIndex {
   private final int[] specIds;
   private final DeleteFile[][] positionDeletes;
   private final EqualityDeletes[][] equalityDeletes;
+  private final ForeignFiles foreign;
   private final long totalSize;
 
   ScanFiles(IcebergTable table, Answer plan) {
@@ -67,6 +68,8 @@ final class ScanFiles implements FileIndex {
     DeleteFile[] deletes = deleteFiles(header.get("delete_files"));
     this.positionDeletes = perFile(plan, deletes, NO_DELETES);
     this.equalityDeletes = perFile(plan, groups(header.get("equality_deletes"), deletes), NO_KEYS);
+    int others = header.get("foreign_files").asInt();
+    this.foreign = others == 0 ? null : new ForeignFiles(description(), others, plan);
     long total = 0;
     for (int i = 0; i < count; i++) {
       total += sizes[i];
@@ -158,6 +161,15 @@ final class ScanFiles implements FileIndex {
   String nameMapping() {
     JsonNode mapping = header.get("name_mapping");
     return mapping == null || mapping.isNull() ? null : mapping.toString();
+  }
+
+  /** The files that Spark's Parquet scan cannot read, which are not in this index; null where there are none. */
+  ForeignFiles foreign() {
+    return foreign;
+  }
+
+  boolean isEmpty() {
+    return paths.length == 0;
   }
 
   /** How many rows match, where metadata alone says so; else null. */

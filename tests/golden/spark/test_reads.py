@@ -23,26 +23,11 @@ GOLDEN = Path("/tmp/hms_iceberg_golden/public")
 CASES = sorted(path.parent.name for path in GOLDEN.glob("*/expected.json"))
 
 # What Spark's own scan cannot read is refused, never misread: files of other formats, types that Spark lacks.
-AVRO, ORC = (f"UnsupportedError: .* is in {name}, and Parquet is what" for name in ("AVRO", "ORC"))
 NANOSECONDS = "UnsupportedError: .* has the type timestamp_ns, which Spark cannot hold"
 REFUSED = {
     "c03_primitives_time": "The data type TIME is not supported",
-    "c04_nested_avro": AVRO,
-    "c04_nested_orc": ORC,
-    "c06_evolution_avro": AVRO,
-    "c06_evolution_orc": ORC,
-    "c06_nested_evolution_avro": AVRO,
-    "c13_defaults_avro": AVRO,
     "c13_v3_types": NANOSECONDS,
     "c13_v3_types_parquet": NANOSECONDS,
-    "c17_dv_avro": AVRO,
-    "c17_eqdel_avro": AVRO,
-    "c17_eqdel_orc": ORC,
-    "c17_posdel_avro": AVRO,
-    "c17_posdel_orc": ORC,
-    "c17_primitives_avro": AVRO,
-    "c17_primitives_orc": ORC,
-    "c19_add_files_partial": ORC,
 }
 
 pytestmark = [

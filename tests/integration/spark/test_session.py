@@ -17,6 +17,7 @@ from tests.support.spark_tables import rows_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from hms_iceberg.catalog import Catalog
     from hms_iceberg.hms.embedded import EmbeddedMetastore
     from hms_iceberg.table import Table
 
@@ -101,6 +102,7 @@ RUNNING = """
     spark.sparkContext.setLogLevel("ERROR")
     assert tuple(count()) == (5, 20)
     assert tuple(spark.sql("select max(_pos), count(distinct _file) from {table}").collect()[0]) == (2, 2)
+    assert tuple(spark.sql("select max(_pos), count(distinct _file), sum(id) from {other}").collect()[0]) == (0, 3, 9)
     spark.stop()
 """
 
@@ -108,13 +110,17 @@ RUNNING = """
 @pytest.mark.slow
 @pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
 def test_a_running_session_is_extended_and_another_one_after_it(
-    master: str, metastore: EmbeddedMetastore, orders: Table, namespace: str, commit: Any
+    master: str, metastore: EmbeddedMetastore, catalog: Catalog, orders: Table, namespace: str, commit: Any
 ) -> None:
     from tests.support.spark_tables import data_files, delete_positions
 
     commit(orders, delete_positions(orders, (data_files(orders)[0], [0])))
+    other = catalog.create_table(f"{namespace}.other", orders.schema(), properties={"write.format.default": "orc"})
+    for number in (2, 3, 4):
+        other.append(orders.scan(f"id = {number}").to_arrow())
     program = textwrap.dedent(RUNNING).format(
-        master=master, warehouse=metastore.warehouse, uri=metastore.uri, table=f"{namespace}.orders"
-    )
+        master=master, warehouse=metastore.warehouse, uri=metastore.uri, table=f"{namespace}.orders",
+        other=f"{namespace}.other",
+    )  # fmt: skip
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
     assert ran.returncode == 0, ran.stderr[-3000:]

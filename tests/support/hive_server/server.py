@@ -78,8 +78,7 @@ class HiveServer:
         jars = self.release.jars()
         (self.folder / "conf").mkdir(parents=True)
         (self.folder / "warehouse").mkdir()
-        for name in ("core-site.xml", "metastore-site.xml"):  # Hadoop reads its own settings from the first only
-            (self.folder / "conf" / name).write_text(self._site())
+        (self.folder / "conf" / "metastore-site.xml").write_text(self._site())
         (self.folder / "conf" / "log4j2.properties").write_text(_LOG4J)
         compiler = [jar for jar in find_metastore_jars() if jar.name.startswith(("janino-", "commons-compiler-"))]
         class_path = os.pathsep.join(map(str, [self.folder / "conf", *sorted(jars.glob("*.jar")), *compiler]))
@@ -111,10 +110,8 @@ class HiveServer:
             process.stdin.close()
         shutil.rmtree(self.folder / "derby", ignore_errors=True)
 
-    @property
-    def settings(self) -> dict[str, str]:
-        """What its configuration says."""
-        return {
+    def _site(self) -> str:
+        settings = {
             "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={self.folder / 'derby'};create=true",
             "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
             "datanucleus.schema.autoCreateAll": "true",
@@ -128,10 +125,8 @@ class HiveServer:
             "metastore.task.threads.always": "org.apache.hadoop.hive.metastore.events.EventCleanerTask",
             **self._properties,
         }
-
-    def _site(self) -> str:
         rows = "".join(
             f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>"
-            for name, value in self.settings.items()
+            for name, value in settings.items()
         )
         return f"<configuration>{rows}</configuration>"

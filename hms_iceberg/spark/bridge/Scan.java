@@ -1,0 +1,168 @@
+package hms_iceberg.bridge;
+
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.AttributeSet;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.Union;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.types.BooleanType$;
+import org.apache.spark.sql.types.Metadata;
+import org.apache.spark.sql.types.StructField;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractPartialFunction;
+
+/** An Iceberg table in an optimized plan, with the filter and the projection right above it where there are any. */
+final class Scan {
+  private static final StructField ROW = new StructField("row", BooleanType$.MODULE$, true, Metadata.empty());
+
+  final DataSourceV2Relation relation;
+  private final Project project;
+  private final Filter filter;
+
+  private Scan(Project project, Filter filter, DataSourceV2Relation relation) {
+    this.project = project;
+    this.filter = filter;
+    this.relation = relation;
+  }
+
+  /** Null where the plan is something else. */
+  static Scan of(LogicalPlan plan) {
+    Project project = plan instanceof Project ? (Project) plan : null;
+    LogicalPlan below = project == null ? plan : project.child();
+    Filter filter = below instanceof Filter ? (Filter) below : null;
+    LogicalPlan leaf = filter == null ? below : filter.child();
+    boolean found = leaf instanceof DataSourceV2Relation
+        && ((DataSourceV2Relation) leaf).table() instanceof IcebergTable;
+    return found ? new Scan(project, filter, (DataSourceV2Relation) leaf) : null;
+  }
+
+  IcebergTable table() {
+    return (IcebergTable) relation.table();
+  }
+
+  /** The filter, or null. */
+  Expression condition() {
+    return filter == null ? null : filter.condition();
+  }
+
+  /** The columns of the table that the projection and the filter use, in the table's order. */
+  List columns() {
+    List all = CollectionConverters.asJava(relation.output());
+    if (project == null) {
+      return all;
+    }
+    AttributeSet used = filter == null ? project.references() : project.references().$plus$plus(filter.references());
+    List columns = new ArrayList();
+    for (int i = 0; i < all.size(); i++) {
+      if (used.contains((Attribute) all.get(i))) {
+        columns.add(all.get(i));
+      }
+    }
+    return columns;
+  }
+
+  /** The same with another plan, of the same columns, in the place of the table. */
+  LogicalPlan over(LogicalPlan leaf) {
+    LogicalPlan plan = filter == null ? leaf : withChild(filter, leaf);
+    return project == null ? plan : withChild(project, plan);
+  }
+
+  static LogicalPlan withChild(LogicalPlan plan, LogicalPlan child) {
+    return (LogicalPlan) plan.withNewChildren(CollectionTools.seq(Collections.singletonList(child)));
+  }
+
+  /** The same over the files that Python reads. */
+  LogicalPlan over(ForeignFiles files, SparkSession session) {
+    return over(files, session, projections(), new HashMap());
+  }
+
+  /**
+   * The same over two sources. Filter and projection go to both, so that Spark prunes each, but an expression such as
+   * monotonically_increasing_id() must see all rows as one.
+   */
+  LogicalPlan over(LogicalPlan leaf, ForeignFiles files, SparkSession session) {
+    boolean above = project != null && !isDeterministic();
+    List projections = above ? columns() : projections();
+    Map renewed = new HashMap();
+    List columns = columns();
+    for (int i = 0; i < columns.size(); i++) {
+      Attribute column = (Attribute) columns.get(i);
+      renewed.put(column.exprId(), column.newInstance());
+    }
+    List sides = new ArrayList();
+    sides.add(new Project(CollectionTools.seq(projections), filter == null ? leaf : withChild(filter, leaf)));
+    sides.add(over(files, session, projections, renewed));
+    LogicalPlan union = new Union(CollectionTools.seq(sides), false, false);
+    return above ? withChild(project, union) : union;
+  }
+
+  private LogicalPlan over(ForeignFiles files, SparkSession session, List projections, Map renewed) {
+    Renew renew = new Renew(renewed);
+    List output = new ArrayList();
+    List columns = columns();
+    for (int i = 0; i < columns.size(); i++) {
+      output.add(renew.apply(columns.get(i)));
+    }
+    if (output.isEmpty()) {
+      output.add(ForeignFiles.attribute(ROW));
+    }
+    LogicalPlan plan = files.plan(session, table(), columns, output);
+    if (filter != null) {
+      plan = new Filter((Expression) ((TreeNode) filter.condition()).transform(renew), plan);
+    }
+    List made = new ArrayList();
+    for (int i = 0; i < projections.size(); i++) {
+      TreeNode projection = ((TreeNode) projections.get(i)).transform(renew);
+      made.add(projection instanceof Alias && !renewed.isEmpty() ? ((Alias) projection).newInstance() : projection);
+    }
+    return new Project(CollectionTools.seq(made), plan);
+  }
+
+  private List projections() {
+    return CollectionConverters.asJava(project == null ? relation.output() : project.projectList());
+  }
+
+  private boolean isDeterministic() {
+    List projections = projections();
+    for (int i = 0; i < projections.size(); i++) {
+      if (!((Expression) projections.get(i)).deterministic()) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** Puts attributes in the place of others, by their ids. */
+  static final class Renew extends AbstractPartialFunction {
+    private final Map renewed;
+
+    Renew(Map renewed) {
+      this.renewed = renewed;
+    }
+
+    public boolean isDefinedAt(Object expression) {
+      return expression instanceof AttributeReference
+          && renewed.containsKey(((AttributeReference) expression).exprId());
+    }
+
+    public Object apply(Object column) {
+      return isDefinedAt(column) ? renewed.get(((AttributeReference) column).exprId()) : column;
+    }
+
+    public Object applyOrElse(Object expression, scala.Function1 otherwise) {
+      return isDefinedAt(expression) ? apply(expression) : otherwise.apply(expression);
+    }
+  }
+}
