@@ -14,7 +14,7 @@ from typing import Any
 
 from pyarrow import fs
 
-from hms_iceberg.errors import ConfigurationError, MissingDependencyError
+from hms_iceberg.errors import ConfigurationError, MissingDependencyError, StorageError
 
 # A single letter before the colon is a Windows drive, not a scheme.
 _LOCATION = re.compile(r"^(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?://(?P<authority>[^/]*))?(?P<path>.*)$", re.DOTALL)
@@ -49,7 +49,12 @@ def parse_location(location: str) -> ParsedLocation:
 
     Returns:
         The parts; for object stores ``path`` starts with the bucket or container, as pyarrow wants it.
+
+    Raises:
+        StorageError: the location holds a null character, as no file's does.
     """
+    if "\0" in location:
+        raise StorageError(f"Cannot use the location {location!r}: it has a null character, so the text is damaged.")
     match = _LOCATION.match(location)
     if match is None:
         return ParsedLocation("file", "", location)

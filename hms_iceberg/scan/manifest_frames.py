@@ -18,9 +18,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError
+from hms_iceberg.scan.frame_checks import MANIFEST, check_frame
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.avro_container import (
     AvroContainer,
+    codec_name,
     decompress,
     encode_long,
     read_blocks,
@@ -28,7 +30,7 @@ from hms_iceberg.spec.avro_container import (
     read_records,
     write_header,
 )
-from hms_iceberg.spec.manifest_layout import EntryLayout, entry_layout
+from hms_iceberg.spec.manifest_layout import MALFORMED, EntryLayout, entry_layout
 from hms_iceberg.spec.manifests import ManifestEntryStatus, ManifestFile
 
 if TYPE_CHECKING:
@@ -54,7 +56,6 @@ FILE_COLUMNS = (
     "content_offset",
     "content_size_in_bytes",
 )
-MANIFEST = "manifest"
 METRIC_COLUMNS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 
 _DELETED = int(ManifestEntryStatus.DELETED)
@@ -98,10 +99,10 @@ class ManifestDecoder:
             the number of the manifest among those of the decoder.
 
         Raises:
-            CorruptManifestError: an entry is damaged.
+            CorruptManifestError: an entry is damaged, or a manifest is not what its manifest list says.
         """
-        wanted = ["status", *FILE_COLUMNS, *self._names, *metrics]
-        live = self._live([name for name in wanted if name in self._flat.columns])
+        rows = self._checked(metrics)
+        live = self._without_removed(rows)
         dtypes = {**file_dtypes(), **{name: self._partitions.dtypes[name] for name in self._names}}
         dtypes |= {name: metric_dtypes()[name] for name in metrics}
         frame = live.select(MANIFEST, **_columns(live, dtypes, self.manifests))
@@ -116,8 +117,7 @@ class ManifestDecoder:
             ``column_sizes`` and ``MANIFEST``.
         """
         metrics = ("column_sizes", *METRIC_COLUMNS)
-        wanted = ["status", *FILE_COLUMNS, *self._names, *metrics]
-        rows = self._all([name for name in wanted if name in self._flat.columns])
+        rows = self._checked(metrics)
         dtypes = {**file_dtypes(), **{name: self._partitions.dtypes[name] for name in self._names}}
         dtypes |= {name: metric_dtypes()[name] for name in metrics}
         return rows.select(MANIFEST, "status", **_columns(rows, dtypes, self.manifests))
@@ -125,15 +125,21 @@ class ManifestDecoder:
     def metrics(self, names: Sequence[str]) -> pl.DataFrame:
         """Some of ``METRIC_COLUMNS``, in the rows of :meth:`files`."""
         present = [name for name in names if name in self._flat.columns]
-        live = self._live(["status", *present])
+        live = self._without_removed(self._all(["status", *present]))
         return live.select(**{name: _column(live.schema, name, metric_dtypes()[name]) for name in names})
 
     def _all(self, columns: list[str]) -> pl.DataFrame:
         rows, frame = _decode(self._containers, self.manifests, self._flat, columns)
         return frame.with_columns(_repeat(range(len(rows)), rows).alias(MANIFEST))
 
-    def _live(self, columns: list[str]) -> pl.DataFrame:
-        frame = self._all(columns)
+    def _checked(self, metrics: Sequence[str]) -> pl.DataFrame:
+        """All columns but metrics nobody asked for, of entries that are what the manifest lists say."""
+        wanted = ["status", *FILE_COLUMNS, *self._names, *metrics]
+        frame = self._all([name for name in wanted if name in self._flat.columns])
+        check_frame(frame, self.manifests, self._partitions)
+        return frame
+
+    def _without_removed(self, frame: pl.DataFrame) -> pl.DataFrame:
         if any(each.has_deleted_files for each in self.manifests):
             return frame.filter(frame["status"] != _DELETED)
         return frame
@@ -164,7 +170,10 @@ def _flat_schema_of(container: AvroContainer, manifest: ManifestFile, names: tup
             f"Cannot read {_what(manifest)}: its partitions have {len(layout.partition)} values, partition spec "
             f"{manifest.partition_spec_id} has {len(names)} fields"
         )
-    return _flat_schema(container.schema_json, names)
+    try:
+        return _flat_schema(container.schema_json, names)
+    except MALFORMED as error:
+        raise CorruptManifestError(f"Cannot read {_what(manifest)}: its Avro schema is damaged ({error!r})") from error
 
 
 def _what(manifest: ManifestFile) -> str:
@@ -378,7 +387,7 @@ def _with_new_header(
     Blocks are decompressed here where that is deflate, because zlib is faster at it than polars; they then become one
     block, which polars need not put together from parts.
     """
-    sync, codec = containers[0].sync, containers[0].codec
+    sync, codec = containers[0].sync, codec_name(containers[0].codec, _what(manifests[0]))
     is_plain = codec in ("deflate", "null")
     pieces: list[bytes] = []
     counts = []

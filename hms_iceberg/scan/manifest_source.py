@@ -33,15 +33,22 @@ _GROUP_ENTRIES = 2000
 _GROUP_MANIFESTS = 200
 
 
-def manifests_of(snapshot: Snapshot, storage: Storage) -> list[ManifestFile]:
+def manifests_of(snapshot: Snapshot, storage: Storage, *, checked: bool = True) -> list[ManifestFile]:
     """The manifests of a snapshot, in order.
+
+    Args:
+        snapshot: the snapshot.
+        storage: where its files are.
+        checked: whether rows that contradict themselves are refused.
 
     Raises:
         MissingFileError: the manifest list is gone.
         CorruptManifestError: it cannot be read.
     """
     if snapshot.manifest_list is not None:
-        return decode_manifest_list(storage.read(snapshot.manifest_list), snapshot.manifest_list)
+        return decode_manifest_list(
+            storage.read(snapshot.manifest_list), snapshot.manifest_list, snapshot.snapshot_id, checked=checked
+        )
     return [_unlisted(location, snapshot, storage) for location in snapshot.manifests or ()]
 
 

@@ -86,16 +86,21 @@ class AvroBlock:
     last: int
 
 
-def codec_name(name: str) -> str:
+def codec_name(name: str, what: str = "") -> str:
     """Avro's name of a codec, from Iceberg's or Avro's (``gzip`` is Avro's ``deflate``).
+
+    Args:
+        name: the codec.
+        what: the file that is read, for the message of an error.
 
     Raises:
         UnsupportedError: no such codec.
     """
     found = _CODEC_NAMES.get(name.strip().lower())
     if found is None:
+        doing = f"read {what}: it has" if what else "use"
         raise UnsupportedError(
-            f"Cannot use Avro compression codec {name!r}: expected one of {', '.join(sorted(_CODEC_NAMES))}"
+            f"Cannot {doing} Avro compression codec {name!r}: expected one of {', '.join(sorted(_CODEC_NAMES))}"
         )
     return found
 
@@ -280,7 +285,7 @@ def decompress(compressed: bytes, codec: str, what: str) -> bytes:
         CorruptFileError: the bytes are damaged.
         UnsupportedError: the codec is unknown or its library is not installed.
     """
-    avro_codec = codec_name(codec)
+    avro_codec = codec_name(codec, what)
     try:
         if avro_codec == "deflate":
             return zlib.decompress(compressed, -15)

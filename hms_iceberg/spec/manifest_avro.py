@@ -17,6 +17,7 @@ from typing import Any
 
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError, InvalidInputError
 from hms_iceberg.spec.avro_container import DEFAULT_CODEC, read_container, read_records, write_container
+from hms_iceberg.spec.manifest_counts import check_entries
 from hms_iceberg.spec.manifest_layout import EntryLayout, entry_layout
 from hms_iceberg.spec.manifest_list_avro import decode_manifest_list, encode_manifest_list
 from hms_iceberg.spec.manifest_schema import decimal_bytes, entry_schema
@@ -84,19 +85,20 @@ def encode_manifest(
     return data, encoder.manifest_file(manifest_path, len(data))
 
 
-def decode_manifest(data: bytes, manifest: ManifestFile) -> list[ManifestEntry]:
+def decode_manifest(data: bytes, manifest: ManifestFile, *, checked: bool = True) -> list[ManifestEntry]:
     """Read all entries of a manifest, removed ones included.
 
     Args:
         data: the Avro file.
         manifest: the manifest's row in the manifest list: what entries inherit from.
+        checked: whether the entries must be what that row says.
 
     Returns:
         The entries in the file's order, with snapshot ids, sequence numbers and row ids inherited. Where the
         manifest is not yet committed (its sequence number is None) sequence numbers stay None.
 
     Raises:
-        CorruptManifestError: the file cannot be read as a manifest.
+        CorruptManifestError: the file cannot be read as a manifest, or is not what the manifest list says of it.
     """
     what = f"manifest {manifest.manifest_path}"
     entries: list[ManifestEntry] = []
@@ -112,6 +114,8 @@ def decode_manifest(data: bytes, manifest: ManifestFile) -> list[ManifestEntry]:
         raise CorruptManifestError(str(error)) from error
     except (KeyError, ValueError, TypeError) as error:
         raise CorruptManifestError(f"Cannot read {what}: an entry is damaged ({error})") from error
+    if checked:
+        check_entries(manifest, entries)
     return entries
 
 

@@ -60,6 +60,8 @@ MANIFEST_FILE_FIELDS = {
 }
 SUMMARY_FIELDS = {509: "contains_null", 518: "contains_nan", 510: "lower_bound", 511: "upper_bound"}
 
+# What a schema that is JSON, and not what it should be, is found out by.
+MALFORMED = (KeyError, TypeError, AttributeError, ValueError, IndexError, RecursionError)
 _REQUIRED = {"status", "data_file", "file_path", "file_format", "partition", "record_count", "file_size_in_bytes"}
 _REQUIRED_IN_LIST = {"manifest_path", "manifest_length", "partition_spec_id", "added_snapshot_id"}
 
@@ -137,6 +139,8 @@ def entry_layout(schema_json: bytes, what: str = "a manifest") -> EntryLayout:
         return _entry_layout(schema_json)
     except CorruptFileError as error:
         raise CorruptManifestError(f"Cannot read {what}: {error}") from error
+    except MALFORMED as error:
+        raise CorruptManifestError(f"Cannot read {what}: its Avro schema is damaged ({error!r})") from error
 
 
 def manifest_list_layout(schema_json: bytes, what: str = "a manifest list") -> ManifestListLayout:
@@ -153,6 +157,8 @@ def manifest_list_layout(schema_json: bytes, what: str = "a manifest list") -> M
         return _manifest_list_layout(schema_json)
     except CorruptFileError as error:
         raise CorruptManifestError(f"Cannot read {what}: {error}") from error
+    except MALFORMED as error:
+        raise CorruptManifestError(f"Cannot read {what}: its Avro schema is damaged ({error!r})") from error
 
 
 @lru_cache(maxsize=512)

@@ -13,7 +13,14 @@ from dataclasses import replace
 from typing import Any
 
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError, InvalidInputError
-from hms_iceberg.spec.avro_container import DEFAULT_CODEC, read_container, read_records, write_container
+from hms_iceberg.spec.avro_container import (
+    DEFAULT_CODEC,
+    AvroContainer,
+    read_container,
+    read_records,
+    write_container,
+)
+from hms_iceberg.spec.manifest_counts import check_listed
 from hms_iceberg.spec.manifest_layout import ManifestListLayout, manifest_list_layout
 from hms_iceberg.spec.manifest_schema import manifest_list_schema
 from hms_iceberg.spec.manifests import FieldSummary, ManifestContent, ManifestFile
@@ -72,30 +79,48 @@ def encode_manifest_list(
     return write_container(avro.parsed, avro.text, records, codec, metadata), free_row_id
 
 
-def decode_manifest_list(data: bytes, location: str = "") -> list[ManifestFile]:
+def decode_manifest_list(
+    data: bytes, location: str = "", snapshot_id: int | None = None, *, checked: bool = True
+) -> list[ManifestFile]:
     """Read a manifest list of any version.
 
     Args:
         data: the Avro file.
         location: where it is stored, for messages.
+        snapshot_id: whose list it is to be; None where that does not matter.
+        checked: whether rows that contradict themselves are refused.
 
     Returns:
         The manifests in the file's order; what v1 does not store has its default (content data, sequence number 0).
 
     Raises:
-        CorruptManifestError: the file cannot be read as a manifest list.
+        CorruptManifestError: the file cannot be read as a manifest list, or is that of another snapshot.
     """
     what = f"manifest list {location}"
     try:
         container = read_container(data, what)
         layout = manifest_list_layout(container.schema_json, what)
-        return [_decode_manifest_file(record, layout) for record in read_records(container, layout.parsed, what)]
+        _check_snapshot(container, snapshot_id, what)
+        manifests = [_decode_manifest_file(record, layout) for record in read_records(container, layout.parsed, what)]
     except CorruptManifestError:
         raise
     except CorruptFileError as error:
         raise CorruptManifestError(str(error)) from error
     except (KeyError, ValueError, TypeError) as error:
         raise CorruptManifestError(f"Cannot read {what}: a row is damaged ({error})") from error
+    for manifest in manifests:
+        wrong = check_listed(manifest) if checked else None
+        if wrong is not None:
+            raise CorruptManifestError(
+                f"Cannot read {what}: the row of {manifest.manifest_path!r} is damaged ({wrong})"
+            )
+    return manifests
+
+
+def _check_snapshot(container: AvroContainer, snapshot_id: int | None, what: str) -> None:
+    written = container.text("snapshot-id")
+    if snapshot_id is not None and written is not None and written != str(snapshot_id):
+        raise CorruptManifestError(f"Cannot read {what}: it is that of snapshot {written}, expected {snapshot_id}")
 
 
 def _manifest_record(manifest: ManifestFile, format_version: int) -> dict[str, Any]:

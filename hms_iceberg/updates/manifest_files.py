@@ -33,7 +33,7 @@ def manifest_list_of(snapshot: Snapshot | None, reader: FileReader) -> list[Mani
         return []
     if snapshot.manifest_list is None:
         return _legacy_manifests(snapshot)
-    return decode_manifest_list(reader.read(snapshot.manifest_list), snapshot.manifest_list)
+    return decode_manifest_list(reader.read(snapshot.manifest_list), snapshot.manifest_list, snapshot.snapshot_id)
 
 
 def _legacy_manifests(snapshot: Snapshot) -> list[ManifestFile]:

@@ -20,7 +20,8 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import DoubleType, ListType, LongType, NestedField, StringType
 from tests.support.arrow_tables import FileTable
 
-MUTATIONS = int(os.environ.get("HMS_ICEBERG_MUTATIONS", "150"))
+# How many damages each of the tests below tries; set HMS_ICEBERG_FUZZ to try more.
+MUTATIONS = int(os.environ.get("HMS_ICEBERG_FUZZ", "150"))
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), required=True),
     NestedField(2, "name", StringType()),

@@ -199,3 +199,8 @@ def test_a_property_that_is_no_number_is_refused_by_name() -> None:
 def test_an_azure_location_without_an_account_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="account"):
         create_filesystem(parse_location("abfss://container/key"), {})
+
+
+def test_a_location_with_a_null_character_is_refused() -> None:
+    with pytest.raises(StorageError, match="null character"):
+        ArrowStorage().read("/tmp/a\0b")

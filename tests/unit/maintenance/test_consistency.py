@@ -30,7 +30,7 @@ from hms_iceberg.maintenance.findings import (
     WrongSummary,
 )
 from hms_iceberg.metastore import MetadataVersion
-from hms_iceberg.spec.manifest_avro import encode_manifest
+from hms_iceberg.spec.manifest_avro import decode_manifest, encode_manifest
 from hms_iceberg.spec.manifest_list_avro import decode_manifest_list, encode_manifest_list
 from hms_iceberg.spec.manifests import DataFile, DataFileContent, ManifestContent, ManifestEntry, ManifestFile
 from hms_iceberg.spec.metadata import TableMetadata
@@ -99,7 +99,9 @@ def data_manifest(table: Table) -> ManifestFile:
 
 
 def live(table: Table, content: DataFileContent = DataFileContent.DATA) -> list[DataFile]:
-    files = [entry.data_file for each in manifests(table) for entry in entries_of(each, table.storage)]
+    read = table.storage.read
+    found = (decode_manifest(read(each.manifest_path), each, checked=False) for each in manifests(table))
+    files = [entry.data_file for entries in found for entry in entries]
     return [file for file in files if file.content is content]
 
 
