@@ -1,0 +1,111 @@
+"""Scans of 8,000,000 rows in our extended Spark, in Apache Iceberg's, and of the same files as plain Parquet, in one
+run on the same version of Spark: without deletes, with 1% position deletes, deletion vectors, and equality deletes.
+
+    python tests/benchmarks/spark_java.py [--rows 8000000] [--repeat 5] [--warm-up 3]
+
+Needs what tests/interop has downloaded: run that first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hms_iceberg.arrow.schema import to_arrow
+from hms_iceberg.catalog import load_catalog
+from hms_iceberg.hms.embedded import EmbeddedMetastore
+from hms_iceberg.spec.manifests import DataFile, DataFileContent
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.updates.row_delta import RowDelta
+from tests.benchmarks.reading import line_items
+from tests.benchmarks.spark_peers import SparkProcess, compare
+from tests.benchmarks.spark_reading import QUERIES
+
+if TYPE_CHECKING:
+    from hms_iceberg.catalog import Catalog
+    from hms_iceberg.table import Table
+
+DELETED_KEYS = 10_000
+# Java applies what our count(*) reads from metadata; the others compare scans.
+COMPARED = {name: text for name, text in QUERIES.items() if name != "count"}
+
+
+def build(catalog: Catalog, name: str, files: list[pa.Table], **properties: str) -> Table:
+    """A table of so many data files."""
+    table = catalog.create_table(f"bench.{name}", files[0].schema, properties=properties)
+    for rows in files:
+        table.append(rows)
+    return table
+
+
+def delete_a_share(table: Table) -> None:
+    """1% of the rows of every file, spread over it, by what the table's version uses for it."""
+    keys = np.random.default_rng(7).choice(np.arange(1, 200_000), 2_000, replace=False)
+    table.delete(f"l_partkey in ({', '.join(str(key) for key in keys)})")
+
+
+def delete_keys(table: Table) -> None:
+    """Equality deletes of some order keys in one file."""
+    column = table.schema().find_field("l_orderkey")
+    keys = table.scan(selected_fields=("l_orderkey",)).to_arrow()[0].to_numpy()
+    values = np.random.default_rng(8).choice(np.unique(keys), DELETED_KEYS, replace=False)
+    rows = pa.table([pa.array(values, pa.int64())], schema=to_arrow(Schema(column)))
+    location = f"{table.location()}/data/keys.parquet"
+    with table.storage.open_output(location) as output:
+        pq.write_table(rows, output)
+    deleted = DataFile(
+        file_path=location,
+        file_format="PARQUET",
+        record_count=rows.num_rows,
+        file_size_in_bytes=table.storage.length(location),
+        content=DataFileContent.EQUALITY_DELETES,
+        equality_ids=(column.field_id,),
+    )
+    with table.transaction() as transaction:
+        transaction._transaction.add(RowDelta((deleted,)))
+
+
+def main() -> None:
+    """Builds the tables and compares."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=8_000_000)
+    parser.add_argument("--files", type=int, default=8)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--warm-up", type=int, default=3)
+    options = parser.parse_args()
+    with EmbeddedMetastore() as metastore:
+        catalog = load_catalog("bench", type="hive", uri=metastore.uri, warehouse=metastore.warehouse)
+        catalog.create_namespace("bench")
+        files = [line_items(options.rows // options.files, index + 1) for index in range(options.files)]
+        merge = {"write.delete.mode": "merge-on-read"}
+        plain = build(catalog, "plain", files)
+        delete_a_share(build(catalog, "positions", files, **merge))
+        delete_a_share(build(catalog, "vectors", files, **merge, **{"format-version": "3"}))
+        delete_keys(build(catalog, "keys", files))
+        del files
+        paths = [task.file.file_path for task in plain.scan().plan_files()]
+        ours, java = (SparkProcess(kind, metastore.uri, metastore.warehouse) for kind in ("ours", "java"))
+        ours.ask(views={"raw": paths})
+        sys.stdout.write(f"Spark {ours.version}; Java's runtime on {java.version}; {options.rows:,} rows\n")
+        for table in ("plain", "positions", "vectors", "keys"):
+            for name, text in COMPARED.items():
+                query = text.format(f"bench.{table}")
+                sides = {"ours": (ours, query), "java": (java, query)}
+                if table == "plain":
+                    sides["parquet"] = (ours, text.format("raw"))
+                seconds = compare(sides, options.warm_up, options.repeat)
+                report = "  ".join(f"{side} {value:.3f} s" for side, value in seconds.items())
+                ratios = "  ".join(f"/{side} {seconds['ours'] / seconds[side]:.2f}" for side in list(seconds)[1:])
+                sys.stdout.write(f"{table + ': ' + name:<28} {report}  ours{ratios}\n")
+                sys.stdout.flush()
+        ours.close()
+        java.close()
+
+
+if __name__ == "__main__":
+    main()

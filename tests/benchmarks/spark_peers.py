@@ -1,0 +1,75 @@
+"""Spark processes to compare, on one metastore and taking turns: ours, and Apache Iceberg's runtime where it is had."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+# Where tests/interop keeps the runtime and the PySpark that it was built for.
+CACHE = Path(os.environ.get("HMS_ICEBERG_INTEROP_CACHE", Path.home() / ".cache" / "hms_iceberg" / "interop"))
+
+
+class SparkProcess:
+    """One side; ``kind`` is ``ours`` or ``java``."""
+
+    def __init__(self, kind: str, uri: str, warehouse: str) -> None:
+        (pyspark,) = CACHE.glob("pyspark-*")
+        jars = [str(jar) for jar in CACHE.glob("iceberg-spark-runtime-*.jar")][:1] if kind == "java" else []
+        paths = [str(pyspark)] if kind == "java" else [str(pyspark), str(ROOT)]
+        environment = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
+        self.kind = kind
+        self._process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("spark_worker.py")), kind, uri, warehouse, *jars],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**environment, "PYTHONPATH": os.pathsep.join(paths), "TZ": "UTC"},
+        )
+        self.version = self._answer()["ready"]
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        """An answer of the worker; its errors end the benchmark."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        answer = self._answer()
+        if "error" in answer:
+            raise SystemExit(f"{self.kind}: {request}\n{answer['error']}")
+        return answer
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise SystemExit(f"The Spark process {self.kind} ended.")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def close(self) -> None:
+        """Ends the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(60)
+
+
+def compare(sides: Mapping[str, tuple[SparkProcess, str]], warm_up: int, repeat: int) -> dict[str, float]:
+    """Median seconds of each side's query, in turns; ends the benchmark where their answers differ."""
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    expected: Sequence[str] | None = None
+    for _ in range(warm_up + repeat):
+        for name, (process, query) in sides.items():
+            answer = process.ask(sql=query)
+            rows = sorted(answer["rows"])
+            if expected is not None and rows != expected:
+                raise SystemExit(f"{name} answers otherwise to {query}:\n{rows[:5]}\n{list(expected[:5])}")
+            expected = rows
+            times[name].append(answer["seconds"])
+    return {name: statistics.median(seconds[warm_up:]) for name, seconds in times.items()}
