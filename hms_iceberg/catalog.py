@@ -22,6 +22,7 @@ from hms_iceberg.errors import (
     UnsupportedError,
 )
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
+from hms_iceberg.scan.preload import planning_ready
 from hms_iceberg.spec.metadata import DEFAULT_FORMAT_VERSION, TableMetadata
 from hms_iceberg.spec.metadata_changes import new_table_metadata, replace_table_metadata, split_properties
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionSpec
@@ -213,8 +214,9 @@ class Catalog:
             NotAnIcebergTableError: the name is another kind of table; the message names the way to migrate it.
             CorruptMetadataError: its metadata file cannot be read.
         """
-        pointer = self.metastore.load(table_identifier(identifier))
-        return self._table(pointer.identifier, read_version(pointer.metadata_location, self.storage))
+        with planning_ready():
+            pointer = self.metastore.load(table_identifier(identifier))
+            return self._table(pointer.identifier, read_version(pointer.metadata_location, self.storage))
 
     def _table(self, identifier: Identifier, version: MetadataVersion) -> Table:
         return Table(identifier, version, self.metastore, self.storage, self.name)

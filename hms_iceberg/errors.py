@@ -46,6 +46,7 @@ why (what was expected, what was found) and what to do next.
     ├── MetastoreError                    the Hive Metastore answered with an error, or not at all
     │   ├── MetastoreUnavailableError
     │   │   └── MetastoreAnswerLostError      the request was sent; nobody knows what became of it
+    │   ├── MetastoreAuthenticationError
     │   └── LockError
     │       └── LockTimeoutError              a CommitFailedError as well, but not retryable: it has waited enough
     └── MigrationError                    Hive to Iceberg, and back
@@ -256,6 +257,10 @@ class MetastoreUnavailableError(MetastoreError):
 
 class MetastoreAnswerLostError(MetastoreUnavailableError):
     """The connection broke after a request that may not be repeated was sent: it may have been carried out."""
+
+
+class MetastoreAuthenticationError(MetastoreError):
+    """The metastore does not let this client in, or is not the one that it should be."""
 
 
 class LockError(MetastoreError):

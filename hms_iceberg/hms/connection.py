@@ -1,56 +1,46 @@
-"""One connection to a metastore: a socket, the Thrift protocol over it, and whether a request has left."""
+"""One connection to a metastore: a channel, the Thrift protocol over it, and whether a request has left."""
 
 from __future__ import annotations
 
-import select
-import socket
 from io import BytesIO
 from typing import Any
 
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.transport.TTransport import CReadableTransport, TTransportBase, TTransportException
 
-from hms_iceberg.hms.settings import Address
+from hms_iceberg.hms.channel import Channel, is_idle, open_channel
+from hms_iceberg.hms.settings import Address, ClientSettings
 from hms_iceberg.hms.thrift_types import ThriftClient
 
-_READ_SIZE = 65536
 
-
-class SocketTransport(TTransportBase, CReadableTransport):
-    """Thrift's transport over a socket, one packet a request.
+class ChannelTransport(TTransportBase, CReadableTransport):
+    """Thrift's transport over a channel, one packet a request.
 
     `request_left` tells whether a byte of the current request may have reached the server: after that a failure
     says nothing about what the server did.
     """
 
-    def __init__(self, address: Address, connect_timeout: float, socket_timeout: float) -> None:
-        self._socket = socket.create_connection((address.host, address.port), timeout=connect_timeout)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        self._socket.settimeout(socket_timeout)
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
         self._received = BytesIO()
         self._request = BytesIO()
         self.request_left = False
 
     def isOpen(self) -> bool:  # noqa: N802
         """Whether the socket was not closed by this side."""
-        return self._socket.fileno() >= 0
+        return self._channel.socket.fileno() >= 0
 
     def close(self) -> None:
         """Closes the socket."""
-        self._socket.close()
+        self._channel.socket.close()
 
     def is_stale(self) -> bool:
         """Whether the server closed the connection, or sent what nobody asked for, while it was idle."""
-        try:
-            readable, _, broken = select.select([self._socket], [], [self._socket], 0)
-        except (OSError, ValueError):
-            return True
-        return bool(readable or broken)
+        return not is_idle(self._channel.socket)
 
     def set_timeout(self, seconds: float) -> None:
         """Sets how long an answer is waited for."""
-        self._socket.settimeout(seconds)
+        self._channel.socket.settimeout(seconds)
 
     def write(self, buf: bytes) -> None:
         """Adds to the request, which `flush` sends."""
@@ -60,7 +50,7 @@ class SocketTransport(TTransportBase, CReadableTransport):
         """Sends the request."""
         request, self._request = self._request.getvalue(), BytesIO()
         self.request_left = True
-        self._socket.sendall(request)
+        self._channel.send(request)
 
     def discard_request(self) -> None:
         """Forgets what was written since the last request."""
@@ -75,7 +65,7 @@ class SocketTransport(TTransportBase, CReadableTransport):
         return self._received.read(sz)
 
     def _receive(self) -> bytes:
-        data = self._socket.recv(_READ_SIZE)
+        data = self._channel.receive()
         if not data:
             raise TTransportException(TTransportException.END_OF_FILE, "the server closed the connection")
         return data
@@ -98,14 +88,15 @@ class SocketTransport(TTransportBase, CReadableTransport):
 class Connection:
     """A connection that one thread uses at a time."""
 
-    def __init__(self, address: Address, connect_timeout: float, socket_timeout: float) -> None:
+    def __init__(self, address: Address, settings: ClientSettings) -> None:
         """Opens it.
 
         Raises:
-            OSError: nobody answers there.
+            OSError, EOFError: nobody answers there.
+            MetastoreAuthenticationError: the two do not know each other.
         """
         self.address = address
-        self.transport = SocketTransport(address, connect_timeout, socket_timeout)
+        self.transport = ChannelTransport(open_channel(address, settings))
         self._client = ThriftClient(TBinaryProtocolAccelerated(self.transport))
 
     def call(self, name: str, *arguments: Any) -> Any:

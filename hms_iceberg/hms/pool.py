@@ -21,6 +21,7 @@ from thrift.transport.TTransport import TTransportException
 
 from hms_iceberg.errors import MetastoreAnswerLostError, MetastoreUnavailableError
 from hms_iceberg.hms.connection import Connection
+from hms_iceberg.hms.security import KERBEROS, USE_TLS
 from hms_iceberg.hms.settings import Address, ClientSettings
 from hms_iceberg.hms.thrift_types import TException
 
@@ -171,7 +172,7 @@ class ConnectionPool:
             for offset in range(len(self.settings.addresses)):
                 address = self._address(offset)
                 try:
-                    connection = Connection(address, self.settings.connect_timeout, self.settings.socket_timeout)
+                    connection = Connection(address, self.settings)
                     self._introduce(connection)
                 except _BROKEN as error:
                     failures[address] = _reason(error)
@@ -181,7 +182,7 @@ class ConnectionPool:
         raise self._unavailable("; ".join(f"{address}: {why}" for address, why in failures.items()))
 
     def _introduce(self, connection: Connection) -> None:
-        if not self.settings.user:
+        if not self.settings.user or self.settings.login is not None:
             return
         user, _, groups = self.settings.user.partition(":")
         try:
@@ -215,4 +216,6 @@ def _close_all(connections: list[Connection]) -> None:
 def _reason(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
+    if isinstance(error, TProtocolException) or getattr(error, "type", None) == TTransportException.SIZE_LIMIT:
+        return f"its answer is not plain Thrift; perhaps it wants TLS ({USE_TLS}) or a login ({KERBEROS})"
     return str(error) or type(error).__name__

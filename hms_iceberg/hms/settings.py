@@ -10,7 +10,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hms_iceberg.errors import ConfigurationError, UnsupportedError
+from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.hms.property_reader import PropertyReader
+from hms_iceberg.hms.security import Login, Tls, login_from_properties, tls_from_properties
 
 DEFAULT_PORT = 9083
 
@@ -55,7 +57,10 @@ class ClientSettings:
         attempts: how often a connection, or a call that may be repeated, is tried (`hive.metastore.connect.retries`).
         retry_delay: seconds between two rounds over the addresses (`hive.metastore.client.connect.retry.delay`).
         idle_connections: connections kept open while nobody uses them (`clients`).
-        user: whom the calls act for, with groups as `user:group1,group2` (`ugi`); the server's choice where empty.
+        user: whom the calls act for, with groups as `user:group1,group2` (`ugi`); the server's choice where empty, and
+            of no meaning where the login says who calls.
+        tls: how the connection is encrypted; None where it is not (see `hms_iceberg.hms.security`).
+        login: how the client proves who it is; None where nobody asks.
     """
 
     addresses: tuple[Address, ...]
@@ -65,6 +70,8 @@ class ClientSettings:
     retry_delay: float = 1.0
     idle_connections: int = 4
     user: str = ""
+    tls: Tls | None = None
+    login: Login | None = None
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> ClientSettings:
@@ -72,12 +79,10 @@ class ClientSettings:
 
         Raises:
             ConfigurationError: a value that cannot be read; names the property.
-            UnsupportedError: a way of authentication that this client does not have.
         """
-        _refuse_authentication(properties)
         if not properties.get("uri"):
             raise ConfigurationError("A Hive Metastore needs the property `uri`, such as thrift://host:9083.")
-        seconds = _Reader(properties)
+        seconds = PropertyReader(properties)
         return cls(
             addresses=parse_uri(properties["uri"]),
             connect_timeout=seconds.seconds("hive.metastore.client.connection.timeout", cls.connect_timeout),
@@ -86,6 +91,8 @@ class ClientSettings:
             retry_delay=seconds.seconds("hive.metastore.client.connect.retry.delay", cls.retry_delay),
             idle_connections=max(1, seconds.integer("clients", cls.idle_connections)),
             user=properties.get("ugi", ""),
+            tls=tls_from_properties(properties),
+            login=login_from_properties(properties),
         )
 
 
@@ -120,7 +127,7 @@ class LockSettings:
         Raises:
             ConfigurationError: a value that is not a number of milliseconds; names the property.
         """
-        reader = _Reader(properties)
+        reader = PropertyReader(properties)
 
         def ms(name: str, default: float) -> float:
             return reader.milliseconds(f"iceberg.hive.{name}-ms", default)
@@ -161,62 +168,13 @@ class RowSettings:
         Raises:
             ConfigurationError: a value that cannot be read; names the property.
         """
-        reader = _Reader(properties)
+        reader = PropertyReader(properties)
         legacy = reader.integer("hive.table-property-max-size", cls.max_value_length)
         return cls(
             max_value_length=max(0, reader.integer("iceberg.hive.table-property-max-size", legacy)),
             hive_engine=reader.boolean("iceberg.engine.hive.enabled", False),
             local_time_zone=not reader.boolean("hive.hive2-compatible", True),
         )
-
-
-class _Reader:
-    def __init__(self, properties: Mapping[str, str]) -> None:
-        self._properties = properties
-
-    def integer(self, name: str, default: int) -> int:
-        text = self._properties.get(name)
-        if text is None:
-            return default
-        try:
-            return int(text)
-        except ValueError:
-            raise ConfigurationError(f"Property {name!r}: expected a whole number, got {text!r}.") from None
-
-    def boolean(self, name: str, default: bool) -> bool:
-        text = str(self._properties.get(name, default)).strip().lower()
-        if text not in ("true", "false"):
-            raise ConfigurationError(f"Property {name!r}: expected true or false, got {text!r}.")
-        return text == "true"
-
-    def milliseconds(self, name: str, default: float) -> float:
-        text = self._properties.get(name)
-        if text is None:
-            return default
-        value = self.integer(name, 0)
-        if value < 0:
-            raise ConfigurationError(f"Property {name!r}: expected milliseconds, 0 or more, got {text!r}.")
-        return value / 1000
-
-    def seconds(self, name: str, default: float) -> float:
-        """Hive's way to write a time: a number with an optional unit; seconds where there is none."""
-        text = self._properties.get(name)
-        if text is None:
-            return default
-        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|msec|s|sec|m|min|h|hour)?\s*", str(text))
-        if match is None or float(match[1]) <= 0:
-            raise ConfigurationError(f"Property {name!r}: expected a time such as 600 or 600s, got {text!r}.")
-        unit = {"m": 60.0, "min": 60.0, "h": 3600.0, "hour": 3600.0, "ms": 0.001, "msec": 0.001}
-        return float(match[1]) * unit.get(match[2] or "s", 1.0)
-
-
-def _refuse_authentication(properties: Mapping[str, str]) -> None:
-    for name in ("hive.kerberos-authentication", "hive.metastore.sasl.enabled", "hive.metastore.use.SSL"):
-        if str(properties.get(name, "false")).strip().lower() == "true":
-            raise UnsupportedError(
-                f"Property {name!r} is true, and this client speaks plain Thrift only, without Kerberos and TLS. Use a "
-                "metastore without them, or a tunnel, and remove the property."
-            )
 
 
 def current_user() -> str:

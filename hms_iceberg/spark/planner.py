@@ -10,13 +10,21 @@ import json
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from hms_iceberg.arrow.storage import ArrowStorage
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.spark.answers import AnswerWriter
+from hms_iceberg.spark.catalogs import (
+    find_table,
+    list_namespaces,
+    list_tables,
+    namespace_properties,
+    open_catalog,
+    storage_of,
+)
 from hms_iceberg.spark.descriptions import describe
 from hms_iceberg.spark.filters import row_filter
 from hms_iceberg.spark.foreign_files import worker_command
@@ -30,6 +38,17 @@ from hms_iceberg.transaction.metadata_files import read_version
 logger = logging.getLogger(__name__)
 
 _KEPT_TABLES = 64
+_CATALOG_CALLS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+    "catalog": open_catalog,
+    "namespaces": list_namespaces,
+    "namespace": namespace_properties,
+    "tables": list_tables,
+}
+_TABLE_CALLS: Mapping[str, Callable[[TableMetadata, Storage, Mapping[str, Any]], dict[str, Any]]] = {
+    "load": describe,
+    "inspect": describe_inspection,
+    "inspect-rows": inspection_rows,
+}
 
 
 class Planner:
@@ -56,7 +75,7 @@ class Planner:
             question = json.loads(text)
             return self._answer(question)
         except Exception as error:
-            logger.debug("A question of Spark failed: %s", text, exc_info=True)
+            logger.debug("A question of Spark failed", exc_info=True)  # its text may hold secrets
             return AnswerWriter({"error": {"type": type(error).__name__, "message": str(error)}}).done()
 
     def toString(self) -> str:  # noqa: N802  (Py4J calls it)
@@ -64,41 +83,42 @@ class Planner:
         return repr(self)
 
     def _answer(self, question: dict[str, Any]) -> bytes:
-        metadata = self._metadata(question["metadata_location"])
-        if question["call"] == "load":
-            return AnswerWriter(describe(metadata, self._storage, question)).done()
-        if question["call"] == "inspect":
-            return AnswerWriter(describe_inspection(metadata, self._storage, question)).done()
-        if question["call"] == "inspect-rows":
-            return AnswerWriter(inspection_rows(metadata, self._storage, question)).done()
-        if question["call"] == "worker-command":
+        call, storage = question["call"], storage_of(question, self._storage)
+        if call in _CATALOG_CALLS:
+            return AnswerWriter(_CATALOG_CALLS[call](question)).done()
+        if call == "find":
+            return AnswerWriter(find_table(question, storage)).done()
+        metadata = self._metadata(question["metadata_location"], storage)
+        if call == "plan":
+            return self._planned(metadata, storage, question)
+        if call == "worker-command":
             schema = metadata.schema_by_id(question["schema_id"])
-            command = worker_command(metadata, schema, question["columns"], self._storage)
+            command = worker_command(metadata, schema, question["columns"], storage)
             return AnswerWriter({}).blobs([command]).done()
-        return self._planned(metadata, question)
+        return AnswerWriter(_TABLE_CALLS[call](metadata, storage, question)).done()
 
-    def _planned(self, metadata: TableMetadata, question: dict[str, Any]) -> bytes:
+    def _planned(self, metadata: TableMetadata, storage: Storage, question: dict[str, Any]) -> bytes:
         schema = metadata.schema_by_id(question["schema_id"])
         wanted, exact = row_filter(question.get("filter"), schema)
         try:
-            plan = planned(metadata, self._storage, question, wanted)
+            plan = planned(metadata, storage, question, wanted)
         except InvalidInputError:
             if isinstance(wanted, AlwaysTrue):
                 raise
             # Spark compares what Iceberg will not; the filter only saves work, so it can be left out.
             logger.debug("Planning without the filter %s", wanted, exc_info=True)
             exact = False
-            plan = planned(metadata, self._storage, question, AlwaysTrue())
+            plan = planned(metadata, storage, question, AlwaysTrue())
         return plan_answer(plan, question["name"], exact)
 
-    def _metadata(self, location: str) -> TableMetadata:
+    def _metadata(self, location: str, storage: Storage) -> TableMetadata:
         """A metadata file never changes, so that a few of those read last are kept."""
         with self._lock:
             known = self._tables.get(location)
             if known is not None:
                 self._tables.move_to_end(location)
                 return known
-        metadata = read_version(location, self._storage).metadata
+        metadata = read_version(location, storage).metadata
         with self._lock:
             self._tables[location] = metadata
             while len(self._tables) > _KEPT_TABLES:

@@ -110,12 +110,13 @@ def select(
         table: the table's name, for errors.
         version: what follows VERSION AS OF: a snapshot id, a branch or a tag.
         as_of_micros: what follows TIMESTAMP AS OF, in microseconds since 1970-01-01 UTC.
-        options: the options of the reader, names in lower case, already checked.
+        options: the options of the reader, names in lower case.
 
     Raises:
         NoSuchSnapshotError, NoSuchRefError: there is no such version.
-        InvalidInputError: the table's version is given twice; start and end are not of one branch.
+        InvalidInputError: what `check_options` refuses; start and end that are not of one branch.
     """
+    check_options(options, table)
     chosen = [name for name in (*_TRAVELS, _START) if name in options]
     scan = TableScan(metadata, storage)
     if chosen and (version is not None or as_of_micros is not None):
@@ -152,7 +153,7 @@ def planned(
         row_filter: which rows are wanted.
     """
     schema = metadata.schema_by_id(question["schema_id"])
-    start, end = question["start_snapshot_id"], question["snapshot_id"]
+    start, end = question.get("start_snapshot_id"), question["snapshot_id"]
     if start is None:
         return plan_scan(ScanRequest(metadata, end, row_filter, schema=schema), storage)
     return plan_appends(AppendRequest(metadata, start, end, row_filter=row_filter, schema=schema), storage)

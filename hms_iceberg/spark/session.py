@@ -20,7 +20,11 @@ _PROPERTY_PREFIX = "spark.hms_iceberg."
 _planners: list[Planner] = []  # the JVM holds them only through Py4J, which asks this process to keep them
 
 
-def extend(spark: SparkSession, properties: Mapping[str, str] | None = None) -> SparkSession:
+def extend(
+    spark: SparkSession,
+    properties: Mapping[str, str] | None = None,
+    catalogs: Mapping[str, Mapping[str, str]] | None = None,
+) -> SparkSession:
     """A session like the given one that also reads the Iceberg tables of its Hive metastore.
 
     The new session shares everything with the given one (SparkContext, metastore, settings, temporary views,
@@ -32,6 +36,10 @@ def extend(spark: SparkSession, properties: Mapping[str, str] | None = None) -> 
         spark: a classic PySpark session with Hive support (``enableHiveSupport()``).
         properties: storage properties for reading metadata and manifests (``s3.endpoint`` …), as for a catalog;
             settings of the session that start with ``spark.hms_iceberg.`` count too, without that prefix.
+        catalogs: further metastores by the name that their tables have in SQL, with their properties:
+            ``{"ice": {"uri": "thrift://host:9083"}}`` for ``select * from ice.db.t``. The settings of Apache Iceberg's
+            ``spark.sql.catalog.ice=org.apache.iceberg.spark.SparkCatalog`` and ``spark.sql.catalog.ice.uri=…`` mean the
+            same where there is no Iceberg JAR.
 
     Raises:
         UnsupportedError: a Spark Connect session, or a version of Spark that has not what is needed.
@@ -48,17 +56,24 @@ def extend(spark: SparkSession, properties: Mapping[str, str] | None = None) -> 
     planner = Planner({**_session_properties(spark), **(properties or {})})
     extended = bridge.extend(spark._jsparkSession, planner, _worker_function(spark))
     _planners[:] = [planner]
+    for name, settings in (catalogs or {}).items():
+        bridge.addCatalog(extended, name, dict(settings))
     session = SparkSession(spark.sparkContext, extended)
     _make_default(session)
     return session
 
 
-def configure(builder: Any, properties: Mapping[str, str] | None = None) -> Any:
+def configure(
+    builder: Any,
+    properties: Mapping[str, str] | None = None,
+    catalogs: Mapping[str, Mapping[str, str]] | None = None,
+) -> Any:
     """A builder whose ``getOrCreate()`` and ``create()`` return extended sessions.
 
     Args:
         builder: ``SparkSession.builder``, with whatever has been set on it; Hive support is switched on.
         properties: storage properties, as for :func:`extend`.
+        catalogs: further metastores, as for :func:`extend`.
 
     Returns:
         A ``SparkSession.Builder``, on which further settings can be made.
@@ -75,10 +90,10 @@ def configure(builder: Any, properties: Mapping[str, str] | None = None) -> Any:
         """Extends what the builder makes."""
 
         def getOrCreate(self) -> SparkSession:  # noqa: N802  (the name is PySpark's)
-            return extend(super().getOrCreate(), properties)
+            return extend(super().getOrCreate(), properties, catalogs)
 
         def create(self) -> SparkSession:
-            return extend(super().create(), properties)
+            return extend(super().create(), properties, catalogs)
 
     extending = ExtendingBuilder()
     extending._options.update(builder._options)

@@ -27,6 +27,7 @@ from hms_iceberg.errors import (
     UnsupportedError,
 )
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
+from hms_iceberg.scan.preload import planning_ready
 from hms_iceberg.spec.metadata import DEFAULT_FORMAT_VERSION, TableMetadata
 from hms_iceberg.spec.metadata_changes import new_table_metadata, split_properties
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionSpec
@@ -241,8 +242,9 @@ class FileSystemTables:
             CorruptMetadataError: its newest metadata file cannot be read.
         """
         identifier = _identifier(location)
-        pointer = self._metastore.load(identifier)
-        return self._table(identifier, read_version(pointer.metadata_location, self.storage))
+        with planning_ready():
+            pointer = self._metastore.load(identifier)
+            return self._table(identifier, read_version(pointer.metadata_location, self.storage))
 
     def create(
         self,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from hms_iceberg.arrow.storage import ArrowStorage
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.metastore import Identifier
+from hms_iceberg.scan.preload import planning_ready
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.readable import ReadableTable
 from hms_iceberg.transaction.metadata_files import read_version
@@ -31,8 +32,9 @@ class StaticTable(ReadableTable):
             CorruptMetadataError: it does not hold table metadata.
         """
         storage = storage or ArrowStorage(dict(properties or {}))
-        location = _metadata_file(metadata_location, storage)
-        return cls(("static-table", location), read_version(location, storage), storage)
+        with planning_ready():
+            location = _metadata_file(metadata_location, storage)
+            return cls(("static-table", location), read_version(location, storage), storage)
 
     @property
     def identifier(self) -> Identifier:

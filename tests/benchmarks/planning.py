@@ -1,17 +1,19 @@
-"""How long planning takes: a table of many files with column metrics, beside PyIceberg.
+"""How long planning takes: a table of many files with column metrics, beside PyIceberg and Apache Iceberg's Java.
 
-    python tests/benchmarks/planning.py [--files 100000] [--manifests 50] [--folder /tmp/planning]
+    python tests/benchmarks/planning.py [--files 100000] [--manifests 50] [--folder /tmp/planning] [--only partition]
 
 Builds the table's metadata once (no data files: planning never opens them), then plans it without a filter, with a
-filter on metrics and with a filter on the partition, each in a fresh process: the first plan of the process (which
-imports polars) with its processor time, and the median of the next five. Prints seconds, and how many times as long
-PyIceberg takes.
+filter on metrics and with a filter on the partition, each in a fresh process that has loaded the table: the first plan
+of the process with its processor time, and the median of the next five. Prints seconds, and how many times as long the
+peers take. Java is that of the interop tests (PySpark and the runtime in their cache); it is left out where it cannot
+be had.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import statistics
 import struct
@@ -19,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -134,20 +136,13 @@ def filter_text(name: str, files: int) -> str | None:
 
 
 def ours(location: str, text: str | None, tasks: bool) -> Callable[[], int]:
-    from hms_iceberg.arrow.storage import ArrowStorage
-    from hms_iceberg.expressions.parser import parse
-    from hms_iceberg.expressions.tree import AlwaysTrue
-    from hms_iceberg.scan.plan import ScanRequest
-    from hms_iceberg.scan.planner import plan_scan
-    from hms_iceberg.spec.metadata_json import metadata_from_json
+    from hms_iceberg.table import StaticTable
 
-    storage = ArrowStorage({})
-    metadata = metadata_from_json(storage.read(location), location)
-    request = ScanRequest(metadata, row_filter=AlwaysTrue() if text is None else parse(text))
+    table = StaticTable.from_metadata(location)
 
     def plan() -> int:
-        planned = plan_scan(request, storage)
-        return sum(1 for _ in planned.tasks()) if tasks else len(planned)
+        scan = table.scan(text)
+        return len(list(scan.plan_files())) if tasks else len(scan.plan())
 
     return plan
 
@@ -183,20 +178,45 @@ def in_fresh_process(who: str, location: Path, text: str | None, repeats: int) -
     return dict(json.loads(done.stdout))
 
 
-def compare(location: Path, files: int, peers: bool) -> Iterator[str]:
+def java(location: Path, name: str, files: int, repeats: int) -> dict[str, Any] | None:
+    """The same in a fresh JVM; None where Java's libraries are not there."""
+    cache = Path(os.environ.get("HMS_ICEBERG_INTEROP_CACHE", Path.home() / ".cache" / "hms_iceberg" / "interop"))
+    jars, homes = sorted(cache.glob("iceberg-spark-runtime-*.jar")), sorted(cache.glob("pyspark-*/.complete"))
+    if not jars or not homes:
+        return None
+    home = homes[-1].parent
+    script = Path(__file__).with_name("java_planning.py")
+    arguments = [sys.executable, str(script), str(jars[-1]), str(location), "--repeats", str(repeats)]
+    middle = files // 2
+    if name == "metrics":
+        arguments += ["--at-least", "c1", str(middle * 1000), "--less", "c1", str((middle + 101) * 1000)]
+    elif name == "partition":
+        arguments += ["--equal", "part", str(middle // FILES_IN_PARTITION)]
+    environment = {**os.environ, "PYTHONPATH": str(home), "SPARK_HOME": str(home / "pyspark")}
+    done = subprocess.run(arguments, check=True, capture_output=True, text=True, env=environment)
+    found = json.loads(done.stdout)
+    first, *rest = found["seconds"]
+    return {"first": first, "cpu": 0.0, "next": statistics.median(rest), "kept": found["kept"], "peak_mib": 0}
+
+
+def compare(location: Path, files: int, peers: bool, names: Sequence[str]) -> Iterator[str]:
     yield f"{'':12} {'':14} {'first':>8} {'its cpu':>8} {'next':>8} {'files':>8} {'MiB':>6}   ratio first / next"
-    for name in FILTERS:
+    for name in names:
         text = filter_text(name, files)
-        peer = in_fresh_process("pyiceberg", location, text, 2) if peers else None
-        for who in ("ours", "ours as tasks"):
-            mine = in_fresh_process(who, location, text, 6)
-            ratio = ""
-            if peer is not None:
-                assert peer["kept"] == mine["kept"], (peer, mine)
-                ratio = f"{peer['first'] / mine['first']:8.1f} / {peer['next'] / mine['next']:.1f}"
-            yield row(name, who, mine) + ratio
-        if peer is not None:
-            yield row(name, "PyIceberg", peer)
+        mine = {who: in_fresh_process(who, location, text, 6) for who in ("ours", "ours as tasks")}
+        for who, found in mine.items():
+            yield row(name, who, found)
+        theirs = {"PyIceberg": in_fresh_process("pyiceberg", location, text, 2)} if peers else {}
+        # Java's virtual machine needs some plans before it is warm.
+        in_java = java(location, name, files, 15) if peers else None
+        if in_java is not None:
+            theirs["Java"] = in_java
+        for who, found in theirs.items():
+            assert found["kept"] == mine["ours"]["kept"], (found, mine)
+            ratios = [
+                f"{found['first'] / each['first']:.1f} / {found['next'] / each['next']:.1f}" for each in mine.values()
+            ]
+            yield row(name, who, found) + "; ".join(ratios)
 
 
 def row(name: str, who: str, found: dict[str, Any]) -> str:
@@ -209,7 +229,8 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=100_000)
     parser.add_argument("--manifests", type=int, default=50)
     parser.add_argument("--folder", type=Path, help="where the table is kept for the next run")
-    parser.add_argument("--alone", action="store_true", help="without PyIceberg")
+    parser.add_argument("--alone", action="store_true", help="without the peers")
+    parser.add_argument("--only", choices=FILTERS, help="one of the filters")
     parser.add_argument("--measure")
     parser.add_argument("--location")
     parser.add_argument("--filter")
@@ -224,7 +245,8 @@ def main() -> None:
         location = build(folder, given.files, given.manifests)
         made = time.perf_counter() - start
         say(f"{given.files} files in {given.manifests} manifests, 20 columns ({made:.1f} s to make)")
-        for line in compare(location, given.files, not given.alone):
+        names = [given.only] if given.only else list(FILTERS)
+        for line in compare(location, given.files, not given.alone, names):
             say(line)
 
 

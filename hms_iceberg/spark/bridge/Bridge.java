@@ -3,6 +3,7 @@ package hms_iceberg.bridge;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -56,14 +57,21 @@ public final class Bridge {
     SparkSessionExtensions extensions = session.extensions();
     extensions.injectPreCBORule(new RuleBuilder(false));
     extensions.injectResolutionRule(new RuleBuilder(true));
+    extensions.injectHintResolutionRule(new HintRuleBuilder());
     SparkSession extended = session.cloneSession();
     setForSession(session, extended, SessionCatalog.INNER_CLASS, before);
     setForSession(session, extended, CATALOG, catalogClass);
+    NamedCatalogs.adopt(session, extended);
     return extended;
   }
 
+  /** Makes the tables of another metastore known under a name; a catalog of that name that is in use stays. */
+  public static void addCatalog(SparkSession session, String name, Map properties) {
+    NamedCatalogs.add(session, name, properties);
+  }
+
   /** The shared state's settings are where newSession() starts from. */
-  private static void setForSession(SparkSession session, SparkSession extended, String key, String value) {
+  static void setForSession(SparkSession session, SparkSession extended, String key, String value) {
     session.sharedState().conf().set(key, value);
     extended.sessionState().conf().setConfString(key, value);
   }
@@ -198,6 +206,12 @@ public final class Bridge {
 
     public Object apply(Object session) {
       return resolution ? (Rule) new RefuseWrites((SparkSession) session) : (Rule) new PlanScans((SparkSession) session);
+    }
+  }
+
+  static final class HintRuleBuilder extends AbstractFunction1 {
+    public Object apply(Object session) {
+      return new OptionsOfReads((SparkSession) session);
     }
   }
 }

@@ -11,6 +11,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Set;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
@@ -74,6 +75,23 @@ public final class IcebergTable implements SupportsRead, SupportsMetadataColumns
   /** All columns, hidden ones last; their Iceberg ids, and what else the reader must know, are in the metadata. */
   StructType idSchema() {
     return Structs.concat(idSchema, hiddenSchema);
+  }
+
+  /** A session like this one that splits files as the options of the read say. */
+  SparkSession sized(SparkSession session) {
+    JsonNode split = question.path("options").get("split-size");
+    JsonNode open = question.path("options").get("file-open-cost");
+    if (split == null && open == null) {
+      return session;
+    }
+    org.apache.spark.sql.classic.SparkSession own = ((org.apache.spark.sql.classic.SparkSession) session).cloneSession();
+    if (split != null) {
+      own.sessionState().conf().setConfString("spark.sql.files.maxPartitionBytes", split.asText() + "b");
+    }
+    if (open != null) {
+      own.sessionState().conf().setConfString("spark.sql.files.openCostInBytes", open.asText() + "b");
+    }
+    return own;
   }
 
   public String name() {

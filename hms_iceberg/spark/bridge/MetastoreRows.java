@@ -36,6 +36,6 @@ final class MetastoreRows {
     return Bridge.failure("UnsupportedError: " + what + " from Spark is not supported for the Iceberg table " + name
         + ": this session reads Iceberg tables. Nothing was changed. Use the Python catalog instead"
         + " (load_catalog(...).load_table(\"" + name + "\") and then append, overwrite, delete, update_schema,"
-        + " transaction; or load_catalog(...).rename_table).", null);
+        + " transaction; or load_catalog(...).rename_table, drop_table).", null);
   }
 }

@@ -124,7 +124,7 @@ public final class PlanScans extends Rule {
         Option.empty(),
         new IcebergFormat(files.description(), table.idSchema(), files.nameMapping(), files.isPlain()),
         Map$.MODULE$.empty(),
-        session);
+        table.sized(session));
     return SparkVersions.logicalRelation((BaseRelation) scanned, relation.output());
   }
 }

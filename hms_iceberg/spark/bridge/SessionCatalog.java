@@ -18,7 +18,7 @@ import org.apache.spark.sql.connector.catalog.TableChange;
  * everything else is what it was. Because an Iceberg table never comes out of here as a Hive table, no Hive
  * reader, writer or DDL command can reach its files.
  */
-public final class SessionCatalog extends DelegatingCatalogExtension {
+public final class SessionCatalog extends DelegatingCatalogExtension implements IcebergCatalog {
   static final String INNER_CLASS = "spark.hms_iceberg.inner-session-catalog";
 
   /** The metadata location of each table that the current query has used: one snapshot for all its references. */
@@ -59,8 +59,7 @@ public final class SessionCatalog extends DelegatingCatalogExtension {
     return table == null ? super.loadTable(ident, timestamp) : table;
   }
 
-  /** An Iceberg table (db.t), or what is told of one by its metadata (db.t.files); null for anything else. */
-  Table load(Identifier ident, String version, Long asOfMicros, Map options) {
+  public Table load(Identifier ident, String version, Long asOfMicros, Map options) {
     String[] parts = ident.namespace();
     Identifier table = parts.length == 2 ? new TableName(new String[] {parts[0]}, parts[1]) : ident;
     String location = metadataLocation(table);
@@ -88,6 +87,23 @@ public final class SessionCatalog extends DelegatingCatalogExtension {
     return super.alterTable(ident, changes);
   }
 
+  /** Hive's client would ask the metastore to delete the files too. */
+  public boolean dropTable(Identifier ident) {
+    refuseDrop(ident, "DROP TABLE");
+    return super.dropTable(ident);
+  }
+
+  public boolean purgeTable(Identifier ident) {
+    refuseDrop(ident, "DROP TABLE PURGE");
+    return super.purgeTable(ident);
+  }
+
+  private static void refuseDrop(Identifier ident, String what) {
+    if (metadataLocation(ident) != null) {
+      throw MetastoreRows.notWritable(TableName.text(ident), what);
+    }
+  }
+
   public void renameTable(Identifier from, Identifier to) throws NoSuchTableException, TableAlreadyExistsException {
     if (metadataLocation(from) != null) {
       throw MetastoreRows.notWritable(TableName.text(from), "RENAME");
@@ -100,14 +116,17 @@ public final class SessionCatalog extends DelegatingCatalogExtension {
     if (ident.namespace().length != 1) {
       return null;
     }
+    return pinned(new Source(ident));
+  }
+
+  /** The newest metadata of a table, or what it was when the current query first asked. */
+  static String pinned(TableSource source) {
     Map seen = seenInThisQuery();
-    String key = TableName.text(ident).toLowerCase(Locale.ROOT);
-    if (seen.containsKey(key)) {
-      return (String) seen.get(key);
+    String key = source.name().toLowerCase(Locale.ROOT);
+    if (!seen.containsKey(key)) {
+      seen.put(key, source.metadataLocation());
     }
-    String location = newestLocation(ident);
-    seen.put(key, location);
-    return location;
+    return (String) seen.get(key);
   }
 
   private static String newestLocation(Identifier ident) {

@@ -78,7 +78,8 @@ class HiveServer:
         jars = self.release.jars()
         (self.folder / "conf").mkdir(parents=True)
         (self.folder / "warehouse").mkdir()
-        (self.folder / "conf" / "metastore-site.xml").write_text(self._site())
+        for name in ("core-site.xml", "metastore-site.xml"):  # Hadoop reads its own settings from the first only
+            (self.folder / "conf" / name).write_text(self._site())
         (self.folder / "conf" / "log4j2.properties").write_text(_LOG4J)
         compiler = [jar for jar in find_metastore_jars() if jar.name.startswith(("janino-", "commons-compiler-"))]
         class_path = os.pathsep.join(map(str, [self.folder / "conf", *sorted(jars.glob("*.jar")), *compiler]))
@@ -110,8 +111,10 @@ class HiveServer:
             process.stdin.close()
         shutil.rmtree(self.folder / "derby", ignore_errors=True)
 
-    def _site(self) -> str:
-        settings = {
+    @property
+    def settings(self) -> dict[str, str]:
+        """What its configuration says."""
+        return {
             "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={self.folder / 'derby'};create=true",
             "javax.jdo.option.ConnectionDriverName": "org.apache.derby.jdbc.EmbeddedDriver",
             "datanucleus.schema.autoCreateAll": "true",
@@ -125,8 +128,10 @@ class HiveServer:
             "metastore.task.threads.always": "org.apache.hadoop.hive.metastore.events.EventCleanerTask",
             **self._properties,
         }
+
+    def _site(self) -> str:
         rows = "".join(
             f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>"
-            for name, value in settings.items()
+            for name, value in self.settings.items()
         )
         return f"<configuration>{rows}</configuration>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hms_iceberg.errors import ConfigurationError, UnsupportedError
+from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.hms.settings import Address, ClientSettings, LockSettings, RowSettings, parse_uri
 
 
@@ -76,9 +76,3 @@ def test_the_legacy_name_of_the_size_limit_counts_where_the_newer_is_absent() ->
 def test_a_value_that_cannot_be_read_names_its_property(read: object, name: str, value: str) -> None:
     with pytest.raises(ConfigurationError, match=f"{name}.*{value}"):
         read({"uri": "thrift://a", name: value})  # type: ignore[operator]
-
-
-@pytest.mark.parametrize("name", ["hive.kerberos-authentication", "hive.metastore.use.SSL"])
-def test_an_authentication_that_is_not_there_is_refused_rather_than_left_out(name: str) -> None:
-    with pytest.raises(UnsupportedError, match=name):
-        ClientSettings.from_properties({"uri": "thrift://a", name: "true"})

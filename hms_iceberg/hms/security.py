@@ -1,0 +1,183 @@
+"""How a connection to the metastore is encrypted, and how the client proves who it is: settings.
+
+The names are those of Hive where Hive has one that Python can follow, and PyIceberg's for the rest. Secrets are left
+out of every text that these values make of themselves.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.hms.property_reader import PropertyReader
+
+USE_TLS = "hive.metastore.use.SSL"
+CA_FILE = "ssl.cabundle"
+TRUSTSTORE = "hive.metastore.truststore.path"
+CLIENT_CERTIFICATE = "ssl.client.cert"
+CLIENT_KEY = "ssl.client.key"
+CHECK_HOST_NAME = "ssl.check-hostname"
+KERBEROS = "hive.kerberos-authentication"
+KERBEROS_SERVICE = "hive.kerberos-service-name"
+SASL = "hive.metastore.sasl.enabled"
+PRINCIPAL = "hive.metastore.kerberos.principal"
+AUTH_MODE = "hive.metastore.client.auth.mode"
+USER_NAME = "hive.metastore.client.plain.username"
+PASSWORD = "hive.metastore.client.plain.password"
+TOKEN = "hive.metastore.delegation-token"
+
+_MODES = ("NOSASL", "PLAIN", "KERBEROS")
+
+
+# ----------------------------------------------------------------------------------------------- encryption
+
+
+@dataclass(frozen=True)
+class Tls:
+    """An encrypted connection.
+
+    Attributes:
+        ca_file: certificates of who may vouch for the server, as PEM (`ssl.cabundle`, or a PEM file as
+            `hive.metastore.truststore.path`); those of the system by default.
+        certificate, key: PEM files by which the client vouches for itself (`ssl.client.cert`, `ssl.client.key`).
+        check_host_name: whether the server's certificate has to be that of its host (`ssl.check-hostname`).
+    """
+
+    ca_file: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    check_host_name: bool = True
+
+    def context(self) -> ssl.SSLContext:
+        """What Python encrypts with."""
+        context = ssl.create_default_context(cafile=self.ca_file)
+        context.check_hostname = self.check_host_name
+        if self.certificate is not None:
+            context.load_cert_chain(self.certificate, self.key)
+        return context
+
+
+def tls_from_properties(properties: Mapping[str, str]) -> Tls | None:
+    """Reads it from a catalog's properties; None where `hive.metastore.use.SSL` is not true.
+
+    Raises:
+        ConfigurationError: a file that is not there, or not PEM; names the property.
+    """
+    reader = PropertyReader(properties)
+    if not reader.boolean(USE_TLS, False):
+        return None
+    tls = Tls(
+        ca_file=_pem(properties, CA_FILE) or _pem(properties, TRUSTSTORE),
+        certificate=_pem(properties, CLIENT_CERTIFICATE),
+        key=_pem(properties, CLIENT_KEY),
+        check_host_name=reader.boolean(CHECK_HOST_NAME, True),
+    )
+    try:
+        tls.context()
+    except (ssl.SSLError, OSError) as error:
+        files = ", ".join(filter(None, (tls.ca_file, tls.certificate, tls.key)))
+        raise ConfigurationError(
+            f"The connection to the metastore cannot be encrypted with {files}: {error}. Check the properties "
+            f"{CA_FILE!r}, {CLIENT_CERTIFICATE!r} and {CLIENT_KEY!r}."
+        ) from error
+    return tls
+
+
+def _pem(properties: Mapping[str, str], name: str) -> str | None:
+    path = properties.get(name)
+    if not path:
+        return None
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise ConfigurationError(f"Property {name!r}: {path} cannot be read: {error.strerror}.") from error
+    if b"-----BEGIN" not in content:
+        raise ConfigurationError(
+            f"Property {name!r}: {path} is not a PEM file. Python reads no Java key store; turn it into one: "
+            f"keytool -exportcert -rfc -keystore {path} -alias NAME > ca.pem, and set {CA_FILE}=ca.pem."
+        )
+    return path
+
+
+# ---------------------------------------------------------------------------------------------------- login
+
+
+@dataclass(frozen=True)
+class Login:
+    """How SASL proves who the client is.
+
+    Attributes:
+        mechanism: `GSSAPI` (Kerberos), `PLAIN` (name and password, as of LDAP) or `DIGEST-MD5` (a delegation token).
+        service: the server's Kerberos service, the first part of its principal.
+        host: the host in the server's principal; None where it is the host that is connected to.
+        user: name of the user, or of the token.
+        password: its password.
+    """
+
+    mechanism: str
+    service: str = "hive"
+    host: str | None = None
+    user: str = ""
+    password: str = field(default="", repr=False)
+
+
+def login_from_properties(properties: Mapping[str, str]) -> Login | None:
+    """Reads it from a catalog's properties; None where none of them asks for a login.
+
+    `hive.kerberos-authentication` (or Hive's `hive.metastore.sasl.enabled`) takes the ticket of the process (`kinit`,
+    `KRB5CCNAME`, `KRB5_CLIENT_KTNAME`); `hive.metastore.client.auth.mode` = `PLAIN` a name and a password;
+    `hive.metastore.delegation-token` a token that the metastore gave out.
+
+    Raises:
+        ConfigurationError: a value that cannot be read, or one that is missing; names the property.
+    """
+    reader = PropertyReader(properties)
+    mode = properties.get(AUTH_MODE, "NOSASL").strip().upper()
+    if mode not in _MODES:
+        raise ConfigurationError(f"Property {AUTH_MODE!r}: expected one of {', '.join(_MODES)}, got {mode!r}.")
+    if properties.get(TOKEN):
+        name, secret = _token(properties[TOKEN])
+        return Login("DIGEST-MD5", service="null", host="default", user=name, password=secret)
+    if mode == "PLAIN":
+        missing = [name for name in (USER_NAME, PASSWORD) if not properties.get(name)]
+        if missing:
+            raise ConfigurationError(f"{AUTH_MODE}=PLAIN needs the property {missing[0]!r}.")
+        return Login("PLAIN", user=properties[USER_NAME], password=properties[PASSWORD])
+    if mode == "KERBEROS" or reader.boolean(KERBEROS, False) or reader.boolean(SASL, False):
+        service, _, host = properties.get(PRINCIPAL, "").partition("@")[0].partition("/")
+        return Login(
+            "GSSAPI",
+            service=properties.get(KERBEROS_SERVICE) or service or Login.service,
+            host=host if host not in ("", "_HOST") else None,
+        )
+    return None
+
+
+def _token(text: str) -> tuple[str, str]:
+    """Name and password out of a token in Hadoop's text form: Base 64 of two byte strings, each after its length."""
+    try:
+        data = base64.urlsafe_b64decode(text.strip() + "=" * (-len(text.strip()) % 4))
+        name, data = _counted(data)
+        secret, _ = _counted(data)
+    except (binascii.Error, ValueError, IndexError):
+        raise ConfigurationError(
+            f"Property {TOKEN!r} is not a delegation token. Expected the text that the metastore's "
+            "get_delegation_token returned."
+        ) from None
+    return base64.b64encode(name).decode(), base64.b64encode(secret).decode()
+
+
+def _counted(data: bytes) -> tuple[bytes, bytes]:
+    """The byte string at the start, after its length as Hadoop's variable-length integer, and what follows it."""
+    length, rest = int.from_bytes(data[:1], "big", signed=True), data[1:]
+    if length < -112:  # -113 says that one byte follows, -114 two, ...
+        width = -112 - length
+        length, rest = int.from_bytes(rest[:width], "big"), rest[width:]
+    if not 0 <= length <= len(rest):
+        raise ValueError(length)
+    return rest[:length], rest[length:]

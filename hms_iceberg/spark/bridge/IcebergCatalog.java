@@ -1,0 +1,11 @@
+package hms_iceberg.bridge;
+
+import java.util.Map;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.Table;
+
+/** A catalog in which there are Iceberg tables. */
+interface IcebergCatalog {
+  /** An Iceberg table (db.t), or what is told of one by its metadata (db.t.files); null for anything else. */
+  Table load(Identifier ident, String version, Long asOfMicros, Map options);
+}

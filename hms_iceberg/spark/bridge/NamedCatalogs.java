@@ -1,0 +1,46 @@
+package hms_iceberg.bridge;
+
+import java.util.Iterator;
+import java.util.Map;
+import org.apache.spark.sql.classic.SparkSession;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** The settings of named catalogs. */
+final class NamedCatalogs {
+  private static final String PREFIX = "spark.sql.catalog.";
+  private static final String OF_JAVA = "org.apache.iceberg.spark.SparkCatalog";
+
+  private NamedCatalogs() {}
+
+  static void add(SparkSession session, String name, Map properties) {
+    for (Iterator it = properties.entrySet().iterator(); it.hasNext();) {
+      Map.Entry entry = (Map.Entry) it.next();
+      Bridge.setForSession(session, session, PREFIX + name + "." + entry.getKey(), String.valueOf(entry.getValue()));
+    }
+    Bridge.setForSession(session, session, PREFIX + name, NamedCatalog.class.getName());
+  }
+
+  /** Catalogs that were set up for Iceberg's JAR are ours where there is no such JAR. */
+  static void adopt(SparkSession session, SparkSession extended) {
+    if (isPresent(OF_JAVA)) {
+      return;
+    }
+    Map settings = CollectionConverters.asJava(extended.sessionState().conf().getAllConfs());
+    for (Iterator it = settings.entrySet().iterator(); it.hasNext();) {
+      Map.Entry entry = (Map.Entry) it.next();
+      String key = (String) entry.getKey();
+      if (key.startsWith(PREFIX) && key.indexOf('.', PREFIX.length()) < 0 && OF_JAVA.equals(entry.getValue())) {
+        Bridge.setForSession(session, extended, key, NamedCatalog.class.getName());
+      }
+    }
+  }
+
+  private static boolean isPresent(String name) {
+    try {
+      Class.forName(name, false, Thread.currentThread().getContextClassLoader());
+      return true;
+    } catch (ClassNotFoundException e) {
+      return false;
+    }
+  }
+}

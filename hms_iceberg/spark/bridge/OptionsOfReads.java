@@ -1,0 +1,66 @@
+package hms_iceberg.bridge;
+
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import scala.Function1;
+import scala.Option;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractPartialFunction;
+
+/**
+ * spark.read.option("branch", "b").table("db.t") and select * from db.t with (`branch` = 'b'): they choose the
+ * table's schema too, so they must be known before Spark resolves the name.
+ */
+final class OptionsOfReads extends Rule {
+  private static final String[] NAMES = {
+    "snapshot-id", "as-of-timestamp", "branch", "tag", "start-snapshot-id", "end-snapshot-id", "split-size",
+    "file-open-cost"
+  };
+
+  private final SparkSession session;
+
+  OptionsOfReads(SparkSession session) {
+    this.session = session;
+  }
+
+  public TreeNode apply(TreeNode plan) {
+    return ((LogicalPlan) plan).resolveOperators(new Resolve());
+  }
+
+  private static Map chosen(UnresolvedRelation relation) {
+    Map chosen = new HashMap();
+    for (int i = 0; i < NAMES.length; i++) {
+      if (relation.options().containsKey(NAMES[i])) {
+        chosen.put(NAMES[i], relation.options().get(NAMES[i]));
+      }
+    }
+    return chosen;
+  }
+
+  final class Resolve extends AbstractPartialFunction {
+    public boolean isDefinedAt(Object plan) {
+      return plan instanceof UnresolvedRelation && !((UnresolvedRelation) plan).isStreaming()
+          && !chosen((UnresolvedRelation) plan).isEmpty()
+          && !session.sessionState().catalog().isTempView(((UnresolvedRelation) plan).multipartIdentifier());
+    }
+
+    public Object applyOrElse(Object plan, Function1 otherwise) {
+      if (!isDefinedAt(plan)) {
+        return otherwise.apply(plan);
+      }
+      UnresolvedRelation relation = (UnresolvedRelation) plan;
+      List parts = CollectionConverters.asJava(relation.multipartIdentifier());
+      Table table = TableReads.byName(session, (String[]) parts.toArray(new String[0]), chosen(relation));
+      return table == null ? plan : DataSourceV2Relation.create(table, Option.empty(), Option.empty());
+    }
+  }
+}

@@ -1,0 +1,78 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.CatalogManager;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.Table;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** Reads by the options of a reader: of tables by their name, as SQL finds them, and of tables by their path. */
+final class TableReads {
+  private TableReads() {}
+
+  /**
+   * The table that spark.read.format("iceberg").load(...) names: db.t, db.t.files, catalog.db.t, a table's folder or
+   * metadata file, one of the two with #files after it.
+   */
+  static Table load(String text, Map options) {
+    if (text.indexOf('/') >= 0) {
+      int kind = text.indexOf('#');
+      Path path = new Path(kind < 0 ? text : text.substring(0, kind));
+      return path.load(path.metadataLocation(), kind < 0 ? null : text.substring(kind + 1), null, null, options);
+    }
+    SparkSession session = (SparkSession) SparkSession.active();
+    List parts;
+    try {
+      parts = CollectionConverters.asJava(session.sessionState().sqlParser().parseMultipartIdentifier(text));
+    } catch (Exception e) {
+      throw Bridge.failure("InvalidInputError: cannot read " + text + " as an Iceberg table: it is neither a name"
+          + " (db.t, db.t.files) nor a path (with a slash in it). " + e.getMessage(), e);
+    }
+    Table table = byName(session, (String[]) parts.toArray(new String[0]), options);
+    if (table == null) {
+      throw Bridge.failure("NoSuchTableError: there is no Iceberg table " + text + ". If it is a table of another"
+          + " format, read it with spark.table; a table by its path has a slash in its name.", null);
+    }
+    return table;
+  }
+
+  /** Null where the name is not one of an Iceberg table of ours. */
+  static Table byName(SparkSession session, String[] parts, Map options) {
+    CatalogManager catalogs = session.sessionState().catalogManager();
+    CatalogPlugin catalog = catalogs.currentCatalog();
+    Identifier ident;
+    if (parts.length == 1) {
+      ident = new TableName(catalogs.currentNamespace(), parts[0]);
+    } else if (catalogs.isCatalogRegistered(parts[0])) {
+      catalog = catalogs.catalog(parts[0]);
+      ident = TableName.of((String[]) Arrays.copyOfRange(parts, 1, parts.length));
+    } else {
+      ident = TableName.of(parts);
+    }
+    return catalog instanceof IcebergCatalog ? ((IcebergCatalog) catalog).load(ident, null, null, options) : null;
+  }
+
+  /** A table in a folder, or a metadata file. */
+  static final class Path extends TableSource {
+    private final String path;
+
+    Path(String path) {
+      this.path = path;
+    }
+
+    String name() {
+      return path;
+    }
+
+    String metadataLocation() {
+      ObjectNode question = Bridge.question("find");
+      question.put("path", path);
+      return Bridge.ask(question).header().get("metadata_location").asText();
+    }
+  }
+}

@@ -1,0 +1,102 @@
+"""Named catalogs (``select * from ice.db.t``) and tables by their path, for the bridge's classes of these names."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from hms_iceberg.catalog import Catalog, load_catalog
+from hms_iceberg.errors import ConfigurationError, NoSuchNamespaceError, NoSuchTableError
+from hms_iceberg.storage import Storage
+from hms_iceberg.table.file_system import FileSystemMetastore
+
+# Settings of the same names that Apache Iceberg (Java) has for Spark, and that say nothing here.
+_OF_SPARK = ("default-namespace", "cache-enabled", "catalog-impl", "io-impl")
+_opened: dict[int, Catalog] = {}
+_numbers: dict[tuple[tuple[str, str], ...], int] = {}
+_lock = threading.Lock()
+
+
+def open_catalog(question: Mapping[str, Any]) -> dict[str, Any]:
+    """Opens a catalog, or finds it among those that are open: sessions come and go, connections stay.
+
+    Args:
+        question: the catalog's `name` and `properties`, those of `load_catalog`.
+
+    Returns:
+        the `catalog`'s number, for further questions: properties hold secrets and cross once.
+
+    Raises:
+        ConfigurationError: its properties say of no metastore.
+    """
+    name = question["name"]
+    properties = {key: value for key, value in question["properties"].items() if key not in _OF_SPARK}
+    key = tuple(sorted({**properties, "": name}.items()))
+    with _lock:
+        if key not in _numbers:
+            if "uri" not in properties and "warehouse" not in properties:
+                raise ConfigurationError(
+                    f"The catalog {name} has no metastore: set spark.sql.catalog.{name}.uri to thrift://host:9083, or "
+                    f"spark.sql.catalog.{name}.type to hadoop and spark.sql.catalog.{name}.warehouse to a folder."
+                )
+            number = len(_opened)
+            _opened[number] = load_catalog(name, **properties)
+            _numbers[key] = number
+        return {"catalog": _numbers[key]}
+
+
+def storage_of(question: Mapping[str, Any], default: Storage) -> Storage:
+    """The storage that a question's table is read with."""
+    number = question.get("catalog")
+    return default if number is None else _opened[number].storage
+
+
+def find_table(question: Mapping[str, Any], storage: Storage) -> dict[str, Any]:
+    """Where a table's newest metadata is.
+
+    Args:
+        question: a `path` (of a table's folder, or a metadata file); or a `catalog`, a `namespace` and a `table`.
+        storage: for paths.
+
+    Returns:
+        its `metadata_location`; null where a catalog has no such table.
+
+    Raises:
+        NoSuchTableError: there is no table at the path.
+    """
+    path = question.get("path")
+    if path is None:
+        catalog = _opened[question["catalog"]]
+        try:
+            pointer = catalog.metastore.load((question["namespace"], question["table"]))
+        except (NoSuchTableError, NoSuchNamespaceError):
+            return {"metadata_location": None}
+        return {"metadata_location": pointer.metadata_location}
+    if path.endswith((".metadata.json", ".metadata.json.gz")):
+        return {"metadata_location": path}
+    pointer = FileSystemMetastore(storage).load((path.rstrip("/"),))
+    return {"metadata_location": pointer.metadata_location}
+
+
+def list_namespaces(question: Mapping[str, Any]) -> dict[str, Any]:
+    """The namespaces of a `catalog`."""
+    return {"namespaces": [".".join(each) for each in _opened[question["catalog"]].list_namespaces()]}
+
+
+def namespace_properties(question: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties of a `namespace` of a `catalog`; null where there is none of that name."""
+    try:
+        properties = _opened[question["catalog"]].load_namespace_properties(question["namespace"])
+    except NoSuchNamespaceError:
+        return {"properties": None}
+    return {"properties": properties}
+
+
+def list_tables(question: Mapping[str, Any]) -> dict[str, Any]:
+    """The Iceberg tables in a `namespace` of a `catalog`; null where there is no such namespace."""
+    try:
+        tables = _opened[question["catalog"]].list_tables(question["namespace"])
+    except NoSuchNamespaceError:
+        return {"tables": None}
+    return {"tables": [each[-1] for each in tables]}

@@ -1,0 +1,170 @@
+"""Real metastores behind TLS and behind logins: Kerberos, a delegation token, name and password."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.catalog import load_catalog
+from hms_iceberg.errors import MetastoreAuthenticationError, MetastoreUnavailableError
+from hms_iceberg.hms.embedded.jars import find_java
+from tests.support.hive_server.releases import HIVE_3_1, HIVE_4_0, Release, ReleaseUnavailableError
+from tests.support.hive_server.server import HiveServer
+from tests.support.kdc import REALM, Kdc
+
+pytestmark = pytest.mark.slow  # a server is started for each way
+
+SCHEMA = pa.schema([pa.field("id", pa.int64())])
+STORE_PASSWORD = "of-this-test"
+NAME_AND_PASSWORD = {
+    "hive.metastore.client.auth.mode": "PLAIN",
+    "hive.metastore.client.plain.username": "etl",
+    "hive.metastore.client.plain.password": "let me in",
+}
+
+
+def commit_and_read(uri: str, namespace: str, properties: dict[str, str]) -> None:
+    with load_catalog("secure", type="hive", uri=uri, **properties) as catalog:
+        catalog.create_namespace(namespace)
+        table = catalog.create_table((namespace, "events"), SCHEMA)
+        table.append(pa.table({"id": range(5)}, schema=SCHEMA))
+        # More than fits into one packet, or one frame of SASL's.
+        with table.transaction() as transaction:
+            transaction.set_properties({f"key-{number}": "x" * 3000 for number in range(60)})
+        assert catalog.load_table((namespace, "events")).scan().count() == 5
+        assert len(catalog.metastore.load((namespace, "events")).properties["key-59"]) == 3000
+
+
+def refusal(uri: str, properties: dict[str, str], error: type[Exception], match: str) -> None:
+    quick = {"hive.metastore.client.connection.timeout": "2s", "hive.metastore.client.socket.timeout": "5s"}
+    with (
+        load_catalog("refused", type="hive", uri=uri, **{**quick, **properties}) as catalog,
+        pytest.raises(error, match=match) as caught,
+    ):
+        catalog.list_namespaces()
+    assert "let me in" not in str(caught.value)
+
+
+def skip_without_jars(release: Release) -> None:
+    try:
+        release.jars()
+    except ReleaseUnavailableError as error:
+        pytest.skip(str(error))
+
+
+# ----------------------------------------------------------------------------------- TLS, name and password
+
+
+@pytest.fixture(scope="module")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a key store for `localhost`, and its certificate as PEM."""
+    folder = tmp_path_factory.mktemp("certificates")
+    keytool = str(find_java().with_name("keytool"))
+    store = ["-keystore", str(folder / "store.jks"), "-storepass", STORE_PASSWORD, "-alias", "server"]
+    made = ["-genkeypair", "-keyalg", "RSA", "-dname", "CN=localhost", "-ext", "san=dns:localhost", "-storetype", "JKS"]
+    subprocess.run([keytool, *made, *store, "-keypass", STORE_PASSWORD], check=True, capture_output=True, timeout=60)
+    shown = subprocess.run([keytool, "-exportcert", "-rfc", *store], check=True, capture_output=True, timeout=60)
+    (folder / "ca.pem").write_bytes(shown.stdout)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def encrypted(certificates: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveServer]:
+    """Hive 4, which asks for name and password over TLS."""
+    skip_without_jars(HIVE_4_0)
+    pytest.importorskip("puresasl", reason="needs pip install 'hms_iceberg[kerberos]'")
+    properties = {
+        "metastore.use.SSL": "true",
+        "metastore.keystore.path": str(certificates / "store.jks"),
+        "metastore.keystore.password": STORE_PASSWORD,
+        "metastore.keystore.type": "JKS",
+        "metastore.execute.setugi": "false",
+        "metastore.authentication": "CONFIG",
+        "metastore.authentication.config.username": "etl",
+        "metastore.authentication.config.password": "let me in",
+    }
+    with HiveServer(HIVE_4_0, tmp_path_factory.mktemp("encrypted"), properties) as server:
+        yield server
+
+
+def test_tls_and_a_password_let_a_client_in(encrypted: HiveServer, certificates: Path) -> None:
+    tls = {"hive.metastore.use.SSL": "true", "ssl.cabundle": str(certificates / "ca.pem")}
+    commit_and_read(encrypted.uri, "encrypted", {**tls, **NAME_AND_PASSWORD})
+
+    wrong = {**NAME_AND_PASSWORD, "hive.metastore.client.plain.password": "guessed"}
+    refusal(encrypted.uri, {**tls, **wrong}, MetastoreAuthenticationError, "Check name and password")
+    unknown = {"hive.metastore.use.SSL": "true", **NAME_AND_PASSWORD}
+    refusal(encrypted.uri, unknown, MetastoreAuthenticationError, "ssl.cabundle")
+    elsewhere = encrypted.uri.replace("localhost", "127.0.0.1")
+    refusal(elsewhere, {**tls, **NAME_AND_PASSWORD}, MetastoreAuthenticationError, "ssl.check-hostname")
+    refusal(encrypted.uri, {}, MetastoreUnavailableError, "perhaps it wants TLS")
+    with load_catalog(
+        "by_address", uri=elsewhere, **{**tls, **NAME_AND_PASSWORD, "ssl.check-hostname": "false"}
+    ) as any_host:
+        assert ("encrypted",) in any_host.list_namespaces()
+
+
+# ------------------------------------------------------------------------------ Kerberos, delegation tokens
+
+
+@pytest.fixture(scope="module")
+def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
+    """A realm with the client `analyst`, whose key this process takes its tickets with."""
+    pytest.importorskip("puresasl", reason="needs pip install 'hms_iceberg[kerberos]'")
+    pytest.importorskip("kerberos", reason="needs pip install 'hms_iceberg[kerberos]'")
+    if Kdc.missing_program() is not None:
+        pytest.skip(f"needs a Kerberos server: {Kdc.missing_program()} is not installed (apt install krb5-kdc)")
+    folder = tmp_path_factory.mktemp("kdc")
+    with Kdc(folder) as kdc, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("KRB5_CONFIG", str(kdc.krb5_conf))
+        patch.setenv("KRB5CCNAME", f"FILE:{folder / 'tickets'}")
+        patch.setenv("KRB5_CLIENT_KTNAME", str(kdc.keytab("analyst")))
+        yield kdc
+
+
+@pytest.fixture(scope="module", params=["authentication", "privacy"])
+def kerberized(
+    request: pytest.FixtureRequest, kdc: Kdc, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[HiveServer]:
+    """Hive 3 that only knows who its realm knows; with `privacy`, every frame is encrypted."""
+    skip_without_jars(HIVE_3_1)
+    principal = "metastore/localhost" if request.param == "authentication" else "private/localhost"
+    properties = {
+        "metastore.sasl.enabled": "true",
+        "metastore.kerberos.keytab.file": str(kdc.keytab(principal)),
+        "metastore.kerberos.principal": f"{principal}@{REALM}",
+        "hadoop.security.authentication": "kerberos",
+        "hadoop.rpc.protection": request.param,
+    }
+    opened = "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED"
+    options = (f"-Djava.security.krb5.conf={kdc.krb5_conf}", opened)
+    with HiveServer(HIVE_3_1, tmp_path_factory.mktemp("kerberized"), properties, options) as server:
+        yield server
+
+
+def test_kerberos_and_a_token_let_a_client_in(
+    kerberized: HiveServer, kdc: Kdc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = "metastore" if "authentication" in kerberized.settings["hadoop.rpc.protection"] else "private"
+    kerberos = {"hive.kerberos-authentication": "true", "hive.kerberos-service-name": service}
+    commit_and_read(kerberized.uri, "kerberized", kerberos)
+    hive_names = {
+        "hive.metastore.sasl.enabled": "true",
+        "hive.metastore.kerberos.principal": f"{service}/_HOST@{REALM}",
+    }
+    with load_catalog("kerberized", uri=kerberized.uri, **hive_names) as catalog:
+        assert catalog.load_table("kerberized.events").scan().count() == 5
+        client = catalog.metastore.client  # type: ignore[attr-defined]
+        token = client.pool.call("get_delegation_token", "analyst", "analyst", repeatable=True)
+
+    absent = {**kerberos, "hive.kerberos-service-name": "absent"}
+    refusal(kerberized.uri, absent, MetastoreAuthenticationError, "taken for absent@localhost")
+    monkeypatch.setenv("KRB5CCNAME", "FILE:/absent")
+    monkeypatch.setenv("KRB5_CLIENT_KTNAME", "FILE:/absent")
+    refusal(kerberized.uri, kerberos, MetastoreAuthenticationError, "kinit")
+    if service == "metastore":
+        commit_and_read(kerberized.uri, "by_token", {"hive.metastore.delegation-token": token})

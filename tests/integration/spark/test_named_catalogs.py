@@ -1,0 +1,83 @@
+"""A second metastore under a name of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.catalog import load_catalog
+from hms_iceberg.spark import extend
+from tests.support.spark_tables import rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from hms_iceberg.hms.embedded import EmbeddedMetastore
+    from hms_iceberg.table import Table
+
+pytestmark = pytest.mark.spark
+
+
+def test_tables_of_another_metastore(
+    spark: SparkSession, metastore: EmbeddedMetastore, orders: Table, namespace: str
+) -> None:
+    extend(spark, catalogs={"ice": {"uri": metastore.uri}})
+    name = f"ice.{namespace}.orders"
+    assert rows_of(spark, f"select count(*), max(id) from {name}") == [(6, 6)]
+    assert rows_of(spark, f"select count(*) from {name} a join {namespace}.orders b using (id)") == [(6,)]
+    assert spark.sql(f"select * from {name}.snapshots").count() == 2
+    assert spark.sql(f"select * from {name} version as of 'main'").count() == 6
+    assert spark.read.format("iceberg").option("branch", "main").load(name).count() == 6
+    assert [row.tableName for row in spark.sql(f"show tables in ice.{namespace}").collect()] == ["orders"]
+    assert namespace in {row[0] for row in spark.sql("show namespaces in ice").collect()}
+    spark.sql(f"use ice.{namespace}")
+    try:
+        assert spark.table("orders").where("id > 4").count() == 2
+    finally:
+        spark.sql("use spark_catalog.default")
+    orders.append(orders.scan().to_arrow().slice(0, 1))
+    assert spark.table(name).count() == 7
+
+
+def test_a_catalog_of_folders_with_settings_of_java(spark: SparkSession, tmp_path: Path) -> None:
+    from pyspark.errors import AnalysisException
+
+    warehouse = str(tmp_path / "warehouse")
+    folders = load_catalog("folders", type="hadoop", warehouse=warehouse)
+    folders.create_namespace("db")
+    folders.create_table("db.t", pa.schema([("id", pa.int64())])).append(pa.table({"id": [1, 2]}))
+    extend(spark, catalogs={"folders": {"type": "hadoop", "warehouse": warehouse, "cache-enabled": "false"}})
+    assert rows_of(spark, "select id from folders.db.t") == [(1,), (2,)]
+    with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+        spark.table("folders.db.other")
+    with pytest.raises(AnalysisException, match="SCHEMA_NOT_FOUND"):
+        spark.sql("show tables in folders.other")
+    extend(spark, catalogs={"nowhere": {}})
+    with pytest.raises(AnalysisException, match=r"ConfigurationError: The catalog nowhere has no metastore"):
+        spark.table("nowhere.db.t")
+
+
+def test_nothing_is_written_to_it(spark: SparkSession, metastore: EmbeddedMetastore, orders: Table) -> None:
+    from pyspark.errors import AnalysisException
+
+    extend(spark, catalogs={"ice": {"uri": metastore.uri}})
+    name = f"ice.{'.'.join(orders.identifier)}"
+    statements = [
+        f"insert into {name} values (7, 'bag', 1.0)",
+        f"delete from {name} where id = 1",
+        f"update {name} set price = 0",
+        f"drop table {name}",
+        f"alter table {name} add columns (note string)",
+        f"alter table {name} rename to {name}_renamed",
+        f"create table {name}_new (a int)",
+        f"create table {name}_new as select 1 a",
+        "create namespace ice.other",
+        f"drop namespace ice.{orders.identifier[0]} cascade",
+    ]
+    for statement in statements:
+        with pytest.raises(AnalysisException, match=r"UnsupportedError: .*Nothing was changed"):
+            spark.sql(statement)
+    assert spark.table(name).count() == 6
