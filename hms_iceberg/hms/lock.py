@@ -10,6 +10,7 @@ import atexit
 import logging
 import os
 import random
+import re
 import socket
 import threading
 import time
@@ -34,6 +35,7 @@ from hms_iceberg.hms.turn import LocalTurn
 logger = logging.getLogger(__name__)
 
 _MAX_TEXT = 128  # of HL_USER, HL_HOST and HL_AGENT_INFO
+_QUOTES = re.compile(r"['\\]")  # Hive 2.3 puts the texts of a lock into SQL as they are
 _REFUSED_TRIES = 5
 _ANSWER_SECONDS = 30.0
 _LATE_SECONDS = (1.0, 5.0, 30.0)
@@ -256,7 +258,7 @@ class TableLock:
         )
         return ttypes.LockRequest(
             component=[component],
-            user=current_user()[:_MAX_TEXT],
+            user=_QUOTES.sub("_", current_user())[:_MAX_TEXT],
             hostname=socket.gethostname()[:_MAX_TEXT],
             agentInfo=self._agent[:_MAX_TEXT],
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import select
 import socket
 import struct
@@ -21,11 +22,13 @@ class Fault(Enum):
     CUT_ANSWER = "the request is carried out, the half of its answer arrives, and the connection is cut"
     LATE_REQUEST = "the connection is cut at once, and the request arrives later"
     DOUBLE_REQUEST = "the request arrives twice; the client sees the answer to the second"
+    SLOW_ANSWER = "the request is carried out, and its answer takes its time"
+    NO_ANSWER = "the request is carried out, and its answer never arrives, while the connection stays"
 
 
 @dataclass
 class _Rule:
-    method: str
+    method: str | None
     fault: Fault
     skip: int
     times: int
@@ -40,17 +43,20 @@ class ThriftProxy:
     Attributes:
         target: port of the metastore.
         late_seconds: how late a `LATE_REQUEST` arrives.
+        slow_seconds: how long a `SLOW_ANSWER` takes.
         calls: names of the methods that clients called, in order.
     """
 
     target: int
     late_seconds: float = 0.5
+    slow_seconds: float = 0.3
     calls: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self._rules: list[_Rule] = []
+        self._random, self._share = random.Random(), 0.0
         self._mutex = threading.Lock()
         self._late: list[threading.Thread] = []
         threading.Thread(target=self._accept, daemon=True).start()
@@ -83,10 +89,28 @@ class ThriftProxy:
         with self._mutex:
             self._rules.append(_Rule(method, fault, skip, times, before, after))
 
+    def at(
+        self,
+        number: int,
+        fault: Fault,
+        *,
+        before: Callable[[], None] | None = None,
+        after: Callable[[], None] | None = None,
+    ) -> None:
+        """Does `fault` to the call of this number, whatever its method; the next one is 0. See `on`."""
+        with self._mutex:
+            self._rules.append(_Rule(None, fault, number, 1, before, after))
+
+    def fail_at_random(self, choose: random.Random, share: float) -> None:
+        """Does a fault of any kind, but for connections that stay silent, to this share of all calls, until healed."""
+        with self._mutex:
+            self._random, self._share = choose, share
+
     def heal(self) -> None:
         """Does nothing to anybody from now on, and waits until late requests have arrived."""
         with self._mutex:
             self._rules.clear()
+            self._share = 0.0
         for thread in self._late:
             thread.join()
 
@@ -149,23 +173,35 @@ class ThriftProxy:
                 if after is not None:
                     after()
                     after = None
-                if not answer or answer_fault is Fault.DROP_ANSWER:
+                if not answer or not self._pass_on(answer, answer_fault, client):
                     return
-                if answer_fault is Fault.CUT_ANSWER:
-                    client.sendall(answer[: len(answer) // 2])
-                    return
-                client.sendall(answer)
+                answer_fault = None
+
+    def _pass_on(self, answer: bytes, fault: Fault | None, client: socket.socket) -> bool:
+        """Gives the client its answer, or what the fault leaves of it; False where the connection is to be cut."""
+        if fault is Fault.DROP_ANSWER:
+            return False
+        if fault is Fault.NO_ANSWER:
+            client.recv(1)  # until the client has enough of it
+            return False
+        if fault is Fault.SLOW_ANSWER:
+            time.sleep(self.slow_seconds)
+        client.sendall(answer[: len(answer) // 2] if fault is Fault.CUT_ANSWER else answer)
+        return fault is not Fault.CUT_ANSWER
 
     def _rule(self, method: str) -> _Rule | None:
         with self._mutex:
             self.calls.append(method)
             for rule in self._rules:
-                if rule.method == method and rule.times:
+                if rule.method in (method, None) and rule.times:
                     if rule.skip:
                         rule.skip -= 1
                         return None
                     rule.times -= 1
                     return rule
+            if self._share and self._random.random() < self._share:
+                fault = self._random.choice([fault for fault in Fault if fault is not Fault.NO_ANSWER])
+                return _Rule(method, fault, 0, 0, None, None)
         return None
 
     def _send_late(self, request: bytes) -> None:

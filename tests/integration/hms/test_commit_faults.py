@@ -1,33 +1,26 @@
-"""Every step of a commit, harmed in every way on its way to the real metastore: what is reported is true.
+"""Renames, drops and commits that meet others while their answers are lost or late; how many calls a commit takes.
 
-After each fault the table loads and is whole, a commit that was acknowledged is there, one that failed is not, none is
-there twice, and the next commit is made at once.
+The matrix of all faults is in `test_fault_matrix.py`.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
 
 from hms_iceberg.catalog import Catalog, load_catalog
-from hms_iceberg.errors import CommitStateUnknownError, MetastoreError
 from hms_iceberg.hms import lock, swap
 from hms_iceberg.hms.capability import supports_compare_and_swap
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.lock_admin import list_locks
-from hms_iceberg.spec.types import StringType
 from hms_iceberg.table import Table
+from tests.support.commit_operations import QUICK, outcome
 from tests.support.thrift_proxy import Fault, ThriftProxy
 
 ALTER = "alter_table_with_environment_context"
-QUICK = {
-    "commit.status-check.num-retries": "1",
-    "commit.status-check.min-wait-ms": "10",
-    "commit.retry.min-wait-ms": "1",
-}
 SCHEMA = pa.schema([pa.field("id", pa.int64())])
 
 
@@ -81,84 +74,10 @@ def append(table: Table) -> None:
     table.append(pa.table({"id": [1]}))
 
 
-def change_schema(table: Table) -> None:
-    with table.update_schema() as update:
-        update.add_column("city", StringType())
-
-
-def set_property(table: Table) -> None:
-    table.transaction().set_properties({"changed": "yes"}).commit_transaction()
-
-
 def appended(table: Table) -> bool:
     ids = table.scan().to_arrow()["id"].to_pylist()
     assert ids.count(1) <= 1, "applied twice"
     return 1 in ids
-
-
-CHANGES: dict[str, tuple[Callable[[Table], None], Callable[[Table], bool]]] = {
-    "append": (append, appended),
-    "schema": (change_schema, lambda table: "city" in [field.name for field in table.schema().fields]),
-    "property": (set_property, lambda table: table.properties.get("changed") == "yes"),
-}
-
-
-def outcome(change: Callable[[], object]) -> str:
-    """How a change is reported."""
-    try:
-        change()
-    except CommitStateUnknownError:
-        return "unknown"
-    except MetastoreError:  # no other failure is a reason that a fault can give
-        return "failed"
-    return "made"
-
-
-def check_whole(table: Table) -> None:
-    """The table loads, every snapshot can be read, and the next commit is made."""
-    for snapshot in table.refresh().snapshots():
-        table.scan(snapshot_id=snapshot.snapshot_id).to_arrow()
-    before = table.scan().count()
-    table.append(pa.table({"id": [2]}))
-    assert table.refresh().scan().count() == before + 1
-
-
-@pytest.mark.parametrize(
-    "change",
-    ["append", pytest.param("schema", marks=pytest.mark.slow), pytest.param("property", marks=pytest.mark.slow)],
-)
-@pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name.lower())
-@pytest.mark.parametrize("method", ["lock", "get_table_req", ALTER, "unlock"])
-def test_what_is_reported_of_a_harmed_commit_is_true(
-    harmed: Catalog, table: Table, proxy: ThriftProxy, name: str, method: str, fault: Fault, change: str
-) -> None:
-    make, is_there = CHANGES[change]
-    victim = harmed.load_table(name)
-    proxy.on(method, fault)
-    reported = outcome(lambda: make(victim))
-    proxy.heal()
-    made = is_there(table.refresh())
-    assert reported == "unknown" or made == (reported == "made")
-    if method != ALTER:
-        assert reported == "made", "a call that may be repeated, or found again, costs no commit"
-    elif fault in (Fault.DROP_ANSWER, Fault.CUT_ANSWER, Fault.DOUBLE_REQUEST):
-        assert reported == "made", "the row tells that it was made"
-    check_whole(table)
-    assert is_there(table.refresh()) == made, "a late request did not undo it, or make it a second time"
-
-
-@pytest.mark.parametrize("fault", Fault, ids=lambda fault: fault.name.lower())
-def test_what_is_reported_of_a_harmed_create_is_true(
-    harmed: Catalog, catalog: Catalog, namespace: str, proxy: ThriftProxy, fault: Fault
-) -> None:
-    proxy.on("create_table", fault)
-    reported = outcome(lambda: harmed.create_table(f"{namespace}.created", SCHEMA, properties=QUICK))
-    proxy.heal()
-    assert reported == ("unknown" if fault in (Fault.DROP_REQUEST, Fault.LATE_REQUEST) else "made")
-    exists = catalog.table_exists(f"{namespace}.created")
-    assert exists == (fault is not Fault.DROP_REQUEST)
-    if exists:
-        check_whole(catalog.load_table(f"{namespace}.created"))
 
 
 @pytest.mark.parametrize("method", [ALTER, "drop_table_with_environment_context"])

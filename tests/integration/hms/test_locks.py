@@ -12,9 +12,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from click.testing import CliRunner
 
+from hms_iceberg.catalog import Catalog
 from hms_iceberg.cli.locks import locks as locks_command
 from hms_iceberg.errors import CommitFailedError, LockError, LockTimeoutError
 from hms_iceberg.hms import capability, lock
@@ -23,8 +25,13 @@ from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.lock import TableLock
 from hms_iceberg.hms.lock_admin import blocked_by, is_abandoned, list_locks, release_lock
 from hms_iceberg.hms.lock_agents import LockAgents
+from hms_iceberg.hms.lock_rows import ACQUIRED
+from hms_iceberg.hms.metastore import hive_client
 from hms_iceberg.hms.settings import ClientSettings, LockSettings
 from hms_iceberg.hms.thrift_types import ttypes
+from tests.support.commit_operations import MODES, OPERATIONS
+from tests.support.commit_victims import Victims
+from tests.support.thrift_proxy import Fault, ThriftProxy
 
 QUICK = LockSettings(timeout=1.0, check_min_wait=0.01, check_max_wait=0.05)
 
@@ -32,6 +39,8 @@ HOLDER = """
 import sys, time
 from hms_iceberg.hms.client import HmsClient
 from hms_iceberg.hms.lock import TableLock
+from hms_iceberg.hms.lock_rows import ACQUIRED
+from hms_iceberg.hms.metastore import hive_client
 from hms_iceberg.hms.settings import ClientSettings, LockSettings
 client = HmsClient(ClientSettings.from_properties({"uri": sys.argv[1]}))
 lock = TableLock(client, sys.argv[2], "t", LockSettings())
@@ -129,6 +138,16 @@ def test_a_lock_that_is_taken_is_not_waited_for_but_queued_for(
     client.unlock(foreign_lock, "t")
     mine.acquire()
     assert mine.lock_id == place
+    mine.release()
+
+
+def test_a_user_with_a_quote_in_the_name_gets_a_lock(
+    client: HmsClient, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "current_user", lambda: "o'hara\\")
+    mine = table_lock(client, database)
+    mine.acquire()
+    assert [found.user for found in list_locks(client, database)] == ["o_hara_"]
     mine.release()
 
 
@@ -288,6 +307,33 @@ def test_the_command_shows_a_killed_writer_and_releases_its_lock(
     assert run(locks_command, ["list", database, *uri]).output == "No locks.\n"
 
 
+def test_the_command_shows_a_writer_that_was_killed_in_the_middle_of_its_commit(
+    metastore: EmbeddedMetastore, catalog: Catalog, namespace: str
+) -> None:
+    """The next writer waits for it only where it is on another machine; here a place in the queue is kept for one."""
+    run, uri, name = CliRunner().invoke, ["--uri", metastore.uri], f"{namespace}.t"
+    OPERATIONS["append"].prepare(catalog, name)
+    with Victims() as victims:
+        assert victims.run(metastore.uri, MODES["lock"], "append", name, "answered lock") == "answered lock"
+    component = ttypes.LockComponent(
+        type=ttypes.LockType.EXCLUSIVE, level=ttypes.LockLevel.TABLE, dbname=namespace, tablename="t"
+    )
+    client = hive_client(catalog.metastore)
+    waiting = client.lock(ttypes.LockRequest([component], user="joe", hostname="far-away", agentInfo="x"), "t")
+    held, queued = run(locks_command, ["list", name, *uri]).output.splitlines()
+    assert "(acquired)" in held and held.endswith("1 waiting for it, ITS HOLDER IS DEAD")
+    assert "(waiting)" in queued and "user joe on host far-away" in queued
+    number = held.split()[2]
+    assert run(locks_command, ["release", number, *uri]).output.startswith(
+        f"Released: exclusive lock {number} on {name}"
+    )
+    assert client.check_lock(waiting.lockid, "t").state == ACQUIRED, "joe gets it at once"
+    client.unlock(waiting.lockid, "t")
+    assert OPERATIONS["append"].is_made(catalog, name) is False
+    catalog.load_table(name).append(pa.table({"id": [1]}))
+    assert OPERATIONS["append"].is_made(catalog, name)
+
+
 # ------------------------------------------------------------------------------------ server-side expiry
 
 
@@ -378,6 +424,17 @@ def test_a_server_that_ignores_the_comparison_is_recognised(client: HmsClient, m
     monkeypatch.setattr(client, "alter_table", lambda db, name, row, environment=None: alter(db, name, row))
     assert capability.supports_compare_and_swap(client, "default") is False
     assert not [name for name in client.list_tables("default") if "probe" in name]
+
+
+def test_a_probe_that_arrives_twice_finds_compare_and_swap(
+    metastore: EmbeddedMetastore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forget_support(monkeypatch)
+    with ThriftProxy(metastore.port) as proxy:
+        doubled = HmsClient(ClientSettings.from_properties({"uri": proxy.uri}))
+        proxy.on("alter_table_with_environment_context", Fault.DOUBLE_REQUEST, times=2)
+        assert capability.supports_compare_and_swap(doubled, "default") is True
+        doubled.close()
 
 
 def test_a_server_that_refuses_every_comparison_is_recognised(

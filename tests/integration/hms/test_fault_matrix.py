@@ -1,0 +1,248 @@
+"""Every step of a commit x every operation x every mode x every fault: what is reported is true, and nothing is lost.
+
+Steps are found by an unharmed run, so that none is forgotten. A test run takes a sample of the matrix, another one
+every day; HMS_ICEBERG_FAULTS=all takes all of it.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.catalog import Catalog, load_catalog
+from hms_iceberg.hms import lock, swap
+from hms_iceberg.hms.capability import supports_compare_and_swap
+from hms_iceberg.hms.embedded import EmbeddedMetastore
+from tests.support.commit_operations import MODES, OPERATIONS, Operation, outcome
+from tests.support.commit_victims import Victims
+from tests.support.thrift_proxy import Fault, ThriftProxy
+
+pytestmark = pytest.mark.slow
+logger = logging.getLogger(__name__)
+
+ALL = os.environ.get("HMS_ICEBERG_FAULTS") == "all"
+CHANGES = ("alter_table_with_environment_context", "create_table")
+LOST = (Fault.DROP_REQUEST, Fault.LATE_REQUEST)
+TODAY = datetime.date.today().toordinal()
+SIMPLE_MODES = ["lock", "compare-and-swap"]
+LOCK_TIMEOUT = 180.0
+CLIENT = {"hive.metastore.client.connect.retry.delay": "10ms"}
+IMPATIENT = 3.0
+Record = Callable[[str, object], None]
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(swap, "_LOOKS", (0.0, 0.02, 0.05))
+    monkeypatch.setattr(lock, "_LINGER_SECONDS", 1.0)
+    monkeypatch.setattr(lock, "_LINGER_POLL_SECONDS", 0.05)
+
+
+def sample(count: int, every: int) -> list[int]:
+    """Numbers of the cells to try."""
+    return list(range(count)) if ALL else list(range(TODAY % every, count, every))
+
+
+class Cells:
+    """The cells of one test: each is tried, whatever happened in those before."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._failures: list[str] = []
+
+    @contextmanager
+    def cell(self, name: str) -> Iterator[None]:
+        """One of them."""
+        self.count += 1
+        try:
+            yield
+        except Exception as error:
+            logger.exception("%s", name)
+            self._failures.append(f"{name}: {type(error).__name__}: {error}")
+
+    def check(self, record_property: Callable[[str, object], None]) -> None:
+        """Raises AssertionError where one failed."""
+        record_property("cells", self.count)
+        assert not self._failures, "\n".join(self._failures)
+
+
+def fresh(namespace: str) -> str:
+    return f"{namespace}.t{uuid.uuid4().hex[:10]}"
+
+
+def check_after(operation: Operation, catalog: Catalog, name: str, reported: str, is_settled: bool = True) -> bool:
+    """What must be true after every fault, with a catalog that nobody harms; returns whether the commit was made."""
+    made = operation.is_made(catalog, name)
+    assert reported == "unknown" or made == (reported == "made"), f"reported as {reported}"
+    if operation.creates and not made:
+        if is_settled:
+            operation.make(catalog, name)  # the name is free, and nothing is in the way
+        return made
+    table = catalog.load_table(name)
+    columns = {field.name: [2 if field.name == "id" else "Oslo"] for field in table.schema().fields}
+    began = time.monotonic()
+    table.append(pa.table(columns))
+    assert time.monotonic() - began < LOCK_TIMEOUT, "the next commit waited for long"
+    assert 2 in catalog.load_table(name).scan().to_arrow()["id"].to_pylist(), "the next commit is not there"
+    if is_settled:
+        assert operation.is_made(catalog, name) == made, "a late request undid it, or made it again"
+    return made
+
+
+def steps_of(operation: Operation, harmed: Catalog, catalog: Catalog, proxy: ThriftProxy, namespace: str) -> list[str]:
+    """The calls of an unharmed run, which does not have to find out what the server supports."""
+    supports_compare_and_swap(harmed.metastore.client, "default")  # type: ignore[attr-defined]
+    name = fresh(namespace)
+    operation.prepare(catalog, name)
+    proxy.calls.clear()
+    operation.make(harmed, name)
+    assert operation.is_made(catalog, name)
+    return list(proxy.calls)
+
+
+# --------------------------------------------------------------------------------------- a network that fails
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("kind", OPERATIONS)
+def test_a_commit_over_a_network_that_fails_is_reported_truly(
+    metastore: EmbeddedMetastore,
+    catalog: Catalog,
+    namespace: str,
+    kind: str,
+    mode: str,
+    record_property: Record,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    operation = OPERATIONS[kind]
+    with (
+        ThriftProxy(metastore.port) as proxy,
+        load_catalog("harmed", uri=proxy.uri, warehouse=metastore.warehouse, **CLIENT, **MODES[mode]) as harmed,
+    ):
+        steps = steps_of(operation, harmed, catalog, proxy, namespace)
+        cells = [(number, step, fault) for number, step in enumerate(steps) for fault in Fault]
+        tried = Cells()
+        for number, step, fault in (cells[index] for index in sample(len(cells), 17)):
+            with tried.cell(f"{fault.name} of call {number + 1}, {step}"):
+                name = fresh(namespace)
+                operation.prepare(catalog, name)
+                proxy.at(number, fault)
+                be_patient(harmed, monkeypatch, IMPATIENT if fault is Fault.NO_ANSWER else 600.0)
+                reported = outcome(lambda: operation.make(harmed, name))  # noqa: B023
+                proxy.heal()
+                check_after(operation, catalog, name, reported)
+                if step not in CHANGES:
+                    assert reported == "made", "a call that may be repeated, or found again, costs no commit"
+                elif fault not in LOST:
+                    assert reported == "made", "the row tells that it was made"
+    tried.check(record_property)
+
+
+def be_patient(catalog: Catalog, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Waits so long for answers."""
+    monkeypatch.setattr(lock, "_ANSWER_SECONDS", seconds)
+    pool = catalog.metastore.client.pool  # type: ignore[attr-defined]
+    pool.settings = replace(pool.settings, socket_timeout=seconds)
+
+
+# ------------------------------------------------------------------------------------------- a killed client
+
+
+@pytest.fixture(scope="module")
+def victims() -> Iterator[Victims]:
+    with Victims() as victims:
+        yield victims
+
+
+@pytest.mark.parametrize("mode", SIMPLE_MODES)
+@pytest.mark.parametrize("kind", OPERATIONS)
+def test_a_commit_whose_client_is_killed_harms_nobody(
+    metastore: EmbeddedMetastore,
+    catalog: Catalog,
+    namespace: str,
+    victims: Victims,
+    kind: str,
+    mode: str,
+    record_property: Record,
+) -> None:
+    operation = OPERATIONS[kind]
+    properties = {"warehouse": str(metastore.warehouse), **CLIENT, **MODES[mode]}
+    tried, died = Cells(), None
+    for point in sample(60, 13):
+        name = fresh(namespace)
+        operation.prepare(catalog, name)
+        died = victims.run(metastore.uri, properties, kind, name, point)
+        with tried.cell(f"killed at point {point}, {died or 'the end'}"):
+            how, _, what = (died or "answered create_table").partition(" ")
+            sure = how != "sent" or what not in CHANGES
+            made = check_after(operation, catalog, name, "unknown", sure)
+            if what in CHANGES and sure:
+                assert made == (how == "answered")
+        if died is None:
+            break
+    tried.check(record_property)
+    assert died is None, "there are more points than were tried"
+
+
+# ---------------------------------------------------------------------------------------- a killed metastore
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedMetastore]:
+    """A metastore of these tests' own, as they kill it."""
+    with EmbeddedMetastore(tmp_path_factory.mktemp("metastore"), lock_expiry_seconds=4) as server:
+        yield server
+
+
+@pytest.mark.parametrize(
+    ("kind", "mode"),
+    [
+        (kind, mode)
+        for number, kind in enumerate(OPERATIONS)
+        for mode in (SIMPLE_MODES if ALL else [SIMPLE_MODES[(TODAY + number) % 2]])
+    ],
+)
+def test_a_commit_whose_metastore_is_killed_is_reported_truly_and_the_next_one_is_made(
+    server: EmbeddedMetastore, kind: str, mode: str, record_property: Record
+) -> None:
+    """Before it has done a step, and after; by default one cell for each operation, as a new start takes seconds."""
+    operation = OPERATIONS[kind]
+    more = {"hive.metastore.connect.retries": "2", "hive.metastore.client.connect.retry.delay": "50ms"}
+    namespace = f"killed_{uuid.uuid4().hex[:8]}"
+    server.start()
+    with (
+        ThriftProxy(server.port) as proxy,
+        load_catalog(
+            "harmed", uri=proxy.uri, warehouse=server.warehouse, **{**CLIENT, **more}, **MODES[mode]
+        ) as harmed,
+        load_catalog("x", uri=server.uri, warehouse=server.warehouse) as catalog,
+    ):
+        catalog.create_namespace(namespace)
+        steps = steps_of(operation, harmed, catalog, proxy, namespace)
+        cells = [
+            (number, step, fault)
+            for number, step in enumerate(steps)
+            for fault in (Fault.DROP_REQUEST, Fault.DROP_ANSWER)
+        ]
+        tried = Cells()
+        for number, step, fault in cells if ALL else [cells[(TODAY * 5 + len(kind)) % len(cells)]]:
+            with tried.cell(f"call {number + 1}, {step}, {fault.name}"):
+                name = fresh(namespace)
+                operation.prepare(catalog, name)
+                done = fault is Fault.DROP_ANSWER
+                proxy.at(number, fault, before=None if done else server.kill, after=server.kill if done else None)
+                reported = outcome(lambda: operation.make(harmed, name))  # noqa: B023
+                proxy.heal()
+                server.start()
+                made = check_after(operation, catalog, name, reported)
+                assert made == (step == "unlock" or (step in CHANGES and done))
+    tried.check(record_property)
