@@ -39,6 +39,7 @@ MIN_SNAPSHOTS_TO_KEEP = ("history.expire.min-snapshots-to-keep", 1)
 MAX_SNAPSHOT_AGE_MS = ("history.expire.max-snapshot-age-ms", 5 * 24 * 3600 * 1000)
 MAX_REF_AGE_MS = ("history.expire.max-ref-age-ms", 2**63 - 1)
 GC_ENABLED = ("gc.enabled", True)
+WAP_ENABLED = ("write.wap.enabled", False)
 
 
 def int_property(properties: Mapping[str, str], name_and_default: tuple[str, int]) -> int:

@@ -15,7 +15,7 @@ from hms_iceberg.scan.plan import ScanRequest
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.name_mapping import create_name_mapping
-from hms_iceberg.table.row_change import ChangeOptions
+from hms_iceberg.table.change_options import ChangeOptions
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.append import FastAppend
 from hms_iceberg.updates.properties import SetProperties

@@ -6,10 +6,9 @@ Source: Iceberg documentation, "Configuration": `write.<operation>.mode` and `wr
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
 
 import pyarrow as pa
 
@@ -26,8 +25,8 @@ from hms_iceberg.scan.plan import ScanPlan, ScanRequest
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.tasks import FileScanTask, content_files
 from hms_iceberg.spec.manifests import DataFile, ManifestContent
-from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.spec.types import DoubleType, FloatType
+from hms_iceberg.table.change_options import ChangeOptions
 from hms_iceberg.table.writes import write_rows
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.isolation import Isolation, isolation_of
@@ -41,30 +40,6 @@ logger = logging.getLogger(__name__)
 
 _NULL_TESTS = (Operation.IS_NULL, Operation.NOT_NULL)
 COPY_ON_WRITE, MERGE_ON_READ = "copy-on-write", "merge-on-read"
-
-
-@dataclass(frozen=True)
-class ChangeOptions:
-    """What the caller says of a change besides what is to change.
-
-    Args:
-        snapshot_properties: keys for the snapshot's summary.
-        case_sensitive: whether filters name columns in their case.
-        branch: the branch to change; None for main.
-    """
-
-    snapshot_properties: Mapping[str, str] = field(default_factory=dict)
-    case_sensitive: bool = True
-    branch: str | None = None
-
-    @property
-    def target(self) -> str:
-        """The branch's name."""
-        return self.branch or MAIN_BRANCH
-
-    def update_fields(self) -> dict[str, Any]:
-        """The options as fields of an update."""
-        return {"branch": self.target, "properties": dict(self.snapshot_properties)}
 
 
 @dataclass(frozen=True)

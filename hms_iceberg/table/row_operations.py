@@ -11,7 +11,8 @@ from hms_iceberg.arrow.write import ArrowInput
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysFalse, BooleanExpression
 from hms_iceberg.table.assignments import Assignments
-from hms_iceberg.table.row_change import ChangeOptions, RowChange, as_expression, rows_in
+from hms_iceberg.table.change_options import ChangeOptions
+from hms_iceberg.table.row_change import RowChange, as_expression, rows_in
 from hms_iceberg.table.writes import write_rows
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.delete import DeleteFiles

@@ -98,7 +98,7 @@ class Table(ReadableTable, RowWriteMethods):
         Args:
             df: an Arrow table, record batch or reader of batches (which need not fit into memory), or anything that
                 hands out an Arrow stream (polars, DuckDB, pandas).
-            snapshot_properties: keys for the snapshot's summary.
+            snapshot_properties: keys for the snapshot's summary; `wap.id` and `wap.branch` as in `RowWriteMethods`.
             branch: the branch to append to; by default main.
 
         Raises:

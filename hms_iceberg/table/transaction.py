@@ -12,8 +12,8 @@ from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.manifests import DataFile
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.metadata_changes import FORMAT_VERSION_PROPERTY
-from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.spec.table_properties import bool_property
+from hms_iceberg.table.change_options import ChangeOptions
 from hms_iceberg.table.file_changes import (
     AppendFiles,
     DeleteDataFiles,
@@ -99,12 +99,11 @@ class TableTransaction(RowWriteMethods):
         branch: str | None = None,
     ) -> TableTransaction:
         """Appends rows; see `Table.append`."""
+        options = ChangeOptions.of(self._transaction.metadata, snapshot_properties, branch)
         files = write_rows(self._transaction, df)
         merging = bool_property(self._transaction.metadata.properties, MERGE_ON_APPEND)
         kind = MergeAppend if merging else FastAppend
-        self._transaction.add(
-            kind(files, branch=branch or MAIN_BRANCH, properties=dict(snapshot_properties or {})), preview=False
-        )
+        self._transaction.add(kind(files, **options.update_fields()), preview=False)
         return self
 
     def add_data_files(
@@ -114,10 +113,8 @@ class TableTransaction(RowWriteMethods):
         branch: str | None = None,
     ) -> TableTransaction:
         """Appends data files that exist already, described as manifests do; giving up leaves them where they are."""
-        self._transaction.add(
-            FastAppend(tuple(files), branch=branch or MAIN_BRANCH, properties=dict(snapshot_properties or {})),
-            preview=False,
-        )
+        options = ChangeOptions.of(self._transaction.metadata, snapshot_properties, branch)
+        self._transaction.add(FastAppend(tuple(files), **options.update_fields()), preview=False)
         return self
 
     def add(self, update: Update) -> TableTransaction:

@@ -42,7 +42,8 @@ from hms_iceberg.spec.types import (
     TimestampType,
     TimestamptzType,
 )
-from hms_iceberg.table.row_change import ChangeOptions, RowChange, rows_in
+from hms_iceberg.table.change_options import ChangeOptions
+from hms_iceberg.table.row_change import RowChange, rows_in
 from hms_iceberg.transaction.transaction import Transaction
 
 if TYPE_CHECKING:

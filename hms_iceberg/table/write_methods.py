@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hms_iceberg.arrow.write import ArrowInput
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.table.add_files import add_files
-from hms_iceberg.table.row_change import ChangeOptions
+from hms_iceberg.table.change_options import ChangeOptions
 from hms_iceberg.table.row_operations import UpdateResult, delete_rows, overwrite_rows, replace_partitions, update_rows
 from hms_iceberg.table.upsert import UpsertResult, upsert_rows
 
@@ -23,7 +23,11 @@ ALWAYS_TRUE = AlwaysTrue()
 
 class RowWriteMethods(ABC):
     """Every method makes one snapshot: of the transaction it is called on, or committed at once where called on a
-    table."""
+    table.
+
+    In a table of property `write.wap.enabled`, `snapshot_properties={"wap.id": "…"}` stages the snapshot, to be looked
+    at and published with `manage_snapshots().cherrypick(…)`; `{"wap.branch": "…"}` writes to that branch instead.
+    """
 
     @abstractmethod
     def _writing(self) -> AbstractContextManager[TableTransaction]:
@@ -54,7 +58,9 @@ class RowWriteMethods(ABC):
             CommitConflictError, CommitFailedError, CommitStateUnknownError: see `commit_transaction`.
         """
         with self._writing() as transaction:
-            delete_rows(_inner(transaction), delete_filter, _options(snapshot_properties, case_sensitive, branch))
+            delete_rows(
+                _inner(transaction), delete_filter, _options(transaction, snapshot_properties, case_sensitive, branch)
+            )
 
     def overwrite(
         self,
@@ -82,7 +88,7 @@ class RowWriteMethods(ABC):
             CommitConflictError, CommitFailedError, CommitStateUnknownError: see `commit_transaction`.
         """
         with self._writing() as transaction:
-            options = _options(snapshot_properties, case_sensitive, branch)
+            options = _options(transaction, snapshot_properties, case_sensitive, branch)
             overwrite_rows(_inner(transaction), df, overwrite_filter, options)
 
     def update(
@@ -115,7 +121,7 @@ class RowWriteMethods(ABC):
             CommitConflictError, CommitFailedError, CommitStateUnknownError: see `commit_transaction`.
         """
         with self._writing() as transaction:
-            options = _options(snapshot_properties, case_sensitive, branch)
+            options = _options(transaction, snapshot_properties, case_sensitive, branch)
             return update_rows(_inner(transaction), assignments, update_filter, options)
 
     def upsert(
@@ -158,7 +164,7 @@ class RowWriteMethods(ABC):
                 join_cols,
                 when_matched_update_all,
                 when_not_matched_insert_all,
-                _options(snapshot_properties, case_sensitive, branch),
+                _options(transaction, snapshot_properties, case_sensitive, branch),
             )
 
     def dynamic_partition_overwrite(
@@ -177,7 +183,7 @@ class RowWriteMethods(ABC):
             CommitFailedError, CommitStateUnknownError: see `commit_transaction`.
         """
         with self._writing() as transaction:
-            replace_partitions(_inner(transaction), df, _options(snapshot_properties, True, branch))
+            replace_partitions(_inner(transaction), df, _options(transaction, snapshot_properties, True, branch))
 
     def add_files(
         self,
@@ -205,7 +211,7 @@ class RowWriteMethods(ABC):
             CommitFailedError, CommitStateUnknownError: see `commit_transaction`.
         """
         with self._writing() as transaction:
-            options = _options(snapshot_properties, True, branch)
+            options = _options(transaction, snapshot_properties, True, branch)
             add_files(_inner(transaction), file_paths, check_duplicate_files, options)
 
 
@@ -213,5 +219,7 @@ def _inner(transaction: TableTransaction) -> Transaction:
     return transaction._transaction
 
 
-def _options(properties: Mapping[str, str] | None, case_sensitive: bool, branch: str | None) -> ChangeOptions:
-    return ChangeOptions(dict(properties or {}), case_sensitive, branch)
+def _options(
+    transaction: TableTransaction, properties: Mapping[str, str] | None, case_sensitive: bool, branch: str | None
+) -> ChangeOptions:
+    return ChangeOptions.of(_inner(transaction).metadata, properties, branch, case_sensitive)

@@ -297,6 +297,15 @@ def branches_and_tags(table: Table) -> None:
     table.delete("id = 1", branch="old")
 
 
+@_operation(properties={"write.wap.enabled": "true"})
+def write_audit_publish(table: Table) -> None:
+    table.append(rows(72), {"wap.id": "a"})
+    table.update({"amount": 0}, "id = 1", {"wap.id": "b"})
+    table.append(rows(73), {"wap.branch": "audit"})
+    staged = [each.snapshot_id for each in table.snapshots() if "wap.id" in each.summary]
+    table.manage_snapshots().cherrypick(staged[0]).commit()
+
+
 @_operation()
 def cherry_pick_an_append(table: Table) -> None:
     table.new_append().append_file(written(table, 70)).stage_only().set("wap.id", "w1").commit()

@@ -1,0 +1,75 @@
+"""What the caller of a write says besides what is to change, and where the change goes (write-audit-publish).
+
+Source: Iceberg documentation, "Branching and tagging", "Spark configuration": `write.wap.enabled`, `wap.id`,
+`wap.branch`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.snapshots import MAIN_BRANCH
+from hms_iceberg.spec.table_properties import WAP_ENABLED, bool_property
+
+WAP_ID, WAP_BRANCH = "wap.id", "wap.branch"
+
+
+@dataclass(frozen=True)
+class ChangeOptions:
+    """What the caller says of a change besides what is to change.
+
+    Args:
+        snapshot_properties: keys for the snapshot's summary.
+        case_sensitive: whether filters name columns in their case.
+        branch: the branch to change; None for main.
+        stage_only: whether the snapshot is added without moving the branch.
+    """
+
+    snapshot_properties: Mapping[str, str] = field(default_factory=dict)
+    case_sensitive: bool = True
+    branch: str | None = None
+    stage_only: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        metadata: TableMetadata,
+        snapshot_properties: Mapping[str, str] | None,
+        branch: str | None,
+        case_sensitive: bool = True,
+    ) -> ChangeOptions:
+        """The options of a call; in a table of `write.wap.enabled`, `wap.id` stages and `wap.branch` redirects it.
+
+        Raises:
+            InvalidInputError: either is given where the table does not allow it, or beside another branch.
+        """
+        properties = dict(snapshot_properties or {})
+        wap_id, wap_branch = properties.get(WAP_ID), properties.pop(WAP_BRANCH, None)
+        if wap_id is None and wap_branch is None:
+            return cls(properties, case_sensitive, branch)
+        given = WAP_ID if wap_branch is None else WAP_BRANCH
+        if not bool_property(metadata.properties, WAP_ENABLED):
+            raise _refused(metadata, given, f"its property {WAP_ENABLED[0]} is not true. Set it, or leave {given} out")
+        if wap_id is not None and wap_branch is not None:
+            raise _refused(metadata, WAP_ID, f"{WAP_BRANCH} is given too ({wap_branch!r}). Choose one")
+        if branch is not None:
+            raise _refused(metadata, given, f"the branch {branch!r} is given too. Choose one")
+        return cls(properties, case_sensitive, wap_branch, stage_only=wap_id is not None)
+
+    @property
+    def target(self) -> str:
+        """The branch's name."""
+        return self.branch or MAIN_BRANCH
+
+    def update_fields(self) -> dict[str, Any]:
+        """The options as fields of an update."""
+        properties = dict(self.snapshot_properties)
+        return {"branch": self.target, "properties": properties, "stage_only": self.stage_only}
+
+
+def _refused(metadata: TableMetadata, given: str, why: str) -> InvalidInputError:
+    return InvalidInputError(f"Cannot write to the table at {metadata.location} by {given}: {why}.")
