@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
@@ -19,6 +20,9 @@ from hms_iceberg.table.incremental import ChangelogScan, IncrementalAppendScan
 from hms_iceberg.table.inspect import InspectTable
 from hms_iceberg.table.scan import TableScan
 from hms_iceberg.table.time_travel import snapshot_as_of
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 class ReadableTable:
@@ -206,6 +210,10 @@ class ReadableTable:
         if as_of is not None:
             return scan.as_of(as_of)
         return scan if snapshot_id is None else scan.use_snapshot(snapshot_id)
+
+    def to_polars(self) -> pl.LazyFrame:
+        """The table as a polars LazyFrame, which reads what its query needs when it is collected."""
+        return self.scan().to_polars_lazy()
 
     def incremental_append_scan(
         self,

@@ -16,10 +16,12 @@ from hms_iceberg.scan.planner import plan_parts, plan_scan
 from hms_iceberg.scan.splitting import ScanTaskGroup, SplitOptions, task_groups
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.table.lazy_frame import lazy_frame
 from hms_iceberg.table.row_source import RowSource, limited
 from hms_iceberg.table.time_travel import snapshot_as_of
 
 if TYPE_CHECKING:
+    import polars as pl
     import pyarrow as pa
 
 _BATCH_ROWS = 131_072
@@ -151,6 +153,10 @@ class TableScan(RowSource):
     def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
         """The rows as record batches, read as they are asked for: in parallel, and in bounded memory."""
         return self.read(self.plan_files())
+
+    def to_polars_lazy(self) -> pl.LazyFrame:
+        """The rows as a polars LazyFrame: nothing is read before it is collected, and then what its query needs."""
+        return lazy_frame(self)
 
     def count(self) -> int:
         """How many rows the scan has: only files are read of which metadata does not tell."""

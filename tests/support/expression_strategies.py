@@ -303,10 +303,10 @@ def table_rows(schema: Schema) -> st.SearchStrategy[tuple[Any, ...]]:
 
 
 def value_of(row: tuple[Any, ...], name: str) -> Any:
-    """The value of a column of `tables` by its dotted name."""
+    """The value of a column of `tables` by its dotted name, or of a fourth column `e`."""
     if name == "s.c":
         return None if row[2] is None else row[2][0]
-    return row[("a", "b", "s").index(name)]
+    return row[("a", "b", "s", "e").index(name)]
 
 
 # --------------------------------------------------------------------------------------------------- reference
