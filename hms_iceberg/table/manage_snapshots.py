@@ -153,7 +153,7 @@ class UpdateStatistics(PendingChange):
 
 
 class ExpireSnapshotsBuilder(PendingChange):
-    """Which snapshots are to expire. Files are deleted by the maintenance of the table, not by this change."""
+    """Which snapshots are to expire. Files stay; `hms_iceberg.maintenance.expire_snapshots` deletes them too."""
 
     def __init__(self, transaction: Transaction, finish: Callable[[], None]) -> None:
         super().__init__(transaction, finish)

@@ -131,7 +131,10 @@ class Table(ReadableTable, RowWriteMethods):
         return self._transaction(autocommit=True).manage_snapshots()
 
     def expire_snapshots(self) -> ExpireSnapshotsBuilder:
-        """Begins an expiry of snapshots; see `update_schema`. Files are deleted by the table's maintenance."""
+        """Begins an expiry of snapshots; see `update_schema`. Files stay.
+
+        `hms_iceberg.maintenance.expire_snapshots` deletes those that no snapshot needs any more.
+        """
         return self._transaction(autocommit=True).expire_snapshots()
 
     # -------------------------------------------------------------------------------------------- files

@@ -5,14 +5,17 @@ Source: Iceberg specification, "Snapshot Retention Policy".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
 
-from hms_iceberg.errors import UnsupportedError
-from hms_iceberg.spec.manifests import ManifestFile
+from hms_iceberg.errors import CorruptFileError, StorageError, UnsupportedError
+from hms_iceberg.spec.manifests import DataFile
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.metadata_changes import remove_ref, remove_snapshots, require_snapshot
-from hms_iceberg.spec.snapshots import MAIN_BRANCH, Snapshot, SnapshotRef
+from hms_iceberg.spec.snapshots import MAIN_BRANCH, SnapshotRef
 from hms_iceberg.spec.table_properties import (
     GC_ENABLED,
     MAX_REF_AGE_MS,
@@ -23,6 +26,9 @@ from hms_iceberg.spec.table_properties import (
 )
 from hms_iceberg.updates.manifest_files import entries_of, manifest_list_of
 from hms_iceberg.updates.update import FileReader, Workspace
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -127,53 +133,79 @@ class UnreachableFiles:
         )
 
 
-def unreachable_files(before: TableMetadata, after: TableMetadata, reader: FileReader) -> UnreachableFiles:
+def unreachable_files(
+    before: TableMetadata, after: TableMetadata, reader: FileReader, same: Callable[[str], str] = str
+) -> UnreachableFiles:
     """Files that a snapshot of `before` uses, and no snapshot of `after` does.
 
     A file can only have become unreachable with a manifest in which it was live. Those manifests are read, and then
-    the ones that are left, until every candidate is found alive or none is left to read.
+    the ones that are left, until every candidate is found alive or none is left to read. What an expired snapshot used
+    and cannot be read any more is passed over.
+
+    Args:
+        before: the table with all snapshots.
+        after: the table without some.
+        reader: reads manifest lists and manifests.
+        same: what two ways to write one location have in common.
+
+    Raises:
+        StorageError, CorruptManifestError: what is still used cannot be told.
     """
     kept = {snapshot.snapshot_id for snapshot in after.snapshots}
     expired = [snapshot for snapshot in before.snapshots if snapshot.snapshot_id not in kept]
     if not expired:
-        return UnreachableFiles(statistics_files=_statistics(before, after))
-    alive = _manifests(after.snapshots, reader)
-    gone = {path: manifest for path, manifest in _manifests(expired, reader).items() if path not in alive}
-    candidates: dict[str, bool] = {}
+        return UnreachableFiles(statistics_files=_statistics(before, after, same))
+    alive = {
+        same(manifest.manifest_path): manifest
+        for snapshot in after.snapshots
+        for manifest in manifest_list_of(snapshot, reader)
+    }
+    gone = {
+        key: manifest
+        for snapshot in expired
+        for manifest in _readable(partial(manifest_list_of, snapshot, reader))
+        if (key := same(manifest.manifest_path)) not in alive
+    }
+    candidates: dict[str, DataFile] = {}
     for manifest in gone.values():
-        for entry in entries_of(manifest, reader):
+        for entry in _readable(partial(entries_of, manifest, reader)):
             if entry.is_live:
-                candidates[entry.data_file.file_path] = entry.data_file.is_data
+                candidates[same(entry.data_file.file_path)] = entry.data_file
     for manifest in alive.values():
         if not candidates:
             break
-        for entry in entries_of(manifest, reader):
-            if entry.is_live:
-                candidates.pop(entry.data_file.file_path, None)
-    lists = {snapshot.manifest_list for snapshot in after.snapshots}
+        if manifest.has_live_files:
+            for entry in entries_of(manifest, reader):
+                if entry.is_live:
+                    candidates.pop(same(entry.data_file.file_path), None)
+    lists = {same(snapshot.manifest_list) for snapshot in after.snapshots if snapshot.manifest_list is not None}
     return UnreachableFiles(
-        data_files=tuple(path for path, is_data in candidates.items() if is_data),
-        delete_files=tuple(path for path, is_data in candidates.items() if not is_data),
-        manifests=tuple(gone),
+        data_files=tuple(file.file_path for file in candidates.values() if file.is_data),
+        delete_files=tuple(file.file_path for file in candidates.values() if not file.is_data),
+        manifests=tuple(manifest.manifest_path for manifest in gone.values()),
         manifest_lists=tuple(
             snapshot.manifest_list
             for snapshot in expired
-            if snapshot.manifest_list is not None and snapshot.manifest_list not in lists
+            if snapshot.manifest_list is not None and same(snapshot.manifest_list) not in lists
         ),
-        statistics_files=_statistics(before, after),
+        statistics_files=_statistics(before, after, same),
     )
 
 
-def _manifests(snapshots: Iterable[Snapshot], reader: FileReader) -> dict[str, ManifestFile]:
-    return {
-        manifest.manifest_path: manifest for snapshot in snapshots for manifest in manifest_list_of(snapshot, reader)
-    }
+def _readable(read: Callable[[], list[T]]) -> list[T]:
+    """What was read; nothing where that fails."""
+    try:
+        return read()
+    except (StorageError, CorruptFileError) as error:
+        logger.warning("Files of an expired snapshot are not looked for: %s", error)
+        return []
 
 
-def _statistics(before: TableMetadata, after: TableMetadata) -> tuple[str, ...]:
-    def paths(metadata: TableMetadata) -> dict[str, None]:
-        files = [item.statistics_path for item in metadata.statistics]
-        return dict.fromkeys([*files, *(item.statistics_path for item in metadata.partition_statistics)])
+def _statistics(before: TableMetadata, after: TableMetadata, same: Callable[[str], str]) -> tuple[str, ...]:
+    def paths(metadata: TableMetadata) -> dict[str, str]:
+        found = [file.statistics_path for file in metadata.statistics]
+        found += [file.statistics_path for file in metadata.partition_statistics]
+        return {same(path): path for path in found}
 
     kept = paths(after)
-    return tuple(path for path in paths(before) if path not in kept)
+    return tuple(path for key, path in paths(before).items() if key not in kept)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
+from hms_iceberg import maintenance
 from hms_iceberg.arrow.puffin_writer import PuffinBlob, write_puffin
 from hms_iceberg.arrow.row_rewrites import RowRewriter
 from hms_iceberg.arrow.write import write_data_files
@@ -334,6 +335,14 @@ def expire_snapshots(table: Table) -> None:
     table.delete("city = 'Köln'")
     table.append(rows(90))
     table.expire_snapshots().older_than(table.metadata.last_updated_ms + 1).commit()
+
+
+@_operation(properties={"write.delete.mode": "copy-on-write"})
+def expire_snapshots_and_files(table: Table) -> None:
+    table.manage_snapshots().create_tag("first", table.snapshots()[0].snapshot_id).commit()
+    table.delete("id in (2, 11)")
+    table.rewrite_manifests().commit()
+    maintenance.expire_snapshots(table, older_than=table.metadata.last_updated_ms + 1)
 
 
 @_operation()

@@ -1,0 +1,117 @@
+"""Expiring snapshots, and deleting the files that no snapshot needs after that.
+
+Source: Iceberg specification, "Snapshot Retention Policy".
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from hms_iceberg.arrow.filesystems import parse_location
+from hms_iceberg.errors import IcebergError, StorageError
+from hms_iceberg.table.manage_snapshots import Time
+from hms_iceberg.table.table import Table
+from hms_iceberg.table.time_travel import milliseconds
+from hms_iceberg.updates.expire_snapshots import ExpireSnapshots, UnreachableFiles, unreachable_files
+
+logger = logging.getLogger(__name__)
+
+_DELETERS = 8
+
+
+@dataclass(frozen=True)
+class ExpiryResult:
+    """What an expiry did.
+
+    Attributes:
+        snapshot_ids: the snapshots that went.
+        files: the files that no snapshot needs any more, by kind.
+        deleted: how many of them were deleted; none in a dry run.
+        left: those that could not be deleted, by location with the reason. They are orphans.
+    """
+
+    snapshot_ids: tuple[int, ...]
+    files: UnreachableFiles
+    deleted: int
+    left: dict[str, str]
+
+
+def expire_snapshots(
+    table: Table,
+    *,
+    older_than: Time | None = None,
+    retain_last: int | None = None,
+    snapshot_ids: Iterable[int] = (),
+    dry_run: bool = False,
+) -> ExpiryResult:
+    """Removes old snapshots from a table, and deletes the files that only they needed.
+
+    Files are deleted after the commit is certain, and only what no snapshot of the table as it then is can reach: of
+    no branch, no tag, and no staged snapshot. Where the outcome of the commit is unknown, or a manifest that is still
+    needed cannot be read, nothing is deleted. Snapshots that were expired without deleting their files leave orphans,
+    which this does not look for.
+
+    Args:
+        table: the table, which moves to the version without the snapshots.
+        older_than: snapshots before this time go; by default those older than the table's
+            `history.expire.max-snapshot-age-ms`.
+        retain_last: how many snapshots every branch keeps whatever their age; by default the table's
+            `history.expire.min-snapshots-to-keep`.
+        snapshot_ids: further snapshots to remove, which no branch or tag points at.
+        dry_run: only tell what would go.
+
+    Raises:
+        UnsupportedError: the table's property `gc.enabled` is false: its files may belong to others.
+        NoSuchSnapshotError, InvalidInputError: a snapshot given by its id is not there, or a branch or tag needs it.
+        CommitStateUnknownError: nobody can tell whether the snapshots went; no file was deleted.
+        CommitFailedError: other writers were first in every attempt; nothing was changed.
+        CorruptManifestError, StorageError: the snapshots went, and what is still needed could not be told; no file was
+            deleted.
+    """
+    time_ms = None if older_than is None else milliseconds(older_than)
+    update = ExpireSnapshots(time_ms, retain_last, frozenset(snapshot_ids))
+    before = table.refresh().metadata
+    transaction = table.transaction()
+    transaction.add(update)
+    if dry_run:
+        after = transaction.metadata
+        transaction.abandon()
+    else:
+        transaction.commit_transaction()
+        after = table.refresh().metadata  # whoever committed meanwhile may need files again
+    kept = after.snapshots_by_id.keys()
+    expired = tuple(each.snapshot_id for each in before.snapshots if each.snapshot_id not in kept)
+    files = unreachable_files(before, after, table.storage, _same_file)
+    left = {} if dry_run else _delete(table, files.all())
+    deleted = 0 if dry_run else len(files.all()) - len(left)
+    logger.info("Expired %d snapshots of %s; deleted %d files", len(expired), table.identifier, deleted)
+    return ExpiryResult(expired, files, deleted, left)
+
+
+def _same_file(location: str) -> str:
+    """What two ways to write one location have in common: `s3a://b/x` and `s3://b//x`, `file:/x` and `/x`.
+
+    Locations of two file systems may have it in common too: then a file is kept that could go.
+    """
+    try:
+        path = parse_location(location).path
+    except StorageError:
+        return location
+    return re.sub("/+", "/", f"/{path}")
+
+
+def _delete(table: Table, locations: Iterable[str]) -> dict[str, str]:
+    def delete(location: str) -> tuple[str, str | None]:
+        try:
+            table.storage.delete(location)
+        except IcebergError as error:
+            logger.warning("Could not delete %s, which no snapshot of %s needs: %s", location, table.identifier, error)
+            return location, str(error)
+        return location, None
+
+    with ThreadPoolExecutor(_DELETERS, thread_name_prefix="iceberg-delete") as pool:
+        return {location: reason for location, reason in pool.map(delete, locations) if reason is not None}

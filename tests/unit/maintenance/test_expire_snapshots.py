@@ -1,0 +1,160 @@
+"""Expiring snapshots deletes what only they needed, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hms_iceberg.errors import CommitStateUnknownError, CorruptManifestError, InvalidInputError, UnsupportedError
+from hms_iceberg.maintenance import check_table, expire_snapshots
+from hms_iceberg.spec.statistics import StatisticsFile
+from hms_iceberg.table.table import Table
+from hms_iceberg.updates.manifest_files import entries_of, manifest_list_of
+from tests.support.operations import BY_CITY, MERGE_ON_READ, SCHEMA, begin, rows
+from tests.support.row_tables import create, other_writer
+
+ALL = 2**62
+
+
+@pytest.fixture(params=[1, 2, 3])
+def table(tmp_path: Path, request: pytest.FixtureRequest) -> Table:
+    """Two files, rows of both deleted, one file replaced: every kind of file is left behind."""
+    made = create(tmp_path, request.param, schema=SCHEMA, spec=BY_CITY, **(MERGE_ON_READ if request.param > 1 else {}))
+    begin(made)
+    made.delete("id in (2, 11)")
+    made.delete("id = 12")
+    made.overwrite(rows(20, city="Ulm"), "city = 'Köln'")
+    return made
+
+
+def files(table: Table) -> set[str]:
+    """The files below a table's folder, but for metadata files."""
+    found = (path for path in Path(table.location()).rglob("*") if path.is_file())
+    return {str(path) for path in found if not path.name.endswith(".metadata.json")}
+
+
+def needed(table: Table) -> set[str]:
+    """The files that the snapshots of a table use, counted one by one."""
+    found: set[str] = set()
+    for snapshot in table.snapshots():
+        found.add(str(snapshot.manifest_list))
+        for manifest in manifest_list_of(snapshot, table.storage):
+            found.add(manifest.manifest_path)
+            entries = entries_of(manifest, table.storage)
+            found |= {entry.data_file.file_path for entry in entries if entry.is_live}
+    return found | {each.statistics_path for each in table.metadata.statistics}
+
+
+def test_what_only_expired_snapshots_needed_is_deleted(table: Table) -> None:
+    before, left = files(table), table.scan().to_arrow()
+    result = expire_snapshots(table, older_than=ALL)
+    assert len(table.snapshots()) == 1 and len(result.snapshot_ids) == 4
+    assert files(table) == needed(table)
+    assert set(result.files.all()) == before - files(table)
+    assert (result.deleted, result.left) == (len(before - files(table)), {})
+    assert table.scan().to_arrow().equals(left)
+    assert check_table(table, record_counts=True).findings == ()
+    assert expire_snapshots(table, older_than=ALL).deleted == 0
+
+
+def test_what_a_branch_a_tag_or_a_staged_snapshot_needs_stays(table: Table) -> None:
+    first, second = (each.snapshot_id for each in table.snapshots()[:2])
+    table.manage_snapshots().create_tag("v1", first).create_branch("old", second, min_snapshots_to_keep=1).commit()
+    table.delete("id = 10", branch="old")
+    table.new_append().append_file(next(iter(table.scan().plan_files())).file).stage_only().commit()
+    staged = table.snapshots()[-1]
+    expire_snapshots(table, older_than=staged.timestamp_ms)
+    kept = {each.snapshot_id for each in table.snapshots()}
+    assert {first, staged.snapshot_id, table.refs()["old"].snapshot_id} <= kept
+    assert second not in kept
+    assert files(table) == needed(table)
+    assert table.scan(snapshot_id=first).count() == 3
+    assert table.scan().use_ref("old").count() == 5
+
+
+def test_a_dry_run_only_tells(table: Table) -> None:
+    before, version = files(table), table.metadata_location
+    result = expire_snapshots(table, older_than=ALL, dry_run=True)
+    assert (files(table), table.refresh().metadata_location, result.deleted) == (before, version, 0)
+    assert len(result.snapshot_ids) == 4
+    assert set(expire_snapshots(table, older_than=ALL).files.all()) == set(result.files.all())
+
+
+def test_snapshots_go_by_their_id_and_with_their_statistics(table: Table) -> None:
+    snapshot = table.snapshots()[0]
+    path = f"{table.location()}/metadata/of.stats"
+    table.storage.create(path, b"PFA1")
+    table.update_statistics().set_statistics(StatisticsFile(snapshot.snapshot_id, path, 4, 4)).commit()
+    result = expire_snapshots(table, older_than=0, snapshot_ids=[snapshot.snapshot_id])
+    assert result.snapshot_ids == (snapshot.snapshot_id,)
+    assert result.files.statistics_files == (path,)
+    assert files(table) == needed(table)
+    with pytest.raises(InvalidInputError, match="main"):
+        expire_snapshots(table, snapshot_ids=[table.snapshots()[-1].snapshot_id])
+
+
+def test_a_table_whose_files_may_belong_to_others_is_refused(table: Table) -> None:
+    table.set_properties({"gc.enabled": "false"})
+    before = files(table)
+    with pytest.raises(UnsupportedError, match=r"gc\.enabled is false"):
+        expire_snapshots(table, older_than=ALL)
+    assert files(table) == before
+
+
+def test_an_unknown_outcome_deletes_nothing(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = files(table)
+
+    def swap(*_: object) -> None:
+        raise CommitStateUnknownError("no answer")
+
+    monkeypatch.setattr(table.metastore, "swap", swap)
+    with pytest.raises(CommitStateUnknownError):
+        expire_snapshots(table, older_than=ALL)
+    assert files(table) >= before
+
+
+def test_a_branch_that_was_made_meanwhile_keeps_its_files(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = table.snapshots()[0].snapshot_id
+    swap, other = table.metastore.swap, other_writer(table)
+
+    def late(*arguments: object) -> object:
+        monkeypatch.setattr(table.metastore, "swap", swap)
+        other.manage_snapshots().create_branch("kept", first).commit()
+        return swap(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(table.metastore, "swap", late)
+    expire_snapshots(table, older_than=ALL)
+    assert {each.snapshot_id for each in table.snapshots()} == {first, table.snapshots()[-1].snapshot_id}
+    assert files(table) == needed(table)
+    assert table.scan(snapshot_id=first).count() == 3
+
+
+def test_a_file_that_is_live_under_another_spelling_stays(table: Table) -> None:
+    file = next(iter(table.scan("city = 'Bonn'").plan_files())).file
+    table.new_delete().delete_file(file).commit()
+    again = replace(file, file_path=f"file://{file.file_path}", first_row_id=None)
+    table.new_append().append_file(again).commit()
+    expire_snapshots(table, older_than=ALL)
+    assert Path(file.file_path).exists()
+    assert table.scan("city = 'Bonn'").count() == file.record_count
+
+
+def test_nothing_is_deleted_where_a_needed_manifest_cannot_be_read(table: Table) -> None:
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    path = Path(manifest_list_of(snapshot, table.storage)[0].manifest_path)
+    path.write_bytes(b"damaged")
+    before = files(table)
+    with pytest.raises(CorruptManifestError):
+        expire_snapshots(table, older_than=ALL)
+    assert files(table) == before
+
+
+def test_an_expired_manifest_that_is_gone_does_not_stop_the_others(table: Table) -> None:
+    manifest = manifest_list_of(table.snapshots()[1], table.storage)[0]
+    lost = {entry.data_file.file_path for entry in entries_of(manifest, table.storage)}
+    Path(manifest.manifest_path).unlink()
+    expire_snapshots(table, older_than=ALL)
+    assert needed(table) <= files(table) <= needed(table) | lost
