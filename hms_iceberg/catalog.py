@@ -22,6 +22,7 @@ from hms_iceberg.errors import (
     UnsupportedError,
 )
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
+from hms_iceberg.metastore_names import namespace_name, table_identifier, text_properties
 from hms_iceberg.scan.preload import planning_ready
 from hms_iceberg.spec.metadata import DEFAULT_FORMAT_VERSION, TableMetadata
 from hms_iceberg.spec.metadata_changes import new_table_metadata, replace_table_metadata, split_properties
@@ -35,6 +36,7 @@ from hms_iceberg.table.transaction import TableTransaction
 from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Created, CreatedOrReplaced
 from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.view.catalog_views import CatalogViews
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,8 +98,8 @@ def list_catalogs() -> list[str]:
     return known_catalogs()
 
 
-class Catalog:
-    """Namespaces and Iceberg tables of one metastore. A context manager that closes its connections."""
+class Catalog(CatalogViews):
+    """Namespaces, Iceberg tables and views of one metastore. A context manager that closes its connections."""
 
     def __init__(
         self, name: str, metastore: CatalogMetastore, storage: Storage, properties: Mapping[str, str] | None = None
@@ -132,7 +134,7 @@ class Catalog:
         Raises:
             NamespaceAlreadyExistsError: it is there already.
         """
-        self.metastore.create_namespace(namespace_name(namespace), _text_properties(properties or {}))
+        self.metastore.create_namespace(namespace_name(namespace), text_properties(properties or {}))
 
     def create_namespace_if_not_exists(
         self, namespace: str | Identifier, properties: Mapping[str, str] | None = None
@@ -176,7 +178,7 @@ class Catalog:
             NoSuchNamespaceError: no namespace of that name.
             InvalidInputError: a key is both removed and set.
         """
-        name, gone, updates = namespace_name(namespace), set(removals or ()), _text_properties(updates or {})
+        name, gone, updates = namespace_name(namespace), set(removals or ()), text_properties(updates or {})
         if gone & updates.keys():
             raise InvalidInputError(
                 f"Namespace {name}: the keys {sorted(gone & updates.keys())} are both removed and set. Do one of them."
@@ -386,7 +388,7 @@ class Catalog:
     def _table_properties(self, properties: Mapping[str, str]) -> dict[str, str]:
         """The caller's properties between the catalog's `table-default.*` and `table-override.*`."""
         merged = {k[len(_TABLE_DEFAULT) :]: v for k, v in self.properties.items() if k.startswith(_TABLE_DEFAULT)}
-        merged.update(_text_properties(properties))
+        merged.update(text_properties(properties))
         merged.update(
             {k[len(_TABLE_OVERRIDE) :]: v for k, v in self.properties.items() if k.startswith(_TABLE_OVERRIDE)}
         )
@@ -461,42 +463,3 @@ class Catalog:
         """
         self.metastore.rename_table(table_identifier(from_identifier), table_identifier(to_identifier))
         return self.load_table(to_identifier)
-
-
-def table_identifier(identifier: str | Identifier) -> Identifier:
-    """`"db.name"` or `("db", "name")` as a tuple of the two.
-
-    Raises:
-        InvalidInputError: not a namespace and a name.
-    """
-    parts = tuple(identifier.split(".")) if isinstance(identifier, str) else tuple(identifier)
-    if len(parts) != 2 or not all(isinstance(part, str) and part.strip() for part in parts):
-        raise InvalidInputError(
-            f"Not the name of a table: {identifier!r}. Expected a namespace and a name, such as 'db.events' or "
-            "('db', 'events')."
-        )
-    return parts
-
-
-def namespace_name(namespace: str | Identifier) -> str:
-    """`"db"` or `("db",)` as text.
-
-    Raises:
-        InvalidInputError: not one name; a Hive Metastore has one level of namespaces.
-    """
-    parts = (namespace,) if isinstance(namespace, str) else tuple(namespace)
-    if len(parts) != 1 or not isinstance(parts[0], str) or not parts[0].strip() or "." in parts[0]:
-        raise InvalidInputError(
-            f"Not the name of a namespace: {namespace!r}. Expected one name, such as 'db' or ('db',): a Hive "
-            "Metastore has one level of namespaces."
-        )
-    return parts[0]
-
-
-def _text_properties(properties: Mapping[str, Any]) -> dict[str, str]:
-    text = {}
-    for key, value in properties.items():
-        if value is None:
-            raise InvalidInputError(f"Property {key!r}: expected a value, got None. Leave the key out.")
-        text[key] = str(value).lower() if isinstance(value, bool) else str(value)
-    return text

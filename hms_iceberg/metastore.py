@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
 
 from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.view_metadata import ViewMetadata
 
 Identifier: TypeAlias = tuple[str, ...]
 """A table's name in parts, the namespace first: `("db", "events")`."""
@@ -39,6 +40,18 @@ class MetadataVersion:
 
     location: str
     metadata: TableMetadata
+
+
+@dataclass(frozen=True)
+class ViewMetadataVersion:
+    """A view's metadata together with the location of the JSON file that holds it."""
+
+    location: str
+    metadata: ViewMetadata
+
+
+Version: TypeAlias = MetadataVersion | ViewMetadataVersion
+"""What a row of a metastore points at."""
 
 
 @runtime_checkable
@@ -160,5 +173,59 @@ class CatalogMetastore(Metastore, Protocol):
             NoSuchTableError: no table `source`.
             NoSuchNamespaceError: the target's namespace does not exist.
             TableAlreadyExistsError: `target` is taken.
+        """
+        ...
+
+
+@runtime_checkable
+class ViewMetastore(Protocol):
+    """The views of a metastore. Their names are those of tables as well: a name is one or the other."""
+
+    def load(self, identifier: Identifier) -> TablePointer:
+        """The view's current pointer, read from the metastore now.
+
+        Raises:
+            NoSuchViewError: no Iceberg view of that name.
+        """
+        ...
+
+    def swap(self, identifier: Identifier, base: ViewMetadataVersion | None, new: ViewMetadataVersion) -> None:
+        """Makes `new` the view's metadata if `base` still is (a create where `base` is None), as `Metastore.swap` does.
+
+        Raises:
+            ViewAlreadyExistsError, TableAlreadyExistsError: the name is taken.
+            NoSuchViewError: the view is gone.
+            CommitFailedError: the pointer is not `base` any more.
+            CommitStateUnknownError: nobody can tell.
+        """
+        ...
+
+    def exclusive(self, identifier: Identifier) -> AbstractContextManager[None]:
+        """Holds the view's lock, so that a load and swap inside cannot lose to another writer."""
+        ...
+
+    def list(self, namespace: str) -> list[Identifier]:
+        """Identifiers of the namespace's Iceberg views, sorted.
+
+        Raises:
+            NoSuchNamespaceError: no namespace of that name.
+        """
+        ...
+
+    def drop(self, identifier: Identifier) -> None:
+        """Removes the view's row and nothing else.
+
+        Raises:
+            NoSuchViewError: no Iceberg view of that name.
+        """
+        ...
+
+    def rename(self, source: Identifier, target: Identifier) -> None:
+        """Renames a view's row; its files stay where they are.
+
+        Raises:
+            NoSuchViewError: no view `source`.
+            NoSuchNamespaceError: the target's namespace does not exist.
+            ViewAlreadyExistsError: `target` is taken, by a view or a table.
         """
         ...

@@ -10,18 +10,17 @@ from contextlib import contextmanager
 from hms_iceberg.errors import (
     CommitFailedError,
     ConfigurationError,
-    IcebergError,
     MetastoreAnswerLostError,
-    MetastoreError,
     NamespaceAlreadyExistsError,
     NoSuchNamespaceError,
     NoSuchTableError,
-    TableAlreadyExistsError,
     UnsupportedError,
 )
-from hms_iceberg.hms.capability import expectation, known_support, learn_support, supports_compare_and_swap
+from hms_iceberg.hms.capability import known_support, learn_support, supports_compare_and_swap
 from hms_iceberg.hms.client import HmsClient
 from hms_iceberg.hms.exclusion import Exclusion, Exclusions, Turn
+from hms_iceberg.hms.hive_views import HiveViews, ViewSwap
+from hms_iceberg.hms.listing import list_names
 from hms_iceberg.hms.lock import TableLock
 from hms_iceberg.hms.namespaces import (
     NOT_CHANGED_BY_HIVE_2,
@@ -29,9 +28,11 @@ from hms_iceberg.hms.namespaces import (
     database_properties,
     new_database,
 )
+from hms_iceberg.hms.renaming import rename_row
 from hms_iceberg.hms.settings import ClientSettings, LockSettings, RowSettings
 from hms_iceberg.hms.swap import PointerSwap
-from hms_iceberg.hms.table_rows import ICEBERG, METADATA_LOCATION, TABLE_TYPE, is_iceberg_table, table_pointer
+from hms_iceberg.hms.table_rows import ICEBERG, is_iceberg_table, table_pointer
+from hms_iceberg.hms.thrift_types import ttypes
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion, TablePointer
 from hms_iceberg.spec.table_properties import COMMIT_NUM_RETRIES, int_property
 
@@ -60,6 +61,8 @@ class HiveMetastore:
         _lock_mode(self._lock_enabled, CATALOG_LOCK_ENABLED)
         self._swap = PointerSwap(self.client, RowSettings.from_properties(properties))
         self._exclusions = Exclusions()
+        views = ViewSwap(self.client, self._swap.settings)
+        self.views = HiveViews(self.client, views, self._exclusion, self._compares)
 
     def close(self) -> None:
         """Gives kept places in queues back and closes the connections."""
@@ -253,18 +256,8 @@ class HiveMetastore:
         Raises:
             NoSuchNamespaceError: no namespace of that name.
         """
-        name = namespace.lower()
-        try:
-            tables = self.client.list_tables_by_parameter(name, TABLE_TYPE, ICEBERG)
-        except NoSuchNamespaceError:
-            raise
-        except MetastoreError as error:  # filters on parameters can be switched off on the server
-            logger.info("Listing %s without the server's filter: %s", name, error)
-            rows = self.client.get_tables(name, self.client.list_tables(name))
-            tables = [row.tableName for row in rows if is_iceberg_table(row)]
-        if not tables:
-            self.client.get_database(name)  # a metastore lists nothing for a namespace that does not exist
-        return sorted((name, table) for table in tables)
+        names = list_names(self.client, namespace.lower(), ICEBERG, is_iceberg_table)
+        return [(namespace.lower(), name) for name in names]
 
     def table_exists(self, identifier: Identifier) -> bool:
         """Whether an Iceberg table of that name exists."""
@@ -304,39 +297,7 @@ class HiveMetastore:
         self.client.get_database(target[0])
         pointer = self.load(source)
         with self._exclusion(source, pointer.properties) as exclusion:
-            row = self.client.get_table(*source)
-            pointer = table_pointer(row)
-            if (row.parameters or {}).get("EXTERNAL", "").upper() != "TRUE":
-                raise UnsupportedError(
-                    f"Cannot rename table {'.'.join(source)}: it is a managed table, and the metastore would move its "
-                    "files away from its metadata. Make it external first: alter table "
-                    f"{'.'.join(source)} set tblproperties ('EXTERNAL'='TRUE')"
-                )
-            row.dbName, row.tableName = target
-            exclusion.ensure_active()
-            environment = {}
-            if self._compares(exclusion):
-                environment = expectation(METADATA_LOCATION, pointer.metadata_location)
-            try:
-                self.client.alter_table(source[0], source[1], row, environment)
-            except IcebergError as error:
-                self._judge_rename(source, target, pointer, error)
-
-    def _judge_rename(self, source: Identifier, target: Identifier, pointer: TablePointer, error: IcebergError) -> None:
-        """Decides by looking whether a rename that got no answer, or an error, was made."""
-        try:
-            renamed = self.load(target).metadata_location == pointer.metadata_location
-        except NoSuchTableError:
-            renamed = False
-        if renamed and not self.table_exists(source):
-            return
-        if isinstance(error, TableAlreadyExistsError) or renamed:
-            raise TableAlreadyExistsError(
-                f"Cannot rename table {'.'.join(source)}: {'.'.join(target)} exists already. Choose another name."
-            ) from error
-        if "has been modified" in str(error):
-            raise CommitFailedError(f"Cannot rename table {'.'.join(source)}: it was changed meanwhile.") from error
-        raise error
+            rename_row(self.client, source, target, _renamable, exclusion, self._compares(exclusion))
 
 
 def hive_client(metastore: CatalogMetastore) -> HmsClient:
@@ -348,6 +309,17 @@ def hive_client(metastore: CatalogMetastore) -> HmsClient:
     if not isinstance(metastore, HiveMetastore):
         raise UnsupportedError(f"This needs a Hive Metastore, and the catalog is on a {type(metastore).__name__}.")
     return metastore.client
+
+
+def _renamable(row: ttypes.Table) -> TablePointer:
+    pointer = table_pointer(row)
+    if (row.parameters or {}).get("EXTERNAL", "").upper() != "TRUE":
+        name = ".".join(pointer.identifier)
+        raise UnsupportedError(
+            f"Cannot rename table {name}: it is a managed table, and the metastore would move its files away from its "
+            f"metadata. Make it external first: alter table {name} set tblproperties ('EXTERNAL'='TRUE')"
+        )
+    return pointer
 
 
 def _normal(identifier: Identifier) -> Identifier:

@@ -37,7 +37,7 @@ from hms_iceberg.hms.table_rows import (
     update_row,
 )
 from hms_iceberg.hms.thrift_types import ttypes
-from hms_iceberg.metastore import Identifier, MetadataVersion
+from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer, Version
 
 logger = logging.getLogger(__name__)
 
@@ -71,9 +71,22 @@ class PointerSwap:
     client: HmsClient
     settings: RowSettings
 
+    # ----------------------------------------------------------------------------------------------- rows
+
+    def _new_row(self, identifier: Identifier, new: Version) -> ttypes.Table:
+        assert isinstance(new, MetadataVersion)
+        return new_row(identifier, new, self.settings)
+
+    def _update_row(self, row: ttypes.Table, base: Version, new: Version) -> None:
+        assert isinstance(base, MetadataVersion) and isinstance(new, MetadataVersion)
+        update_row(row, base, new, self.settings)
+
+    def _pointer(self, row: ttypes.Table) -> TablePointer:
+        return table_pointer(row)
+
     # --------------------------------------------------------------------------------------------- create
 
-    def create(self, identifier: Identifier, new: MetadataVersion) -> None:
+    def create(self, identifier: Identifier, new: Version) -> None:
         """Creates the row of a new table. Its name is taken by one of several at once, so no lock is needed.
 
         Raises:
@@ -83,7 +96,7 @@ class PointerSwap:
         """
         name = ".".join(identifier)
         try:
-            self.client.create_table(new_row(identifier, new, self.settings))
+            self.client.create_table(self._new_row(identifier, new))
         except TableAlreadyExistsError as error:
             row = self._find(identifier)
             if row is None or not _shows(row, new):
@@ -105,8 +118,8 @@ class PointerSwap:
     def commit(
         self,
         identifier: Identifier,
-        base: MetadataVersion,
-        new: MetadataVersion,
+        base: Version,
+        new: Version,
         guard: Guard,
         compare: bool,
         row: ttypes.Table | None = None,
@@ -129,7 +142,7 @@ class PointerSwap:
         """
         name = ".".join(identifier)
         row = row or self.client.get_table(*identifier)
-        pointer = table_pointer(row)
+        pointer = self._pointer(row)
         if pointer.metadata_location == new.location:
             return
         if pointer.metadata_location != base.location:
@@ -138,7 +151,7 @@ class PointerSwap:
                 f"{base.location}, found {pointer.metadata_location}. Replay the change on the newer version."
             )
         old = copy.copy(row)
-        update_row(row, base, new, self.settings)
+        self._update_row(row, base, new)
         try:
             guard.ensure_active()
         except LockError as error:
@@ -203,8 +216,8 @@ class PointerSwap:
     def _settle(
         self,
         identifier: Identifier,
-        base: MetadataVersion,
-        new: MetadataVersion,
+        base: Version,
+        new: Version,
         guard: Guard,
         compare: bool,
         error: MetastoreAnswerLostError,
@@ -235,16 +248,14 @@ class PointerSwap:
             guard.linger(lambda: self._has_arrived(identifier, new))
         raise _unknown(name, error) from error
 
-    def _has_arrived(self, identifier: Identifier, new: MetadataVersion) -> bool:
+    def _has_arrived(self, identifier: Identifier, new: Version) -> bool:
         try:
             row = self._find(identifier)
         except IcebergError:
             return False
         return row is None or _shows(row, new)
 
-    def _judge(
-        self, identifier: Identifier, base: MetadataVersion, new: MetadataVersion, error: MetastoreError
-    ) -> None:
+    def _judge(self, identifier: Identifier, base: Version, new: Version, error: MetastoreError) -> None:
         """The server answered with an error, so that nothing is pending: the row says what it did."""
         name = ".".join(identifier)
         try:
@@ -264,7 +275,7 @@ class PointerSwap:
             raise _unknown(name, error) from error
         raise error
 
-    def _check_guard(self, identifier: Identifier, new: MetadataVersion, guard: Guard) -> None:
+    def _check_guard(self, identifier: Identifier, new: Version, guard: Guard) -> None:
         """A lock that was lost while the row was altered let somebody else in: looks who won."""
         try:
             guard.ensure_active()
@@ -277,7 +288,7 @@ class PointerSwap:
             if row is None or not _shows(row, new):
                 raise _unknown(name, error) from error
 
-    def _appears(self, identifier: Identifier, new: MetadataVersion) -> bool:
+    def _appears(self, identifier: Identifier, new: Version) -> bool:
         for pause in _LOOKS:
             time.sleep(pause)
             try:
@@ -296,13 +307,13 @@ class PointerSwap:
             return None
 
 
-def _shows(row: ttypes.Table, new: MetadataVersion) -> bool:
+def _shows(row: ttypes.Table, new: Version) -> bool:
     """Whether the row names a version as the current or the previous one."""
     parameters = row.parameters or {}
     return new.location in (parameters.get(METADATA_LOCATION), parameters.get(PREVIOUS_METADATA_LOCATION))
 
 
-def _follows(row: ttypes.Table, base: MetadataVersion) -> bool:
+def _follows(row: ttypes.Table, base: Version) -> bool:
     parameters = row.parameters or {}
     current, previous = parameters.get(METADATA_LOCATION), parameters.get(PREVIOUS_METADATA_LOCATION)
     return bool(current) and current != base.location and previous == base.location

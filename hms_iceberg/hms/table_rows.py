@@ -18,6 +18,7 @@ from hms_iceberg.hms.thrift_types import ttypes
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.partitioning import spec_to_json
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.spec.sorting import sort_order_to_json
@@ -85,7 +86,7 @@ def table_pointer(row: ttypes.Table) -> TablePointer:
     name = ".".join(identifier)
     parameters = dict(row.parameters or {})
     if row.tableType == VIRTUAL_VIEW:
-        raise NoSuchTableError(f"{name} is a view, not a table. Query it with Spark.")
+        raise NoSuchTableError(f"{name} is a view, not a table. Query it with Spark, or load it with load_view.")
     if not is_iceberg_table(row):
         kind = parameters.get(TABLE_TYPE) or parameters.get("spark.sql.sources.provider") or "Hive"
         raise NotAnIcebergTableError(
@@ -130,7 +131,7 @@ def update_row(row: ttypes.Table, base: MetadataVersion | None, new: MetadataVer
     table = f"{row.dbName}.{row.tableName}"
     metadata = new.metadata
     for_hive = _hive_engine(metadata, settings)
-    row.sd = _storage_descriptor(metadata, for_hive, settings, table)
+    row.sd = storage_descriptor(metadata.schema(), metadata.location, for_hive, settings, table)
     parameters = dict(row.parameters or {})
     for key in _obsolete_properties(base, new):
         parameters.pop(_TRANSLATED.get(key, key), None)
@@ -138,7 +139,7 @@ def update_row(row: ttypes.Table, base: MetadataVersion | None, new: MetadataVer
         parameters.pop(key, None)
     for key, value in metadata.properties.items():
         if key not in _RESERVED:
-            _put(parameters, _TRANSLATED.get(key, key), value, settings, table)
+            put_parameter(parameters, _TRANSLATED.get(key, key), value, settings, table)
     parameters[TABLE_TYPE] = ICEBERG
     parameters[METADATA_LOCATION] = new.location
     if metadata.table_uuid:
@@ -150,7 +151,7 @@ def update_row(row: ttypes.Table, base: MetadataVersion | None, new: MetadataVer
     else:
         parameters.pop(_STORAGE_HANDLER, None)
     for key, shown in _derived(metadata, settings).items():
-        _put(parameters, key, shown, settings, table)
+        put_parameter(parameters, key, shown, settings, table)
     row.parameters = parameters
 
 
@@ -170,7 +171,7 @@ def _derived(metadata: TableMetadata, settings: RowSettings) -> dict[str, str]:
         )
     if settings.max_value_length == 0:
         return shown
-    shown["current-schema"] = _json(schema_to_json(metadata.schema()))
+    shown["current-schema"] = shown_schema(metadata.schema())
     if not metadata.spec().is_unpartitioned:
         shown["default-partition-spec"] = _json(spec_to_json(metadata.spec()))
     if metadata.sort_order().fields:
@@ -189,11 +190,16 @@ def _shown_snapshot(snapshot: Snapshot) -> dict[str, str]:
     }
 
 
+def shown_schema(schema: Schema) -> str:
+    """What the parameter `current-schema` holds."""
+    return _json(schema_to_json(schema))
+
+
 def _json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def _put(parameters: dict[str, str], key: str, value: str, settings: RowSettings, table: str) -> None:
+def put_parameter(parameters: dict[str, str], key: str, value: str, settings: RowSettings, table: str) -> None:
     """Sets a parameter; one that the metastore's database cannot hold is left out with a warning."""
     limit = settings.max_value_length
     if len(key) <= _MAX_KEY_LENGTH and (not limit or len(value) <= limit):
@@ -219,14 +225,15 @@ def _hive_engine(metadata: TableMetadata, settings: RowSettings) -> bool:
     return settings.hive_engine if text is None else text.strip().lower() == "true"
 
 
-def _storage_descriptor(
-    metadata: TableMetadata, for_hive: bool, settings: RowSettings, table: str
+def storage_descriptor(
+    schema: Schema, location: str, for_hive: bool, settings: RowSettings, table: str
 ) -> ttypes.StorageDescriptor:
+    """Columns, location and formats of a row; Iceberg's own formats of Hive where Hive is to read it."""
     input_format, output_format, serde = _FORMATS_FOR_HIVE if for_hive else _FORMATS
     options = ColumnOptions(settings.local_time_zone, settings.max_value_length)
     return ttypes.StorageDescriptor(
-        cols=hive_columns(metadata.schema(), options, table),
-        location=metadata.location,
+        cols=hive_columns(schema, options, table),
+        location=location,
         inputFormat=input_format,
         outputFormat=output_format,
         compressed=False,

@@ -16,7 +16,7 @@ import logging
 import time
 from dataclasses import dataclass, replace
 
-from hms_iceberg.catalog import Catalog, table_identifier
+from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import (
     MetastoreAnswerLostError,
     MetastoreError,
@@ -27,6 +27,7 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.hms.hive_rows import EXTERNAL, EXTERNAL_PURGE, HiveTable
 from hms_iceberg.hms.hive_tables import HiveTables, RowChange, made_external
+from hms_iceberg.metastore_names import table_identifier
 from hms_iceberg.migration.journal import Journal, new_migration_id, write_journal
 from hms_iceberg.migration.plan import MigrationOptions, MigrationPlan, Planner
 from hms_iceberg.migration.progress import Progress, silent

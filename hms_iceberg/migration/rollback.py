@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from hms_iceberg.catalog import Catalog, table_identifier
+from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import (
     IcebergError,
     MetastoreError,
@@ -15,6 +15,7 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.hms.hive_rows import HivePartition, HiveTable
 from hms_iceberg.hms.hive_tables import HiveTables
+from hms_iceberg.metastore_names import table_identifier
 from hms_iceberg.migration.listing import list_files
 from hms_iceberg.migration.progress import Progress, silent
 from hms_iceberg.migration.recovery import Recovery, only_one

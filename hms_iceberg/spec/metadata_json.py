@@ -118,7 +118,7 @@ def metadata_from_json(data: bytes, location: str | None = None) -> TableMetadat
     """
     name = f"table metadata {location}" if location else "table metadata"
     try:
-        return metadata_from_dict(json.loads(_uncompressed(bytes(data)).decode("utf-8")))
+        return metadata_from_dict(json.loads(uncompressed(bytes(data)).decode("utf-8")))
     except UnsupportedError as error:
         raise UnsupportedError(f"Cannot read {name}: {error}") from error
     except IcebergError as error:
@@ -129,7 +129,13 @@ def metadata_from_json(data: bytes, location: str | None = None) -> TableMetadat
         ) from error
 
 
-def _uncompressed(data: bytes) -> bytes:
+def uncompressed(data: bytes) -> bytes:
+    """The content of a metadata file, which may be gzip-compressed.
+
+    Raises:
+        CorruptMetadataError: it is cut off, or too large.
+        zlib.error: it is damaged.
+    """
     if not data.startswith(_GZIP_MAGIC):
         return data
     parts: list[bytes] = []

@@ -1,0 +1,265 @@
+"""View metadata: the versions of a view, their text in one or more dialects, and what changes them.
+
+Source: Iceberg view specification, "View Metadata".
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hms_iceberg.errors import ConfigurationError, CorruptMetadataError, InvalidInputError
+from hms_iceberg.spec.schema import Schema, assign_fresh_ids
+from hms_iceberg.spec.table_properties import bool_property, int_property
+
+FORMAT_VERSION = 1
+VERSION_HISTORY_SIZE = ("version.history.num-entries", 10)
+DROP_DIALECT_ALLOWED = ("replace.drop-dialect.allowed", False)
+
+
+@dataclass(frozen=True)
+class SQLViewRepresentation:
+    """A view's query in one dialect of SQL.
+
+    Attributes:
+        sql: a SELECT statement.
+        dialect: whose SQL it is: `spark`, `trino`, `hive` ...
+    """
+
+    sql: str
+    dialect: str
+
+
+@dataclass(frozen=True)
+class UnknownViewRepresentation:
+    """A view in a form that this version of the specification does not know; it is kept as it is.
+
+    Attributes:
+        members: its members as parsed JSON, `type` among them.
+    """
+
+    members: Mapping[str, Any]
+
+
+ViewRepresentation = SQLViewRepresentation | UnknownViewRepresentation
+
+
+@dataclass(frozen=True)
+class ViewVersion:
+    """A view at some time; it never changes.
+
+    Attributes:
+        version_id: its number; given by the view, whatever it is here, when the version is added to one.
+        schema_id: the schema of the view's columns; given by the view as well.
+        timestamp_ms: when it was made, in milliseconds since the epoch.
+        summary: what is known of who made it (`engine-name`, `engine-version`).
+        representations: the query, once a dialect.
+        default_namespace: where tables are that the query names without a namespace.
+        default_catalog: where namespaces are that it names without a catalog; None for the view's own.
+    """
+
+    version_id: int
+    schema_id: int
+    timestamp_ms: int
+    summary: Mapping[str, str]
+    representations: tuple[ViewRepresentation, ...]
+    default_namespace: tuple[str, ...]
+    default_catalog: str | None = None
+
+    @classmethod
+    def of_sql(
+        cls, queries: Mapping[str, str], default_namespace: tuple[str, ...] = (), default_catalog: str | None = None
+    ) -> ViewVersion:
+        """A new version out of queries by their dialects, such as `{"spark": "select 1 as one"}`."""
+        return cls(
+            version_id=1,
+            schema_id=0,
+            timestamp_ms=time.time_ns() // 1_000_000,
+            summary={"engine-name": "hms_iceberg"},
+            representations=tuple(SQLViewRepresentation(sql, dialect) for dialect, sql in queries.items()),
+            default_namespace=default_namespace,
+            default_catalog=default_catalog,
+        )
+
+    def sql_for(self, dialect: str) -> SQLViewRepresentation | None:
+        """The query in a dialect, in whatever case it is named; None where there is none."""
+        return next((each for each in self._queries() if each.dialect.lower() == dialect.lower()), None)
+
+    @property
+    def dialects(self) -> list[str]:
+        """The dialects that it has a query in, in lower case."""
+        return [each.dialect.lower() for each in self._queries()]
+
+    def _queries(self) -> list[SQLViewRepresentation]:
+        return [each for each in self.representations if isinstance(each, SQLViewRepresentation)]
+
+    def behaves_like(self, other: ViewVersion) -> bool:
+        """Whether the two differ in number and time only."""
+        return replace(self, version_id=0, timestamp_ms=0) == replace(other, version_id=0, timestamp_ms=0)
+
+
+@dataclass(frozen=True)
+class ViewHistoryEntry:
+    """Since when a version was the current one."""
+
+    timestamp_ms: int
+    version_id: int
+
+
+@dataclass(frozen=True)
+class ViewMetadata:
+    """All that is known of a view, under the specification's names."""
+
+    view_uuid: str
+    location: str
+    schemas: tuple[Schema, ...]
+    current_version_id: int
+    versions: tuple[ViewVersion, ...]
+    version_log: tuple[ViewHistoryEntry, ...]
+    properties: Mapping[str, str] = field(default_factory=dict)
+    format_version: int = FORMAT_VERSION
+
+    def current_version(self) -> ViewVersion:
+        """The version that the view is now."""
+        version = self.version(self.current_version_id)
+        assert version is not None
+        return version
+
+    def version(self, version_id: int) -> ViewVersion | None:
+        """A version by its number; None where there is none (any more)."""
+        return next((each for each in self.versions if each.version_id == version_id), None)
+
+    def schema(self) -> Schema:
+        """The columns of the current version."""
+        schema_id = self.current_version().schema_id
+        return next(each for each in self.schemas if each.schema_id == schema_id)
+
+
+def check_view_metadata(metadata: ViewMetadata) -> None:
+    """Checks what the specification demands beyond the presence of members.
+
+    Raises:
+        CorruptMetadataError: numbers occur twice, or refer to what is not there.
+    """
+    versions = [version.version_id for version in metadata.versions]
+    schemas = [schema.schema_id for schema in metadata.schemas]
+    if metadata.current_version_id not in versions:
+        raise CorruptMetadataError(f"the current version {metadata.current_version_id} is not among {versions}")
+    if len(set(versions)) < len(versions) or len(set(schemas)) < len(schemas):
+        raise CorruptMetadataError(f"a number occurs twice among the versions {versions} or the schemas {schemas}")
+    for version in metadata.versions:
+        if version.schema_id not in schemas:
+            raise CorruptMetadataError(f"version {version.version_id} has the unknown schema {version.schema_id}")
+        if len(set(version.dialects)) < len(version.dialects):
+            raise CorruptMetadataError(
+                f"version {version.version_id} has more than one query in a dialect: {version.dialects}"
+            )
+
+
+# ------------------------------------------------------------------------------------------------- changes
+
+
+def new_view_metadata(
+    schema: Schema, version: ViewVersion, location: str, properties: Mapping[str, str]
+) -> ViewMetadata:
+    """A view of one version.
+
+    Raises:
+        InvalidInputError: no query, an empty one, or two in one dialect.
+    """
+    _check_new_version(version)
+    first = replace(version, version_id=1, schema_id=0)
+    return ViewMetadata(
+        view_uuid=str(uuid.uuid4()),
+        location=location.rstrip("/"),
+        schemas=(_numbered(assign_fresh_ids(schema), 0),),
+        current_version_id=1,
+        versions=(first,),
+        version_log=(ViewHistoryEntry(first.timestamp_ms, 1),),
+        properties=dict(properties),
+    )
+
+
+def replace_version(metadata: ViewMetadata, schema: Schema, version: ViewVersion) -> ViewMetadata:
+    """The view with another query. One that behaves like an earlier version makes that one current again.
+
+    The oldest versions beyond `version.history.num-entries` are dropped.
+
+    Raises:
+        InvalidInputError: no query, an empty one, two in one dialect, or none in a dialect that there is one in now
+            (unless `replace.drop-dialect.allowed` is true).
+    """
+    _check_new_version(version)
+    columns = assign_fresh_ids(schema)
+    known = [each for each in metadata.schemas if _numbered(each, 0) == _numbered(columns, 0)]
+    schema_id = known[0].schema_id if known else 1 + max(each.schema_id for each in metadata.schemas)
+    schemas = metadata.schemas if known else (*metadata.schemas, _numbered(columns, schema_id))
+    version = replace(version, schema_id=schema_id)
+    same = next((each for each in metadata.versions if each.behaves_like(version)), None)
+    if same is not None:
+        return set_current_version(replace(metadata, schemas=schemas), same.version_id)
+    version = replace(version, version_id=1 + max(each.version_id for each in metadata.versions))
+    added = replace(metadata, schemas=schemas, versions=(*metadata.versions, version))
+    return _moved(added, version, version.timestamp_ms)
+
+
+def set_current_version(metadata: ViewMetadata, version_id: int) -> ViewMetadata:
+    """The view as it was at an earlier version.
+
+    Raises:
+        InvalidInputError: no such version, or one without a dialect that there is a query in now.
+    """
+    version = metadata.version(version_id)
+    if version is None:
+        known = [each.version_id for each in metadata.versions]
+        raise InvalidInputError(f"The view at {metadata.location} has no version {version_id}; it has {known}.")
+    if version_id == metadata.current_version_id:
+        return metadata
+    return _moved(metadata, version, time.time_ns() // 1_000_000)
+
+
+def set_view_properties(
+    metadata: ViewMetadata, updates: Mapping[str, str], removals: Collection[str] = ()
+) -> ViewMetadata:
+    """The view with other properties."""
+    kept = {key: value for key, value in metadata.properties.items() if key not in removals}
+    return replace(metadata, properties={**kept, **updates})
+
+
+def _numbered(schema: Schema, schema_id: int) -> Schema:
+    return Schema(*schema.fields, schema_id=schema_id, identifier_field_ids=schema.identifier_field_ids)
+
+
+def _check_new_version(version: ViewVersion) -> None:
+    if not version.dialects or not all(each.sql.strip() for each in version._queries()):
+        raise InvalidInputError(
+            "A view needs a query, and none may be empty: ViewVersion.of_sql({'spark': 'select …'})."
+        )
+    if len(set(version.dialects)) < len(version.dialects):
+        raise InvalidInputError(f"A view has one query a dialect, got two: {', '.join(version.dialects)}.")
+
+
+def _moved(metadata: ViewMetadata, version: ViewVersion, timestamp_ms: int) -> ViewMetadata:
+    lost = set(metadata.current_version().dialects) - set(version.dialects)
+    if lost and not bool_property(metadata.properties, DROP_DIALECT_ALLOWED):
+        raise InvalidInputError(
+            f"The new version has no query in {', '.join(sorted(lost))}, so that its engine would lose the view at "
+            f"{metadata.location}. Give one, or set the view's property {DROP_DIALECT_ALLOWED[0]} to true."
+        )
+    kept_number = int_property(metadata.properties, VERSION_HISTORY_SIZE)
+    if kept_number < 1:
+        raise ConfigurationError(f"View property {VERSION_HISTORY_SIZE[0]!r}: expected 1 or more, got {kept_number}.")
+    newest = sorted((each.version_id for each in metadata.versions if each != version), reverse=True)
+    kept = {version.version_id, *newest[: kept_number - 1]}
+    log = (*metadata.version_log, ViewHistoryEntry(timestamp_ms, version.version_id))
+    # A log with a gap would tell a wrong version for the time between.
+    gaps = [number for number, entry in enumerate(log) if entry.version_id not in kept]
+    return replace(
+        metadata,
+        current_version_id=version.version_id,
+        versions=tuple(each for each in metadata.versions if each.version_id in kept),
+        version_log=log[gaps[-1] + 1 if gaps else 0 :],
+    )

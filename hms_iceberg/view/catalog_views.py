@@ -1,0 +1,163 @@
+"""The views of a catalog. The names and arguments are PyIceberg's."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from hms_iceberg.errors import NoSuchViewError, UnsupportedError, ViewAlreadyExistsError
+from hms_iceberg.metastore import CatalogMetastore, Identifier, ViewMetastore
+from hms_iceberg.metastore_names import namespace_name, table_identifier, text_properties
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.table_properties import bool_property
+from hms_iceberg.spec.view_metadata import ViewVersion, new_view_metadata, replace_version, set_view_properties
+from hms_iceberg.storage import Storage
+from hms_iceberg.view.commit import change_view, create_view, delete_quietly, read_view
+from hms_iceberg.view.view import View, view_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_COLLECTS_GARBAGE = ("gc.enabled", True)
+
+
+class CatalogViews(ABC):
+    """What a catalog can do with views."""
+
+    metastore: CatalogMetastore
+    storage: Storage
+
+    @abstractmethod
+    def _default_location(self, identifier: Identifier, namespace: Mapping[str, str]) -> str:
+        """The folder of a new table or view."""
+
+    # ---------------------------------------------------------------------------------------------- reading
+
+    def list_views(self, namespace: str | Identifier) -> list[Identifier]:
+        """Iceberg views of a namespace, sorted; Hive's own views are not listed.
+
+        Raises:
+            NoSuchNamespaceError: no namespace of that name.
+        """
+        return self._views().list(namespace_name(namespace))
+
+    def view_exists(self, identifier: str | Identifier) -> bool:
+        """Whether an Iceberg view of that name exists."""
+        try:
+            self._views().load(table_identifier(identifier))
+        except NoSuchViewError:
+            return False
+        return True
+
+    def load_view(self, identifier: str | Identifier) -> View:
+        """Loads a view.
+
+        Raises:
+            NoSuchViewError: no Iceberg view of that name.
+            CorruptMetadataError: its metadata file cannot be read.
+        """
+        views = self._views()
+        pointer = views.load(table_identifier(identifier))
+        return View(pointer.identifier, read_view(pointer.metadata_location, self.storage), views, self.storage)
+
+    # ---------------------------------------------------------------------------------------------- changes
+
+    def create_view(
+        self,
+        identifier: str | Identifier,
+        schema: Schema | pa.Schema,
+        view_version: ViewVersion,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> View:
+        """Creates a view.
+
+        Args:
+            identifier: `"db.name"` or `("db", "name")`.
+            schema: its columns; field ids are assigned anew.
+            view_version: its query, such as `ViewVersion.of_sql({"spark": "select …"}, default_namespace=("db",))`.
+            location: the folder for its metadata; by default one of its name below the namespace's location.
+            properties: `comment`, `version.history.num-entries` (10) ...
+
+        Raises:
+            ViewAlreadyExistsError, TableAlreadyExistsError: the name is taken.
+            NoSuchNamespaceError: no such namespace.
+            InvalidInputError: no query, or two in one dialect.
+        """
+        name = table_identifier(identifier)
+        views = self._views()
+        namespace = self.metastore.namespace_properties(name[0])
+        location = location or self._default_location(name, namespace)
+        metadata = new_view_metadata(view_schema(schema), view_version, location, text_properties(properties or {}))
+        return View(name, create_view(name, metadata, views, self.storage), views, self.storage)
+
+    def create_or_replace_view(
+        self,
+        identifier: str | Identifier,
+        schema: Schema | pa.Schema,
+        view_version: ViewVersion,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> View:
+        """Creates a view, or gives the one that is there another query; its earlier versions and properties stay.
+
+        Raises:
+            TableAlreadyExistsError: the name is a table's.
+            InvalidInputError: see `create_view` and `View.replace`.
+        """
+        try:
+            return self.create_view(identifier, schema, view_version, location, properties)
+        except ViewAlreadyExistsError:
+            view = self.load_view(identifier)
+        columns, updates = view_schema(schema), text_properties(properties or {})
+        version = change_view(
+            view.identifier,
+            view.metadata.view_uuid,
+            lambda metadata: set_view_properties(replace_version(metadata, columns, view_version), updates),
+            self._views(),
+            self.storage,
+        )
+        return View(view.identifier, version, self._views(), self.storage)
+
+    def register_view(self, identifier: str | Identifier, metadata_location: str) -> View:
+        """Makes an existing metadata file the view of that name. Its file is used as it is.
+
+        Raises:
+            ViewAlreadyExistsError, TableAlreadyExistsError: the name is taken.
+            MissingFileError: no such metadata file.
+            CorruptMetadataError: it cannot be read.
+        """
+        name, views = table_identifier(identifier), self._views()
+        version = read_view(metadata_location, self.storage)
+        views.swap(name, None, version)
+        return View(name, version, views, self.storage)
+
+    def drop_view(self, identifier: str | Identifier) -> None:
+        """Drops a view and deletes its current metadata file, unless its property `gc.enabled` is false.
+
+        Raises:
+            NoSuchViewError: no Iceberg view of that name.
+        """
+        view = self.load_view(identifier)
+        self._views().drop(view.identifier)
+        if bool_property(view.properties, _COLLECTS_GARBAGE):
+            delete_quietly(view.metadata_location, self.storage)
+
+    def rename_view(self, from_identifier: str | Identifier, to_identifier: str | Identifier) -> View:
+        """Renames a view; its files stay where they are.
+
+        Raises:
+            NoSuchViewError: no view of the old name.
+            NoSuchNamespaceError: the new name's namespace does not exist.
+            ViewAlreadyExistsError: the new name is taken, by a view or a table.
+        """
+        self._views().rename(table_identifier(from_identifier), table_identifier(to_identifier))
+        return self.load_view(to_identifier)
+
+    def _views(self) -> ViewMetastore:
+        views = getattr(self.metastore, "views", None)
+        if views is None:
+            raise UnsupportedError("This catalog has no views: only a Hive Metastore keeps them.")
+        assert isinstance(views, ViewMetastore)
+        return views
