@@ -23,5 +23,7 @@ def test_the_readme_s_catalog_example_runs_as_it_stands(metastore: Any, catalog:
     }
     assert visits.scan(snapshot_id=names["before"]).count() == 3
     assert names["visits"].inspect.snapshots().num_rows == 3
+    assert catalog.load_view("web.buyers").current_version().dialects == ["spark"]
+    catalog.drop_view("web.buyers")
     catalog.drop_table("web.visits", purge_requested=True)
     catalog.drop_namespace("web")
