@@ -31,6 +31,7 @@ from hms_iceberg.spark.foreign_files import worker_command
 from hms_iceberg.spark.inspection import describe_inspection, inspection_rows
 from hms_iceberg.spark.plan_answer import plan_answer
 from hms_iceberg.spark.read_options import planned
+from hms_iceberg.spark.streams import check_stream, latest_offset, plan_batch
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.metadata_files import read_version
@@ -48,6 +49,8 @@ _TABLE_CALLS: Mapping[str, Callable[[TableMetadata, Storage, Mapping[str, Any]],
     "load": describe,
     "inspect": describe_inspection,
     "inspect-rows": inspection_rows,
+    "stream-check": check_stream,
+    "stream-latest": latest_offset,
 }
 
 
@@ -98,6 +101,8 @@ class Planner:
         return AnswerWriter(_TABLE_CALLS[call](metadata, storage, question)).done()
 
     def _planned(self, metadata: TableMetadata, storage: Storage, question: dict[str, Any]) -> bytes:
+        if "batch" in question:
+            return plan_answer(plan_batch(metadata, storage, question), question["name"])
         schema = metadata.schema_by_id(question["schema_id"])
         wanted, exact = row_filter(question.get("filter"), schema)
         try:

@@ -1,20 +1,27 @@
 package hms_iceberg.bridge;
 
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SaveMode;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableProvider;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.execution.streaming.Source;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.sources.CreatableRelationProvider;
+import org.apache.spark.sql.sources.StreamSourceProvider;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.Option;
+import scala.Tuple2;
+import scala.jdk.javaapi.CollectionConverters;
 
-/** spark.read.format("iceberg"). */
-public class IcebergSource implements TableProvider, CreatableRelationProvider {
+/** spark.read.format("iceberg"), and spark.readStream. */
+public class IcebergSource implements TableProvider, StreamSourceProvider, CreatableRelationProvider {
   private Table table;
 
   public StructType inferSchema(CaseInsensitiveStringMap options) {
@@ -33,6 +40,34 @@ public class IcebergSource implements TableProvider, CreatableRelationProvider {
 
   public boolean supportsExternalMetadata() {
     return false;
+  }
+
+  /** What is streamed is known to be possible before the query starts. */
+  public Tuple2 sourceSchema(
+      SQLContext context, Option schema, String provider, scala.collection.immutable.Map parameters) {
+    CaseInsensitiveStringMap options = new CaseInsensitiveStringMap(CollectionConverters.asJava(parameters));
+    IcebergTable streamed = streamed(options);
+    ObjectNode question = streamed.question("stream-check");
+    question.set("options", Bridge.JSON.valueToTree(new HashMap(options)));
+    Bridge.ask(question);
+    return new Tuple2("iceberg", streamed.schema());
+  }
+
+  public Source createSource(
+      SQLContext context, String checkpoint, Option schema, String provider,
+      scala.collection.immutable.Map parameters) {
+    CaseInsensitiveStringMap options = new CaseInsensitiveStringMap(CollectionConverters.asJava(parameters));
+    return new IcebergStream(
+        (SparkSession) context.sparkSession(), streamed(options), Bridge.JSON.valueToTree(new HashMap(options)));
+  }
+
+  private static IcebergTable streamed(CaseInsensitiveStringMap options) {
+    Table table = loaded(options);
+    if (!(table instanceof IcebergTable)) {
+      throw Bridge.failure("UnsupportedError: cannot stream " + table.name() + ": it is not made of appended rows."
+          + " Stream the table itself, or read this with spark.read.", null);
+    }
+    return (IcebergTable) table;
   }
 
   private static Table loaded(CaseInsensitiveStringMap options) {

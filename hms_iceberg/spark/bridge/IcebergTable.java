@@ -50,6 +50,31 @@ public final class IcebergTable implements SupportsRead, SupportsMetadataColumns
     this.schema = known.schema;
   }
 
+  private IcebergTable(IcebergTable stream, ObjectNode question) {
+    this.source = stream.source;
+    this.question = question;
+    this.description = stream.description;
+    this.idSchema = stream.idSchema;
+    this.hiddenSchema = stream.hiddenSchema;
+    this.schema = stream.schema;
+  }
+
+  /** A batch of a stream of this table, as the table is now and with the columns that it had when the stream began. */
+  IcebergTable batch(String metadataLocation, ObjectNode batch) {
+    ObjectNode asked = (ObjectNode) question.deepCopy();
+    asked.put("metadata_location", metadataLocation);
+    asked.set("batch", batch);
+    return new IcebergTable(this, asked);
+  }
+
+  String newestMetadata() {
+    return source.metadataLocation();
+  }
+
+  void addCatalog(ObjectNode asked) {
+    source.addCatalog(asked);
+  }
+
   /** Another question about what is read. */
   ObjectNode question(String call) {
     ObjectNode asked = Bridge.question(call);
@@ -58,6 +83,9 @@ public final class IcebergTable implements SupportsRead, SupportsMetadataColumns
     asked.set("snapshot_id", description.get("snapshot_id"));
     asked.set("start_snapshot_id", description.get("start_snapshot_id"));
     asked.set("schema_id", description.get("schema_id"));
+    if (question.has("batch")) {
+      asked.set("batch", question.get("batch"));
+    }
     source.addCatalog(asked);
     return asked;
   }
@@ -103,7 +131,8 @@ public final class IcebergTable implements SupportsRead, SupportsMetadataColumns
   }
 
   public String version() {
-    return metadataLocation() + "#" + description.get("start_snapshot_id") + "#" + snapshotId();
+    return metadataLocation() + "#" + description.get("start_snapshot_id") + "#" + snapshotId()
+        + (question.has("batch") ? "#" + question.get("batch") : "");
   }
 
   public StructType schema() {

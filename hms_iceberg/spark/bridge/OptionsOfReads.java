@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
@@ -18,7 +19,8 @@ import scala.runtime.AbstractPartialFunction;
 
 /**
  * spark.read.option("branch", "b").table("db.t") and select * from db.t with (`branch` = 'b'): they choose the
- * table's schema too, so they must be known before Spark resolves the name.
+ * table's schema too, so they must be known before Spark resolves the name. spark.readStream.table("db.t") is
+ * spark.readStream.format("iceberg").load("db.t").
  */
 final class OptionsOfReads extends Rule {
   private static final String[] NAMES = {
@@ -48,8 +50,8 @@ final class OptionsOfReads extends Rule {
 
   final class Resolve extends AbstractPartialFunction {
     public boolean isDefinedAt(Object plan) {
-      return plan instanceof UnresolvedRelation && !((UnresolvedRelation) plan).isStreaming()
-          && !chosen((UnresolvedRelation) plan).isEmpty()
+      return plan instanceof UnresolvedRelation
+          && (((UnresolvedRelation) plan).isStreaming() || !chosen((UnresolvedRelation) plan).isEmpty())
           && !session.sessionState().catalog().isTempView(((UnresolvedRelation) plan).multipartIdentifier());
     }
 
@@ -60,7 +62,20 @@ final class OptionsOfReads extends Rule {
       UnresolvedRelation relation = (UnresolvedRelation) plan;
       List parts = CollectionConverters.asJava(relation.multipartIdentifier());
       Table table = TableReads.byName(session, (String[]) parts.toArray(new String[0]), chosen(relation));
-      return table == null ? plan : DataSourceV2Relation.create(table, Option.empty(), Option.empty());
+      if (table == null) {
+        return plan;
+      }
+      return relation.isStreaming()
+          ? stream(parts, relation.options()) : DataSourceV2Relation.create(table, Option.empty(), Option.empty());
+    }
+
+    private Object stream(List parts, Map options) {
+      StringBuilder name = new StringBuilder();
+      for (int i = 0; i < parts.size(); i++) {
+        name.append(i == 0 ? "`" : ".`").append(((String) parts.get(i)).replace("`", "``")).append('`');
+      }
+      return ((Dataset) session.readStream().format("iceberg").options(options).load(name.toString()))
+          .queryExecution().analyzed();
     }
   }
 }

@@ -24,12 +24,21 @@ final class SparkVersions {
 
   /** The relation with exactly these output attributes. */
   static LogicalPlan logicalRelation(BaseRelation relation, Seq output) {
+    return logicalRelation(relation, output, false);
+  }
+
+  /** The same relation as a part of a stream. */
+  static LogicalPlan streaming(LogicalRelation relation) {
+    return logicalRelation(relation.relation(), relation.output(), true);
+  }
+
+  private static LogicalPlan logicalRelation(BaseRelation relation, Seq output, boolean streaming) {
     Constructor longest = longest(LogicalRelation.class.getConstructors());
     Object[] arguments = new Object[longest.getParameterTypes().length];
     arguments[0] = relation;
     arguments[1] = output;
     arguments[2] = Option.empty();
-    arguments[3] = Boolean.FALSE;
+    arguments[3] = Boolean.valueOf(streaming);
     for (int i = 4; i < arguments.length; i++) {
       arguments[i] = Option.empty();
     }
