@@ -83,13 +83,7 @@ def supports_compare_and_swap(client: HmsClient, database: str) -> bool:
     server = str(client.pool)
     with _mutex:
         if server not in _known:
-            try:
-                _known[server] = _probe(client, database)
-            except MetastoreAnswerLostError as error:
-                raise MetastoreUnavailableError(
-                    f"The metastore was lost while it was asked whether it supports commits without locks, before "
-                    f"anything was committed. {error}"
-                ) from error
+            _known[server] = _probe_until_answered(client, database)
             logger.info("Metastore %s %s compare-and-swap", server, "supports" if _known[server] else "lacks")
             _write_note(server, _known[server])
         return _known[server]
@@ -122,6 +116,21 @@ def _write_note(server: str, supports: bool) -> None:
 def expectation(key: str, value: str) -> dict[str, str]:
     """The environment of an alter that is refused where the parameter has another value."""
     return {EXPECTED_KEY: key, EXPECTED_VALUE: value}
+
+
+def _probe_until_answered(client: HmsClient, database: str) -> bool:
+    """Probes again where an answer was lost, as each probe has a scratch row of its own: another address may answer."""
+    for attempt in range(1, client.pool.settings.attempts + 1):
+        try:
+            return _probe(client, database)
+        except MetastoreAnswerLostError as error:
+            if attempt == client.pool.settings.attempts:
+                raise MetastoreUnavailableError(
+                    "The metastore was lost while it was asked whether it supports commits without locks, before "
+                    f"anything was committed. {error}"
+                ) from error
+            logger.info("Asking again whether the metastore supports commits without locks: %s", error)
+    raise AssertionError("unreachable")
 
 
 def _probe(client: HmsClient, database: str) -> bool:

@@ -106,6 +106,10 @@ class ThriftProxy:
         with self._mutex:
             self._random, self._share = choose, share
 
+    def die(self) -> None:
+        """Lets nobody in any more; connections that are open stay, until a fault cuts them."""
+        self._listener.close()
+
     def heal(self) -> None:
         """Does nothing to anybody from now on, and waits until late requests have arrived."""
         with self._mutex:

@@ -12,6 +12,24 @@ from hms_iceberg.errors import NoSuchTableError, UnsupportedError
 from hms_iceberg.hms.capability import supports_compare_and_swap
 from hms_iceberg.hms.metastore import HiveMetastore
 from hms_iceberg.hms.thrift_types import ttypes
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import (
+    BinaryType,
+    DecimalType,
+    FixedType,
+    ListType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+    VariantType,
+)
+from hms_iceberg.view import ViewVersion
 from tests.support.hive_contract import HiveMetastoreContract
 from tests.support.hive_server.releases import HIVE_3_1, HIVE_4_0, HIVE_4_1, Release, ReleaseUnavailableError
 from tests.support.hive_server.server import HiveServer
@@ -73,6 +91,50 @@ def test_an_alter_changes_what_it_is_to_change_and_erases_nothing(server: HiveSe
         table.append(pa.table({"id": [1], "who": ["a"]}, schema=SCHEMA))
         row = client.get_table("altered", "events")
         assert (row.catName, row.owner, row.ownerType) == ("hive", "analysts", ttypes.PrincipalType.ROLE)
+        assert (row.parameters["numRows"], row.parameters["numFiles"]) == ("1", "1")
+        assert "DO_NOT_UPDATE_STATS" not in row.parameters
+
+
+@pytest.mark.parametrize("hive2", ["true", "false"])
+def test_every_type_makes_a_row_that_the_server_takes(server: HiveServer, hive2: str) -> None:
+    nested = StructType(NestedField(20, "at", TimestamptzType()), NestedField(21, "with space", StringType()))
+    kinds = (DecimalType(38, 10), TimeType(), TimestamptzType(), TimestampNanoType(), UUIDType(), FixedType(7),
+             BinaryType(), UnknownType(), VariantType(), nested,
+             ListType(30, MapType(31, StringType(), 32, StructType(NestedField(33, "at", TimestamptzType())))))  # fmt: skip
+    schema = Schema(*(NestedField(number, f"c{number}", kind, doc="d" * 400) for number, kind in enumerate(kinds, 1)))
+    properties = {"warehouse": server.warehouse, "hive.hive2-compatible": hive2}
+    with load_catalog("server", type="hive", uri=server.uri, **properties) as catalog:
+        catalog.create_namespace_if_not_exists("types")
+        table = catalog.create_table(f"types.t_{hive2}", schema, properties={"format-version": "3"})
+        with table.update_schema() as update:
+            update.move_first("c3").delete_column("c1")
+        columns = catalog.metastore.client.get_table("types", f"t_{hive2}").sd.cols  # type: ignore[attr-defined]
+        instant = "timestamp" if hive2 == "true" else "timestamp with local time zone"
+        assert (columns[0].type, columns[-1].type) == (instant, f"array<map<string,struct<at:{instant}>>>")
+        assert len(columns) == 10
+
+
+def test_no_server_moves_or_deletes_the_files_of_a_table(server: HiveServer) -> None:
+    with load_catalog("server", type="hive", uri=server.uri, warehouse=server.warehouse) as catalog:
+        client = catalog.metastore.client  # type: ignore[attr-defined]
+        catalog.create_namespace("kept")
+        table = catalog.create_table("kept.events", SCHEMA, properties={"gc.enabled": "true"})
+        table.append(pa.table({"id": [1], "who": ["a"]}, schema=SCHEMA))
+        row = client.get_table("kept", "events")
+        assert row.parameters["external.table.purge"] == "true"
+        row.parameters["TRANSLATED_TO_EXTERNAL"] = "TRUE"  # as Hive 4 marks what it made external by itself
+        client.alter_table("kept", "events", row)
+        files = sorted(file.location for file in table.storage.list(table.location()))
+        renamed = catalog.rename_table("kept.events", "kept.renamed")
+        assert client.get_table("kept", "renamed").sd.location == renamed.location() == table.location()
+        catalog.drop_table("kept.renamed")
+        assert sorted(file.location for file in table.storage.list(table.location())) == files
+        view = catalog.create_view("kept.seen", SCHEMA, ViewVersion.of_sql({"spark": "select 1, 'a'"}))
+        view.replace(ViewVersion.of_sql({"spark": "select 2, 'b'"}))
+        assert catalog.rename_view("kept.seen", "kept.watched").refresh().current_version().version_id == 2
+        assert (catalog.list_views("kept"), catalog.list_tables("kept")) == ([("kept", "watched")], [])
+        catalog.drop_view("kept.watched")
+        catalog.drop_namespace("kept")
 
 
 @pytest.mark.parametrize("lock", MODES)
