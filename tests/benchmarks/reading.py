@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from hms_iceberg.arrow.parallel import default_workers
-from hms_iceberg.arrow.read import read_tasks
+from hms_iceberg.arrow.read import WHOLE_BATCH_ROWS, read_tasks
 from hms_iceberg.arrow.schema import from_arrow, to_arrow
 from hms_iceberg.arrow.storage import ArrowStorage
 from hms_iceberg.arrow.write import write_data_files
@@ -90,9 +89,7 @@ class Bench:
     def scan(self, tasks: list[FileScanTask], columns: tuple[str, ...] = ("*",)) -> pa.Table:
         """Reads tasks as a table."""
         projected = self.schema.select(*columns)
-        batches = read_tasks(
-            tasks, self.schema, projected, self.metadata, self.storage, workers=default_workers(len(tasks))
-        )
+        batches = read_tasks(tasks, self.schema, projected, self.metadata, self.storage, batch_rows=WHOLE_BATCH_ROWS)
         return pa.Table.from_batches(list(batches), to_arrow(projected))
 
     def raw(self, columns: list[str] | None = None, where: Any = None) -> pa.Table:
