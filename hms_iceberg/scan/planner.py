@@ -103,6 +103,28 @@ def plan_parts(
         started = time.perf_counter()
 
 
+def file_metrics(plan: ScanPlan, storage: Storage, types: Mapping[int, IcebergType]) -> pl.DataFrame:
+    """The data files of a plan with the metrics of some fields.
+
+    Args:
+        plan: the plan.
+        storage: where manifest lists and manifests are read from.
+        types: field ids and types.
+
+    Returns:
+        Columns as in ``plan.files``, and those of :func:`~hms_iceberg.scan.delete_index.key_metric_columns`.
+    """
+    import polars as pl
+
+    planner = Planner(plan.metadata, plan.schema, plan.row_filter, manifest_source(plan.metadata, storage, None))
+    manifests = [] if plan.snapshot is None else manifests_of(plan.snapshot, storage)
+    found = planner.data_files([each for each in manifests if each.content is ManifestContent.DATA], types).frame
+    names = [name for field_id in types for name in key_metric_columns(field_id)]
+    if not found.height:
+        return found.with_columns(pl.lit(None, pl.Int64).alias(name) for name in names)
+    return found.join(plan.files.select("file_path"), on="file_path", how="semi")
+
+
 def _parts(manifests: Sequence[ManifestFile], entries: int | None) -> Iterator[list[ManifestFile]]:
     """Manifests in runs of about so many entries; at least one run."""
     part: list[ManifestFile] = []

@@ -8,27 +8,25 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.errors import UnsupportedError
-from hms_iceberg.expressions.residuals import residual_evaluator
-from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.scan.partition_columns import field_types
 from hms_iceberg.scan.plan import ScanPlan
 from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.foreign_files import pickled_tasks, split
 from hms_iceberg.spark.schemas import key_schema, spark_field, spark_type, spark_value
 from hms_iceberg.spec.manifests import DataFileContent
-from hms_iceberg.spec.types import IcebergType, NestedField, UnknownType, UUIDType
+from hms_iceberg.spec.types import IcebergType, NestedField, UnknownType
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-def plan_answer(whole: ScanPlan, table: str, exact: bool = False) -> bytes:
+def plan_answer(whole: ScanPlan, table: str, aggregates: Sequence[Any] | None = None) -> bytes:
     """The answer to the question for a plan.
 
     Args:
         whole: the plan.
         table: the table's name, for errors and for EXPLAIN.
-        exact: whether the plan's filter says all that Spark's condition says.
+        aggregates: the answers to the query's aggregates, where metadata knows them.
 
     Raises:
         UnsupportedError: a file is encrypted; names it.
@@ -46,7 +44,7 @@ def plan_answer(whole: ScanPlan, table: str, exact: bool = False) -> bytes:
         "location": plan.metadata.location,
         "description": _description(whole, table),
         "seconds": plan.metrics.seconds,
-        "row_count": _row_count(whole) if exact else None,
+        "aggregates": aggregates,
         "foreign_files": foreign.files.height if foreign else 0,
         "name_mapping": _name_mapping(plan),
         "plain": not plan.has_deletes and plan.metadata.name_mapping() is None and not partitions.has_leftovers,
@@ -70,35 +68,6 @@ def plan_answer(whole: ScanPlan, table: str, exact: bool = False) -> bytes:
         answer.longs(foreign.files["file_size_in_bytes"])
         answer.blobs(pickled_tasks(foreign))
     return answer.done()
-
-
-def _row_count(plan: ScanPlan) -> int | None:
-    """How many rows match, where metadata alone says so.
-
-    It does where partitions decide the filter, and nothing is deleted, or only by deletion vectors: the same position
-    may stand in several delete files, but a vector is the only one of its file and counts each position once.
-    """
-    import polars as pl
-
-    if plan.delete_files.filter(pl.col("content_size_in_bytes").is_null()).height:
-        return None
-    if not isinstance(plan.row_filter, AlwaysTrue) and not _partitions_decide(plan):
-        return None
-    deleted = plan.delete_files["record_count"].sum() if plan.delete_files.height else 0
-    return int(plan.files["record_count"].sum() or 0) - int(deleted)
-
-
-def _partitions_decide(plan: ScanPlan) -> bool:
-    """Whether every row of every planned file matches the filter, because its partition does."""
-    for spec_id in plan.files["spec_id"].unique().to_list():
-        residual = residual_evaluator(plan.metadata.spec_by_id(spec_id), plan.row_filter, plan.schema)
-        columns = plan.partitions.columns(spec_id)
-        if any(isinstance(each.field_type, UUIDType) for each in plan.partitions.structs[spec_id].fields):
-            return False
-        partitions = plan.files.filter(plan.files["spec_id"] == spec_id).select(columns).unique()
-        if not columns or any(not isinstance(residual(row), AlwaysTrue) for row in partitions.iter_rows()):
-            return False
-    return True
 
 
 def _check_readable(frame: pl.DataFrame, table: str) -> None:

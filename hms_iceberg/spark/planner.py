@@ -29,6 +29,7 @@ from hms_iceberg.spark.descriptions import describe
 from hms_iceberg.spark.filters import row_filter
 from hms_iceberg.spark.foreign_files import worker_command
 from hms_iceberg.spark.inspection import describe_inspection, inspection_rows
+from hms_iceberg.spark.metadata_answers import metadata_answers
 from hms_iceberg.spark.plan_answer import plan_answer
 from hms_iceberg.spark.read_options import planned
 from hms_iceberg.spark.streams import check_stream, latest_offset, plan_batch
@@ -114,7 +115,9 @@ class Planner:
             logger.debug("Planning without the filter %s", wanted, exc_info=True)
             exact = False
             plan = planned(metadata, storage, question, AlwaysTrue())
-        return plan_answer(plan, question["name"], exact)
+        asked = question.get("aggregates") if exact else None
+        answers = metadata_answers(plan, asked, storage) if asked else None
+        return plan_answer(plan, question["name"], answers)
 
     def _metadata(self, location: str, storage: Storage) -> TableMetadata:
         """A metadata file never changes, so that a few of those read last are kept."""

@@ -1,5 +1,6 @@
 package hms_iceberg.bridge;
 
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.List;
@@ -39,15 +40,16 @@ public final class PlanScans extends Rule {
   }
 
   private LogicalPlan replace(LogicalPlan plan) {
-    if (MetadataCount.isCount(plan)) {
-      return count(plan);
+    ArrayNode asked = MetadataAnswer.asked(plan);
+    if (asked != null) {
+      return answered(plan, asked);
     }
     Scan scan = Scan.of(plan);
-    return scan == null ? (LogicalPlan) plan.mapChildren(new Replace()) : planned(scan, files(scan));
+    return scan == null ? (LogicalPlan) plan.mapChildren(new Replace()) : planned(scan, files(scan, null));
   }
 
-  /** A count of rows that manifests know, else the count of what is read. */
-  private LogicalPlan count(LogicalPlan plan) {
+  /** What metadata knows, else the aggregates of what is read. */
+  private LogicalPlan answered(LogicalPlan plan, ArrayNode asked) {
     List projections = new ArrayList();
     LogicalPlan source = (LogicalPlan) plan.children().head();
     Scan scan = Scan.of(source);
@@ -59,9 +61,10 @@ public final class PlanScans extends Rule {
     if (scan == null) {
       return (LogicalPlan) plan.mapChildren(new Replace());
     }
-    ScanFiles files = files(scan);
-    if (files.rowCount() != null) {
-      return MetadataCount.constant(plan, files.rowCount().longValue());
+    boolean own = plan.references().subsetOf(scan.relation.outputSet());
+    ScanFiles files = files(scan, own ? asked : null);
+    if (files.aggregates() != null) {
+      return MetadataAnswer.constant(plan, files.aggregates());
     }
     LogicalPlan replaced = planned(scan, files);
     for (int i = projections.size() - 1; i >= 0; i--) {
@@ -76,8 +79,11 @@ public final class PlanScans extends Rule {
     }
   }
 
-  private static ScanFiles files(Scan scan) {
+  private static ScanFiles files(Scan scan, ArrayNode aggregates) {
     ObjectNode question = scan.table().question("plan");
+    if (aggregates != null) {
+      question.set("aggregates", aggregates);
+    }
     if (scan.condition() != null) {
       question.set(
           "filter", FilterText.of(scan.condition(), CollectionConverters.asJava(scan.relation.output())));

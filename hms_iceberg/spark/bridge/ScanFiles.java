@@ -172,10 +172,10 @@ final class ScanFiles implements FileIndex {
     return paths.length == 0;
   }
 
-  /** How many rows match, where metadata alone says so; else null. */
-  Long rowCount() {
-    JsonNode count = header.get("row_count");
-    return count == null || count.isNull() ? null : Long.valueOf(count.asLong());
+  /** The answers to the aggregates that were asked for, where metadata alone knows them all; else null. */
+  JsonNode aggregates() {
+    JsonNode answers = header.get("aggregates");
+    return answers == null || answers.isNull() ? null : answers;
   }
 
   /** Whether every file can be handed to Spark as it is read: no deletes, nothing to fill in. */

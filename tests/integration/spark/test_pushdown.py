@@ -21,7 +21,7 @@ from hms_iceberg.spec.types import (
     StructType,
     TimestampType,
 )
-from tests.support.spark_tables import Rows, data_files, delete_positions, delete_vector, rows_of
+from tests.support.spark_tables import Rows, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -227,52 +227,3 @@ def test_metadata_columns_say_where_a_row_is(spark: SparkSession, events: Table,
     assert [row._spec_id for row in rows] == [0, 0]
     assert "kind=click" in rows[0]._file and rows[0]._file.startswith(events.location())
     assert "_file" not in spark.table(f"{namespace}.events").columns
-
-
-@pytest.mark.parametrize(
-    ("query", "reads_files"),
-    [
-        ("select count(*) from {}", False),
-        ("select count(1) + 1, count(*) as n from {}", False),
-        ("select count(*) from {} where kind = 'click'", False),
-        ("select count(*) from {} where kind is null or kind = 'view'", False),
-        ("select count(*) from {} where kind = 'none'", False),
-        ("select count(kind) from {}", True),
-        ("select count(distinct kind) from {}", True),
-        ("select count(*) filter (where id > 3) from {}", True),
-        ("select count(*), max(id) from {}", True),
-        ("select count(*) from {} where id > 3", True),
-        ("select count(*) from {} where upper(kind) = 'CLICK'", True),
-        ("select count(*) from {} where kind = 'click' and id + 1 > 10", True),
-        ("select kind, count(*) from {} group by kind", True),
-        ("select count(*) from (select * from {} limit 5)", True),
-        ("select count(*) from (select distinct kind from {})", True),
-    ],
-)
-def test_rows_are_counted_from_metadata_where_that_is_right(
-    query: str, reads_files: bool, spark: SparkSession, events: Table, namespace: str
-) -> None:
-    frame = spark.sql(query.format(f"{namespace}.events"))
-    assert ("FileScan" in plan_text(frame)) == reads_files
-    rows = events.scan().to_arrow().to_pylist()
-    schema = "id long, kind string, at timestamp_ntz, size double"
-    spark.createDataFrame(rows, schema).createOrReplaceTempView("all_events")
-    assert sorted(map(tuple, frame.collect()), key=str) == sorted(
-        map(tuple, spark.sql(query.format("all_events")).collect()), key=str
-    )
-
-
-def test_deleted_rows_are_not_counted(spark: SparkSession, catalog: Catalog, namespace: str, commit: Any) -> None:
-    rows = Rows({"id": pa.int64()})
-    counts = {}
-    for version in ("2", "3"):
-        table = catalog.create_table(f"{namespace}.v{version}", rows.schema, properties={"format-version": version})
-        table.append(rows([(n,) for n in range(10)]))
-        (file,) = data_files(table)
-        if version == "2":
-            commit(table, delete_positions(table, (file, [1, 2])), delete_positions(table, (file, [2, 3])))
-        else:
-            commit(table, delete_vector(table, file, [1, 2]))
-        frame = spark.sql(f"select count(*) from {namespace}.v{version}")
-        counts[version] = (frame.collect()[0][0], "FileScan" in plan_text(frame))
-    assert counts == {"2": (7, True), "3": (8, False)}

@@ -1,0 +1,105 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
+import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.OneRowRelation;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractPartialFunction;
+
+/** select count(*), min(a), max(b): metadata knows how many rows files have, and between what their values lie. */
+final class MetadataAnswer {
+  private MetadataAnswer() {}
+
+  /** What is asked for, as JSON: [{"op": "max", "column": "b"}]; null where metadata alone cannot answer. */
+  static ArrayNode asked(LogicalPlan plan) {
+    if (!(plan instanceof Aggregate) || !((Aggregate) plan).groupingExpressions().isEmpty()) {
+      return null;
+    }
+    Replace probe = new Replace(null);
+    List replaced = replace((Aggregate) plan, probe);
+    for (int i = 0; i < replaced.size(); i++) {
+      if (!((Expression) replaced.get(i)).references().isEmpty()) {
+        return null;
+      }
+    }
+    return probe.other || probe.asked.isEmpty() ? null : probe.asked;
+  }
+
+  /** The plan of the answers, which reads nothing. */
+  static LogicalPlan constant(LogicalPlan plan, JsonNode answers) {
+    List replaced = replace((Aggregate) plan, new Replace(answers));
+    return new Project(CollectionTools.seq(replaced), new OneRowRelation());
+  }
+
+  private static List replace(Aggregate plan, Replace replace) {
+    List replaced = new ArrayList();
+    for (Iterator it = CollectionConverters.asJava(plan.aggregateExpressions()).iterator(); it.hasNext();) {
+      replaced.add(((TreeNode) it.next()).transform(replace));
+    }
+    return replaced;
+  }
+
+  /** Puts the answers in the place of the aggregates; without answers, it only finds out what they are. */
+  static final class Replace extends AbstractPartialFunction {
+    final ArrayNode asked = Bridge.JSON.createArrayNode();
+    boolean other;
+    private final JsonNode answers;
+
+    Replace(JsonNode answers) {
+      this.answers = answers;
+    }
+
+    public boolean isDefinedAt(Object expression) {
+      return expression instanceof AggregateExpression;
+    }
+
+    public Object applyOrElse(Object expression, scala.Function1 otherwise) {
+      if (!(expression instanceof AggregateExpression)) {
+        return otherwise.apply(expression);
+      }
+      AggregateExpression aggregate = (AggregateExpression) expression;
+      ObjectNode question = question(aggregate);
+      if (question == null) {
+        other = true;
+        return expression;
+      }
+      asked.add(question);
+      JsonNode answer = answers == null ? null : Json.at(answers, asked.size() - 1);
+      return new Literal(Values.of(aggregate.dataType(), answer), aggregate.dataType());
+    }
+
+    private static ObjectNode question(AggregateExpression aggregate) {
+      Expression function = aggregate.aggregateFunction();
+      List arguments = CollectionConverters.asJava(((TreeNode) function).children());
+      if (aggregate.isDistinct() || aggregate.filter().isDefined() || arguments.size() != 1) {
+        return null;
+      }
+      String op = function instanceof Count ? "count" : function instanceof Min ? "min"
+          : function instanceof Max ? "max" : null;
+      ObjectNode question = Bridge.JSON.createObjectNode();
+      question.put("op", op);
+      if (op != null && arguments.get(0) instanceof AttributeReference) {
+        question.put("column", ((AttributeReference) arguments.get(0)).name());
+        return question;
+      }
+      boolean rows = "count".equals(op) && arguments.get(0) instanceof Literal
+          && ((Literal) arguments.get(0)).value() != null;
+      return rows ? question : null;
+    }
+  }
+}

@@ -1,0 +1,157 @@
+"""count, min and max of a whole table are answered from metadata, and never otherwise than by reading."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms import DayTransform, IdentityTransform
+from hms_iceberg.spec.types import DoubleType, LongType, NestedField, StringType, TimestampType
+from tests.support.spark_tables import Rows, data_files, delete_positions, delete_vector
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from hms_iceberg.catalog import Catalog
+    from hms_iceberg.table import Table
+
+pytestmark = pytest.mark.spark
+
+
+ANSWERED = (
+    "select count(*) from {}",
+    "select count(1) + 1, count(*) as n from {}",
+    "select count(*) from {} where kind = 'click'",
+    "select count(*) from {} where kind is null or kind = 'view'",
+    "select count(*) from {} where kind = 'none'",
+    "select count(kind) from {}",
+    "select count(*), max(id) from {}",
+    "select count(*), min(id) + 1, max(at), max(size) from {}",
+    "select max(id), min(at) from {} where kind = 'click'",
+    "select max(id) from {} where kind = 'none'",
+)
+READ = (
+    "select max(i), count(*) from (select id as i from {})",
+    "select count(distinct kind) from {}",
+    "select count(*) filter (where id > 3) from {}",
+    "select max(id + 1) from {}",
+    "select max(kind) from {}",
+    "select max(id) from {} where id > 3",
+    "select max(i) from (select id + 1 as i from {})",
+    "select count(*) from {} where id > 3",
+    "select count(*) from {} where upper(kind) = 'CLICK'",
+    "select count(*) from {} where kind = 'click' and id + 1 > 10",
+    "select kind, count(*) from {} group by kind",
+    "select count(*) from (select * from {} limit 5)",
+    "select count(*) from (select distinct kind from {})",
+)
+
+
+def plan_text(frame: DataFrame) -> str:
+    return frame._jdf.queryExecution().executedPlan().toString()
+
+
+@pytest.fixture
+def events(catalog: Catalog, namespace: str) -> Table:
+    """Events by kind (identity) and day; one file for each."""
+    schema = Schema(
+        NestedField(1, "id", LongType(), True),
+        NestedField(2, "kind", StringType()),
+        NestedField(3, "at", TimestampType()),
+        NestedField(4, "size", DoubleType()),
+    )
+    spec = PartitionSpec(
+        PartitionField(2, 1000, IdentityTransform(), "kind"), PartitionField(3, 1001, DayTransform(), "day")
+    )
+    table = catalog.create_table(f"{namespace}.events", schema, partition_spec=spec)
+    rows = Rows({"id": pa.int64(), "kind": pa.string(), "at": pa.timestamp("us"), "size": pa.float64()})
+    start = dt.datetime(2024, 1, 1)
+    arrow = rows(
+        (n, ["click", "view", None][n % 3], start + dt.timedelta(days=n // 30, hours=n % 24), float(n))
+        for n in range(90)
+    )
+    schema = pa.schema([arrow.schema.field(0).with_nullable(False), *list(arrow.schema)[1:]])
+    table.append(arrow.cast(schema))
+    return table
+
+
+def test_aggregates_are_answered_from_metadata_where_that_is_right(
+    spark: SparkSession, events: Table, namespace: str
+) -> None:
+    schema = "id long, kind string, at timestamp_ntz, size double"
+    spark.createDataFrame(events.scan().to_arrow().to_pylist(), schema).createOrReplaceTempView("all_events")
+    for query in (*ANSWERED, *READ):
+        frame = spark.sql(query.format(f"{namespace}.events"))
+        assert ("FileScan" in plan_text(frame)) == (query in READ), query
+        expected: list[Any] = spark.sql(query.format("all_events")).collect()
+        assert sorted(map(str, frame.collect())) == sorted(map(str, expected)), query
+
+
+def test_deleted_rows_are_not_counted(spark: SparkSession, catalog: Catalog, namespace: str, commit: Any) -> None:
+    rows = Rows({"id": pa.int64()})
+    counts = {}
+    for version in ("2", "3"):
+        table = catalog.create_table(f"{namespace}.v{version}", rows.schema, properties={"format-version": version})
+        table.append(rows([(n,) for n in range(10)]))
+        (file,) = data_files(table)
+        if version == "2":
+            commit(table, delete_positions(table, (file, [1, 2])), delete_positions(table, (file, [2, 3])))
+        else:
+            commit(table, delete_vector(table, file, [1, 2]))
+        frame = spark.sql(f"select count(*) from {namespace}.v{version}")
+        counts[version] = (frame.collect()[0][0], "FileScan" in plan_text(frame))
+    assert counts == {"2": (7, True), "3": (8, False)}
+    for version, least in (("2", 0), ("3", 0)):
+        frame = spark.sql(f"select min(id), max(id), count(id) from {namespace}.v{version}")
+        assert frame.collect()[0][0] == least
+        assert "FileScan" in plan_text(frame)
+
+
+def test_the_least_and_the_greatest_of_every_type_are_those_of_the_rows(
+    spark: SparkSession, catalog: Catalog, namespace: str
+) -> None:
+    columns = {
+        "flag": (pa.bool_(), [True, None, True, False], True),
+        "small": (pa.int32(), [3, None, -7, 5], True),
+        "large": (pa.int64(), [2**40, 1, None, -(2**50)], True),
+        "single": (pa.float32(), [1.5, None, -2.5, 8.0], True),
+        "double": (pa.float64(), [1.5, None, -2.5, 8.0], True),
+        "with_nan": (pa.float64(), [1.5, None, float("nan"), 8.0], False),
+        "least_is_zero": (pa.float64(), [0.0, None, 1.0, 8.0], False),
+        "money": (pa.decimal128(20, 2), [Decimal("-1.50"), None, Decimal("99999999999999.99"), Decimal("0.00")], True),
+        "day": (pa.date32(), [dt.date(1969, 12, 31), None, dt.date(2024, 2, 29), dt.date(1970, 1, 1)], True),
+        "at": (pa.timestamp("us", "UTC"), [dt.datetime(1960, 1, 1), None, dt.datetime(2024, 1, 1), None], True),
+        "nothing": (pa.int64(), [None, None, None, None], True),
+        "text": (pa.string(), ["b", None, "a" * 40, "c"], False),
+        "data": (pa.binary(), [b"b", None, b"a" * 40, b"c"], False),
+        "part": (pa.int32(), [7, 8, None, 9], True),
+    }
+    arrow = pa.table({name: pa.array(values, kind) for name, (kind, values, _) in columns.items()})
+    table = catalog.create_table(f"{namespace}.types", arrow.schema)
+    with table.update_spec() as update:
+        update.add_field("part", IdentityTransform(), "part_is")
+    table.append(arrow.slice(0, 2))
+    table.append(arrow.slice(2))
+    for name, (_, _, is_known) in columns.items():
+        query = f"select min({name}), max({name}), count({name}) from {namespace}.types"
+        frame = spark.sql(query)
+        assert ("FileScan" not in plan_text(frame)) == is_known, name
+        read: Any = spark.sql(query.replace(f"{namespace}.types", f"(select * from {namespace}.types limit 100)"))
+        assert str(frame.collect()[0]) == str(read.collect()[0]), name
+
+
+def test_a_column_that_older_files_lack_is_read(spark: SparkSession, catalog: Catalog, namespace: str) -> None:
+    rows = Rows({"id": pa.int64()})
+    table = catalog.create_table(f"{namespace}.grown", rows.schema)
+    table.append(rows([(1,), (2,)]))
+    with table.update_schema() as update:
+        update.add_column("more", LongType())
+    table.append(Rows({"id": pa.int64(), "more": pa.int64()})([(3, 30), (4, None)]))
+    frame = spark.sql(f"select min(more), max(more), count(more), count(*) from {namespace}.grown")
+    assert tuple(frame.collect()[0]) == (30, 30, 1, 4)
