@@ -98,9 +98,9 @@ def test_an_alter_changes_what_it_is_to_change_and_erases_nothing(server: HiveSe
 @pytest.mark.parametrize("hive2", ["true", "false"])
 def test_every_type_makes_a_row_that_the_server_takes(server: HiveServer, hive2: str) -> None:
     nested = StructType(NestedField(20, "at", TimestamptzType()), NestedField(21, "with space", StringType()))
-    kinds = (DecimalType(38, 10), TimeType(), TimestamptzType(), TimestampNanoType(), UUIDType(), FixedType(7),
-             BinaryType(), UnknownType(), VariantType(), nested,
-             ListType(30, MapType(31, StringType(), 32, StructType(NestedField(33, "at", TimestamptzType())))))  # fmt: skip
+    at = ListType(30, MapType(31, StringType(), 32, StructType(NestedField(33, "at", TimestamptzType()))))
+    kinds = (DecimalType(38, 10), TimeType(), TimestamptzType(), TimestampNanoType(), UUIDType(), FixedType(7))
+    kinds = (*kinds, BinaryType(), UnknownType(), VariantType(), nested, at)
     schema = Schema(*(NestedField(number, f"c{number}", kind, doc="d" * 400) for number, kind in enumerate(kinds, 1)))
     properties = {"warehouse": server.warehouse, "hive.hive2-compatible": hive2}
     with load_catalog("server", type="hive", uri=server.uri, **properties) as catalog:
