@@ -81,8 +81,16 @@ def _shortest_digits(value: float, single: bool) -> tuple[str, int]:
     if single:
         packed = struct.pack("<f", value)
         texts = (f"{value:.{precision}e}" for precision in range(9))
-        text = next(each for each in texts if struct.pack("<f", float(each)) == packed)
+        text = next(each for each in texts if _packed(float(each)) == packed)
     else:
         text = next(each for each in (f"{value:.{p}e}" for p in range(17)) if float(each) == value)
     mantissa, exponent = text.split("e")
     return mantissa.replace(".", "").rstrip("0") or "0", int(exponent)
+
+
+def _packed(value: float) -> bytes | None:
+    """A number in 32 bits; None where it is too large for them, as the largest rounded to fewer digits is."""
+    try:
+        return struct.pack("<f", value)
+    except OverflowError:
+        return None

@@ -3,11 +3,12 @@ from __future__ import annotations
 import datetime as dt
 import math
 import pickle
+import struct
 import uuid
 from decimal import Decimal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError, UnsupportedError
@@ -390,6 +391,19 @@ def test_floating_point_numbers_are_written_as_java_writes_them(value, text):
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_the_text_of_a_double_reads_back(number):
     assert same_value(float(human_string(DoubleType(), number)), number)
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
+@example(3.4028234663852886e38)
+@example(-3.4028234663852886e38)
+@example(1.401298464324817e-45)
+def test_the_text_of_a_float_reads_back(number):
+    text = human_string(FloatType(), number)
+    assert struct.pack("<f", float(text)) == struct.pack("<f", number)
+
+
+def test_the_largest_float_is_written_as_java_writes_it():
+    assert human_string(FloatType(), 3.4028234663852886e38) == "3.4028235E38"
 
 
 @given(TEXT, LONGS)
