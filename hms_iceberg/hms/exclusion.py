@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import threading
+import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ from hms_iceberg.hms.turn import LocalTurn
 from hms_iceberg.metastore import Identifier
 
 _PARKED_SECONDS = 3.0
+# Those who set a parameter of a table without its lock would lose it to a row that was read long before.
+_ROW_SECONDS = 1.0
 
 
 class Exclusion(Protocol):
@@ -115,7 +118,7 @@ class _Parked:
 class _OfThread(threading.local):
     def __init__(self) -> None:
         self.held: dict[Identifier, Exclusion] = {}
-        self.rows: dict[Identifier, ttypes.Table] = {}
+        self.rows: dict[Identifier, tuple[ttypes.Table, float]] = {}
         self.parked: dict[Identifier, _Parked] = {}
 
 
@@ -134,11 +137,12 @@ class Exclusions:
     def keep_row(self, identifier: Identifier, row: ttypes.Table) -> None:
         """Remembers the table's row for the swap that follows, where this thread holds the table."""
         if identifier in self._of_thread.held:
-            self._of_thread.rows[identifier] = row
+            self._of_thread.rows[identifier] = (row, time.monotonic())
 
     def take_row(self, identifier: Identifier) -> ttypes.Table | None:
-        """The row that was read since this thread holds the table; only once."""
-        return self._of_thread.rows.pop(identifier, None)
+        """The row that was read a moment ago, since this thread holds the table; only once."""
+        row, read_at = self._of_thread.rows.pop(identifier, (None, 0.0))
+        return row if time.monotonic() - read_at < _ROW_SECONDS else None
 
     def adopt(self, identifier: Identifier) -> Exclusion | None:
         """What this thread parked for the table, which is its to hold or release again."""

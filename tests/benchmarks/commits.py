@@ -183,18 +183,11 @@ def processes(server: EmbeddedMetastore, mode: str, count: int, commits: int) ->
     name = f"bench.many_{mode[:4]}_{count}_{commits}_{time.time_ns() % 10**6}"
     with load_catalog("ours", uri=server.uri, warehouse=server.warehouse) as catalog:
         table = catalog.create_table(name, SCHEMA, properties={"engine.hive.lock-enabled": MODES[mode]})
-        command = [
-            sys.executable,
-            "-m",
-            "tests.benchmarks.commits",
-            "--writer",
-            server.uri,
-            str(server.warehouse),
-            name,
-        ]
+        module = [sys.executable, "-m", "tests.benchmarks.commits"]
+        command = [*module, "--writer", server.uri, str(server.warehouse), name]
         writers = [
             subprocess.Popen(
-                [*command, name, f"{name}_own_{number}", mode],
+                [*command, f"{name}_own_{number}", mode],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.catalog import Catalog, load_catalog
-from hms_iceberg.hms import lock, swap
+from hms_iceberg.hms import exclusion, lock, swap
 from hms_iceberg.hms.capability import supports_compare_and_swap
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.lock_admin import list_locks
@@ -194,8 +194,9 @@ def test_a_commit_takes_five_calls_with_a_lock_and_three_without_and_one_less_ju
 
 @pytest.mark.parametrize("lock_enabled", ["true", "false"], ids=["lock", "compare-and-swap"])
 def test_a_commit_in_company_takes_its_lock_first_and_reads_the_row_once(
-    table: Table, proxy: ThriftProxy, name: str, lock_enabled: str
+    table: Table, proxy: ThriftProxy, name: str, lock_enabled: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(exclusion, "_ROW_SECONDS", 600.0)
     with load_catalog("mine", type="hive", uri=proxy.uri, **{"iceberg.engine.hive.lock-enabled": lock_enabled}) as mine:
         victim = mine.load_table(name)
         append(victim)
