@@ -14,8 +14,12 @@ class PropertyReader:
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = properties
 
+    def _text(self, name: str) -> str | None:
+        """A property's text; names that come from a file or a variable are in lower case."""
+        return self._properties.get(name, self._properties.get(name.lower()))
+
     def integer(self, name: str, default: int) -> int:
-        text = self._properties.get(name)
+        text = self._text(name)
         if text is None:
             return default
         try:
@@ -24,13 +28,14 @@ class PropertyReader:
             raise ConfigurationError(f"Property {name!r}: expected a whole number, got {text!r}.") from None
 
     def boolean(self, name: str, default: bool) -> bool:
-        text = str(self._properties.get(name, default)).strip().lower()
+        given = self._text(name)
+        text = str(default if given is None else given).strip().lower()
         if text not in ("true", "false"):
             raise ConfigurationError(f"Property {name!r}: expected true or false, got {text!r}.")
         return text == "true"
 
     def milliseconds(self, name: str, default: float) -> float:
-        text = self._properties.get(name)
+        text = self._text(name)
         if text is None:
             return default
         value = self.integer(name, 0)
@@ -40,7 +45,7 @@ class PropertyReader:
 
     def seconds(self, name: str, default: float) -> float:
         """Hive's way to write a time: a number with an optional unit; seconds where there is none."""
-        text = self._properties.get(name)
+        text = self._text(name)
         if text is None:
             return default
         match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|msec|s|sec|m|min|h|hour)?\s*", str(text))

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from hms_iceberg.config import catalog_properties
 from hms_iceberg.errors import ConfigurationError, MetastoreAuthenticationError
 from hms_iceberg.hms.channel import Channel, SocketChannel, log_in
-from hms_iceberg.hms.security import Login, login_from_properties, tls_from_properties
+from hms_iceberg.hms.security import Login, Tls, login_from_properties, tls_from_properties
 from hms_iceberg.hms.settings import Address, ClientSettings
 
 PLAIN = {
@@ -96,6 +97,15 @@ def test_a_java_key_store_is_refused_with_the_way_to_turn_it_into_pem(tmp_path: 
     with pytest.raises(ConfigurationError, match="cannot be encrypted with"):
         tls_from_properties({**on, "ssl.cabundle": str(store)})
     assert tls_from_properties({"ssl.cabundle": "unused"}) is None
+
+
+def test_a_configuration_file_switches_encryption_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".pyiceberg.yaml").write_text(
+        "catalog:\n  prod:\n    uri: thrift://a\n    hive.metastore.use.SSL: true\n    ssl:\n      check-hostname: false\n"
+    )
+    monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
+    settings = ClientSettings.from_properties(catalog_properties("prod", {}))
+    assert settings.tls == Tls(check_host_name=False), "the file's names are read in lower case"
 
 
 # ---------------------------------------------------------------------------------------------- frames of SASL
