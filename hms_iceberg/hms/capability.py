@@ -20,6 +20,7 @@ from hms_iceberg.errors import (
     MetastoreError,
     MetastoreUnavailableError,
     NoSuchTableError,
+    TableAlreadyExistsError,
 )
 from hms_iceberg.hms.client import HmsClient
 from hms_iceberg.hms.host_lock import private_folder
@@ -137,6 +138,8 @@ def _probe(client: HmsClient, database: str) -> bool:
     name = f"hms_iceberg_probe_{uuid.uuid4().hex[:12]}"
     try:
         client.create_table(_scratch_row(database, name, "1"))
+    except TableAlreadyExistsError:
+        pass  # by us: nobody else draws this name, and a request may arrive twice
     except MetastoreUnavailableError:
         raise
     except IcebergError as error:

@@ -432,7 +432,8 @@ def test_a_probe_that_arrives_twice_finds_compare_and_swap(
     forget_support(monkeypatch)
     with ThriftProxy(metastore.port) as proxy:
         doubled = HmsClient(ClientSettings.from_properties({"uri": proxy.uri}))
-        proxy.on("alter_table_with_environment_context", Fault.DOUBLE_REQUEST, times=2)
+        for method in ("create_table", "alter_table_with_environment_context", "drop_table_with_environment_context"):
+            proxy.on(method, Fault.DOUBLE_REQUEST, times=2)
         assert capability.supports_compare_and_swap(doubled, "default") is True
         doubled.close()
 
