@@ -5,6 +5,7 @@ Source: Puffin specification, blob type ``deletion-vector-v1``; Iceberg specific
 
 from __future__ import annotations
 
+import os
 import struct
 import zlib
 from typing import Any
@@ -37,6 +38,9 @@ def read_deletion_vector(storage: Storage, file: DataFile) -> Any:
     if file.content_offset is None or file.content_size_in_bytes is None:
         raise CorruptDataFileError(f"Cannot read a deletion vector of {file.file_path}: the manifest lacks its offset.")
     with storage.open_input(file.file_path) as opened:
+        end, size = file.content_offset + file.content_size_in_bytes, opened.seek(0, os.SEEK_END)
+        if not 0 <= file.content_offset <= end <= size:
+            raise CorruptDataFileError(f"Cannot read {what}: it ends at byte {end:,}, the file has {size:,} bytes.")
         opened.seek(file.content_offset)
         blob = bytes(opened.read(file.content_size_in_bytes))
     positions = decode_deletion_vector(blob, what)

@@ -122,6 +122,35 @@ class ManifestDecoder:
         dtypes |= {name: metric_dtypes()[name] for name in metrics}
         return rows.select(MANIFEST, "status", **_columns(rows, dtypes, self.manifests))
 
+    @property
+    def flat_schema(self) -> bytes:
+        """The Avro schema of an entry without records in records, whose bytes are the same."""
+        return self._flat.text
+
+    def body(self) -> bytes:
+        """The bytes of all entries, inflated.
+
+        Raises:
+            CorruptManifestError: a block is damaged.
+        """
+        pieces = []
+        try:
+            for container, manifest in zip(self._containers, self.manifests, strict=True):
+                what = _what(manifest)
+                for block in read_blocks(container, what):
+                    pieces.append(decompress(container.data[block.start : block.end], container.codec, what))
+        except CorruptFileError as error:
+            raise CorruptManifestError(str(error)) from error
+        return b"".join(pieces)
+
+    def every_column(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """All entries as they are in the file, and as `entries` has them, without metrics."""
+        names = [field["name"] for field in json.loads(self._flat.text)["fields"]]
+        rows = self._all(names)
+        check_frame(rows, self.manifests, self._partitions)
+        dtypes = {**file_dtypes(), **{name: self._partitions.dtypes[name] for name in self._names}}
+        return rows, rows.select("status", **_columns(rows, dtypes, self.manifests))
+
     def metrics(self, names: Sequence[str]) -> pl.DataFrame:
         """Some of ``METRIC_COLUMNS``, in the rows of :meth:`files`."""
         present = [name for name in names if name in self._flat.columns]

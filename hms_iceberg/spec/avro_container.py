@@ -16,6 +16,7 @@ import json
 import os
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -159,6 +160,40 @@ def write_container(
     if count:
         _write_block(out, block, count, avro_codec, sync)
     return out.getvalue()
+
+
+def pack_blocks(records: Iterable[bytes], codec: str) -> list[tuple[int, bytes]]:
+    """Encoded records as blocks: how many, and their bytes, compressed in threads.
+
+    Raises:
+        UnsupportedError: the codec is unknown or its library is not installed.
+    """
+    raw: list[tuple[int, bytes]] = []
+    waiting: list[bytes] = []
+    size = 0
+    for record in records:
+        waiting.append(record)
+        size += len(record)
+        if size >= BLOCK_BYTES:
+            raw.append((len(waiting), b"".join(waiting)))
+            waiting, size = [], 0
+    if waiting:
+        raw.append((len(waiting), b"".join(waiting)))
+    avro_codec = codec_name(codec)
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        packed = pool.map(lambda block: compress(block[1], avro_codec), raw)
+        return [(count, data) for (count, _), data in zip(raw, packed, strict=True)]
+
+
+def join_blocks(
+    blocks: Iterable[tuple[int, bytes]], schema_json: bytes, codec: str, metadata: Mapping[str, str]
+) -> bytes:
+    """A whole container file of blocks that `pack_blocks` made with the same codec."""
+    avro_codec, sync = codec_name(codec), os.urandom(SYNC_SIZE)
+    pieces = [write_header(schema_json, avro_codec, metadata, sync)]
+    for count, packed in blocks:
+        pieces += (encode_long(count), encode_long(len(packed)), packed, sync)
+    return b"".join(pieces)
 
 
 def read_container(data: bytes, what: str) -> AvroContainer:

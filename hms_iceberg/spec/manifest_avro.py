@@ -80,7 +80,7 @@ def encode_manifest(
     partition_type = spec.partition_type(schema)
     encoder = _EntryEncoder(spec, partition_type, content, format_version, snapshot_id)
     avro = entry_schema(partition_type, format_version)
-    metadata = _manifest_metadata(schema, spec, content, format_version)
+    metadata = manifest_metadata(schema, spec, content, format_version)
     data = write_container(avro.parsed, avro.text, map(encoder.encode, entries), codec, metadata)
     return data, encoder.manifest_file(manifest_path, len(data))
 
@@ -275,9 +275,10 @@ def _partition_encoder(partition_type: StructType, format_version: int) -> _Part
 
 
 @lru_cache(maxsize=128)
-def _manifest_metadata(
+def manifest_metadata(
     schema: Schema, spec: PartitionSpec, content: ManifestContent, format_version: int
 ) -> dict[str, str]:
+    """What the header of a manifest says beside its Avro schema."""
     metadata = {
         "schema": json.dumps(schema_to_json(schema), separators=(",", ":")),
         "schema-id": str(schema.schema_id),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from hms_iceberg.errors import CommitConflictError
+from hms_iceberg.spec.manifest_avro import decode_manifest
 from hms_iceberg.spec.manifests import (
     DataFile,
     ManifestContent,
@@ -15,7 +16,8 @@ from hms_iceberg.spec.manifests import (
     ManifestFile,
 )
 from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.updates.manifest_files import entries_of, write_entries
+from hms_iceberg.updates.manifest_files import write_entries
+from hms_iceberg.updates.manifest_splice import ManifestSplice
 from hms_iceberg.updates.update import Workspace
 
 FileKey = tuple[str, int | None]
@@ -129,9 +131,14 @@ def _rewrite(
     workspace: Workspace,
 ) -> _Rewritten | None:
     """The manifest with removed files marked as deleted; None where it holds none of them."""
+    data = workspace.read(manifest.manifest_path)
+    splice = None if removal.matches is not None else ManifestSplice.of(manifest, base, data)
+    if splice is not None:
+        spliced = splice.without({path for path, _ in wanted}, snapshot_id, workspace)
+        return None if spliced is None else _Rewritten(*spliced)
     entries: list[ManifestEntry] = []
     removed: list[DataFile] = []
-    for entry in entries_of(manifest, workspace):
+    for entry in decode_manifest(data, manifest):
         if not entry.is_live:
             continue  # a removal by an earlier snapshot is no news to this one
         goes = file_key(entry.data_file) in wanted or (removal.matches is not None and removal.matches(entry))

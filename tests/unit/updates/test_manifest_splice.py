@@ -1,0 +1,113 @@
+"""Manifests from which files are removed by copying bytes are what encoding every entry anew would give."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hms_iceberg.spec.manifests import DataFile, ManifestEntry, ManifestFile
+from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform
+from hms_iceberg.updates.delete import DeleteFiles
+from hms_iceberg.updates.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.manifest_splice import ManifestSplice
+from hms_iceberg.updates.properties import SetProperties
+from tests.support.tables import World, data_file, metadata
+
+SPECS = {
+    "unpartitioned": UNPARTITIONED,
+    "partitioned": PartitionSpec(
+        PartitionField(2, 1000, IdentityTransform(), "city"), PartitionField(1, 1001, BucketTransform(300), "bucket")
+    ),
+}
+
+
+def any_file(rng: random.Random, number: int, partitioned: bool) -> DataFile:
+    """A data file with every optional field now and then."""
+
+    def maybe(value: Any) -> Any:
+        return rng.choice((value, value, None))
+
+    columns = range(1, rng.choice((1, 2, 4, 90)))
+    counts = {column: rng.choice((0, 1, 63, 64, 8191, 8192, 2**40)) for column in columns}
+    bounds = {column: rng.randbytes(rng.choice((0, 1, 8, 70))) for column in columns}
+    partition = (rng.choice((None, "", "Köln", "x" * 100)), rng.choice((None, 0, 299))) if partitioned else ()
+    return data_file(
+        number,
+        number + rng.randrange(100),
+        partition=partition,
+        column_sizes=maybe(counts),
+        value_counts=maybe(counts),
+        null_value_counts=maybe({}),
+        nan_value_counts=maybe(counts),
+        lower_bounds=maybe(bounds),
+        upper_bounds=maybe(bounds),
+        split_offsets=maybe(tuple(range(4, 4 + 10**6 * rng.randrange(4), 10**6))),
+        sort_order_id=maybe(0),
+    )
+
+
+def left(world: World) -> tuple[list[ManifestEntry], list[ManifestFile]]:
+    """All entries of the head, and its manifests without what is theirs alone."""
+    snapshot = world.version().metadata.current_snapshot()
+    manifests = manifest_list_of(snapshot, world.storage)
+    entries = [entry for manifest in manifests for entry in entries_of(manifest, world.storage)]
+    own = {"manifest_path": "", "manifest_length": 0, "added_snapshot_id": 0}
+    return [replace(entry, snapshot_id=None) for entry in entries], [replace(each, **own) for each in manifests]
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("spec", SPECS)
+def test_copied_entries_are_as_encoded_ones(version: int, spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(version)
+    made = metadata(spec=SPECS[spec], format_version=version)
+    files = [any_file(rng, number, spec == "partitioned") for number in range(400)]
+    spliced = []
+    of = ManifestSplice.of
+
+    def noted(*arguments: Any) -> ManifestSplice | None:
+        spliced.append(of(*arguments))
+        return spliced[-1]
+
+    found = []
+    for method in (noted, lambda *_: None):
+        monkeypatch.setattr(ManifestSplice, "of", method)
+        world = World.with_table(made)
+        world.append(*files)
+        for start in (0, 3):  # the second time from a manifest with files that are gone, and numbers of their own
+            world.commit(DeleteFiles(tuple(files[start::40])))
+            world.check()
+            found.append(left(world))
+    assert len(spliced) == 2 and None not in spliced
+    assert found[:2] == found[2:]
+    entries = found[1][0]
+    assert len(entries) == 390 and sum(entry.is_live for entry in entries) == 380
+
+
+def test_large_manifests_are_split_at_the_target_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(7)
+    world = World.with_table(metadata(format_version=2, properties={"commit.manifest.target-size-bytes": str(10**8)}))
+    files = [any_file(rng, number, False) for number in range(3000)]
+    world.append(*files)
+    world.commit(SetProperties(updates={"commit.manifest.target-size-bytes": "100000"}))
+    (whole,) = manifest_list_of(world.version().metadata.current_snapshot(), world.storage)
+    world.commit(DeleteFiles((files[0], files[-1])))
+    manifests = manifest_list_of(world.version().metadata.current_snapshot(), world.storage)
+    assert len(manifests) == -(-whole.manifest_length // 100_000)
+    assert max(each.manifest_length for each in manifests) < 200_000
+    assert world.live_paths() == sorted(file.file_path for file in files[1:-1])
+    world.check()
+
+
+def test_a_manifest_of_an_older_format_is_encoded_anew() -> None:
+    world = World.with_table(metadata(format_version=2))
+    files = [data_file(number * 10, number * 10 + 9) for number in range(5)]
+    world.append(*files)
+    world.commit(SetProperties(updates={"format-version": "3"}))
+    world.append(data_file(100, 109))
+    world.commit(DeleteFiles((files[1],)))
+    assert [entry.data_file.first_row_id is not None for entry in world.live()] == [True] * 5
+    world.check()
