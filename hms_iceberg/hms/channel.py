@@ -9,6 +9,7 @@ import select
 import socket
 import ssl
 import struct
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from hms_iceberg.errors import MetastoreAuthenticationError, MissingDependencyError
@@ -28,8 +29,12 @@ class Channel(Protocol):
         """What it goes over."""
         ...
 
-    def send(self, data: bytes) -> None:
-        """Sends all of it."""
+    def framed(self, data: bytes) -> bytes:
+        """What has to be sent for the data to arrive; EOFError where that cannot be made any more."""
+        ...
+
+    def send(self, framed: bytes) -> None:
+        """Sends all of what `framed` made."""
         ...
 
     def receive(self) -> bytes:
@@ -79,9 +84,13 @@ class SocketChannel:
     def __init__(self, connection: socket.socket) -> None:
         self.socket = connection
 
-    def send(self, data: bytes) -> None:
+    def framed(self, data: bytes) -> bytes:
+        """The data."""
+        return data
+
+    def send(self, framed: bytes) -> None:
         """Sends all of it."""
-        self.socket.sendall(data)
+        self.socket.sendall(framed)
 
     def receive(self) -> bytes:
         """What came; empty where the server closed the connection."""
@@ -156,10 +165,14 @@ class SaslChannel:
         """What it goes over."""
         return self._channel.socket
 
-    def send(self, data: bytes) -> None:
-        """Sends all of it as one frame."""
-        frame = self._client.wrap(data)
-        self._channel.send(struct.pack(">I", len(frame)) + frame)
+    def framed(self, data: bytes) -> bytes:
+        """The data as one frame."""
+        frame = self._passed(self._client.wrap, data)
+        return struct.pack(">I", len(frame)) + frame
+
+    def send(self, framed: bytes) -> None:
+        """Sends all of a frame."""
+        self._channel.send(framed)
 
     def receive(self) -> bytes:
         """The next frame that is not empty; empty where the server closed the connection."""
@@ -168,9 +181,15 @@ class SaslChannel:
                 (length,) = struct.unpack(">I", self._received.take(4))
             except EOFError:
                 return b""
-            data: bytes = self._client.unwrap(self._received.take(length))
+            data = self._passed(self._client.unwrap, self._received.take(length))
             if data:
                 return data
+
+    def _passed(self, wrap_or_unwrap: Callable[[bytes], bytes], data: bytes) -> bytes:
+        try:
+            return wrap_or_unwrap(data)
+        except Exception as error:  # of the library below: a ticket that expired, a frame that is not the server's
+            raise EOFError(f"the login is of no use any more: {_said(error)}") from error
 
 
 class _Buffer:

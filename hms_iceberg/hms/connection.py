@@ -49,8 +49,9 @@ class ChannelTransport(TTransportBase, CReadableTransport):
     def flush(self) -> None:
         """Sends the request."""
         request, self._request = self._request.getvalue(), BytesIO()
+        framed = self._channel.framed(request)
         self.request_left = True
-        self._channel.send(request)
+        self._channel.send(framed)
 
     def discard_request(self) -> None:
         """Forgets what was written since the last request."""

@@ -14,7 +14,8 @@ import pytest
 
 from hms_iceberg.config import catalog_properties
 from hms_iceberg.errors import ConfigurationError, MetastoreAuthenticationError
-from hms_iceberg.hms.channel import Channel, SocketChannel, log_in
+from hms_iceberg.hms.channel import Channel, SaslChannel, SocketChannel, _Buffer, log_in
+from hms_iceberg.hms.connection import ChannelTransport
 from hms_iceberg.hms.security import Login, Tls, login_from_properties, tls_from_properties
 from hms_iceberg.hms.settings import Address, ClientSettings
 
@@ -101,7 +102,8 @@ def test_a_java_key_store_is_refused_with_the_way_to_turn_it_into_pem(tmp_path: 
 
 def test_a_configuration_file_switches_encryption_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".pyiceberg.yaml").write_text(
-        "catalog:\n  prod:\n    uri: thrift://a\n    hive.metastore.use.SSL: true\n    ssl:\n      check-hostname: false\n"
+        "catalog:\n  prod:\n    uri: thrift://a\n    hive.metastore.use.SSL: true\n"
+        "    ssl:\n      check-hostname: false\n"
     )
     monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
     settings = ClientSettings.from_properties(catalog_properties("prod", {}))
@@ -157,8 +159,29 @@ def test_frames_are_put_together_whatever_pieces_they_come_in(logged_in: Any) ->
 
     channel = logged_in(serve)
     assert channel.receive() == big
-    channel.send(big)
+    channel.send(channel.framed(big))
     assert channel.receive() == b""
+
+
+def test_a_login_that_expired_breaks_the_connection_before_a_byte_is_sent() -> None:
+    class Expired:
+        def wrap(self, data: bytes) -> bytes:
+            raise RuntimeError(("The context has expired", 786432), ("Success", 100001))
+
+        unwrap = wrap
+
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        plain = SocketChannel(ours)
+        received = _Buffer(plain)
+        transport = ChannelTransport(SaslChannel(plain, received, Expired()))
+        transport.write(b"request")
+        with pytest.raises(EOFError, match="The context has expired"):
+            transport.flush()
+        assert not transport.request_left
+        theirs.sendall(struct.pack(">I", 3) + b"abc")
+        with pytest.raises(EOFError, match="of no use any more"):
+            transport.read(1)
 
 
 @pytest.mark.parametrize(
