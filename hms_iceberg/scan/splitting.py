@@ -132,7 +132,7 @@ def _weight(task: FileScanTask, options: SplitOptions) -> int:
     return max(task.length + _delete_bytes(task), (1 + len(task.delete_files)) * options.open_file_cost)
 
 
-@dataclass
+@dataclass(eq=False)
 class _Bin:
     tasks: list[FileScanTask]
     weight: int
