@@ -78,7 +78,15 @@ def _single(value: Any) -> float:
 def _shortest_single(value: Any) -> float:
     """A number with as few digits as read back to the same 32-bit float: 1.1 rather than 1.100000023841858."""
     number = _single(value)
-    return next(short for digits in range(1, 18) if _single(short := float(f"{number:.{digits}g}")) == number)
+    return next(short for digits in range(1, 18) if _reads_back(short := float(f"{number:.{digits}g}"), number))
+
+
+def _reads_back(short: float, number: float) -> bool:
+    """Whether fewer digits are the same 32-bit float; those of the largest may be too large for any."""
+    try:
+        return _single(short) == number
+    except OverflowError:
+        return False
 
 
 def _decimal_text(value: Decimal, kind: DecimalType) -> str:

@@ -223,6 +223,8 @@ def test_a_value_is_read_back_from_its_json(typed):
         (TimestamptzNanoType(), 1510871468123456789, "2017-11-16T22:31:08.123456789+00:00"),
         (StringType(), "iceberg", "iceberg"),
         (UUIDType(), uuid.UUID(UUID_TEXT), UUID_TEXT),
+        (FloatType(), 3.4028234663852886e38, 3.4028235e38),
+        (FloatType(), -3.4028234663852886e38, -3.4028235e38),
         (FixedType(4), b"\x00\x01\x02\xff", "000102ff"),
         (BinaryType(), b"\x00\x01\x02\xff", "000102ff"),
         (
