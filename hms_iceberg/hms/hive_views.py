@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from typing import ClassVar
 
 from hms_iceberg.errors import (
     CommitFailedError,
@@ -118,6 +119,8 @@ def _shown_query(version: ViewVersion) -> str:
 @dataclass(frozen=True)
 class ViewSwap(PointerSwap):
     """Swaps of the views of one metastore."""
+
+    noun: ClassVar[str] = "view"
 
     def _new_row(self, identifier: Identifier, new: Version) -> ttypes.Table:
         assert isinstance(new, ViewMetadataVersion)

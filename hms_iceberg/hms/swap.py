@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from hms_iceberg.errors import (
     CommitFailedError,
@@ -71,7 +71,12 @@ class PointerSwap:
     client: HmsClient
     settings: RowSettings
 
+    noun: ClassVar[str] = "table"
+
     # ----------------------------------------------------------------------------------------------- rows
+
+    def _named(self, identifier: Identifier) -> str:
+        return f"{self.noun} {'.'.join(identifier)}"
 
     def _new_row(self, identifier: Identifier, new: Version) -> ttypes.Table:
         assert isinstance(new, MetadataVersion)
@@ -94,14 +99,14 @@ class PointerSwap:
             NoSuchNamespaceError: no such namespace.
             CommitStateUnknownError: the answer was lost, and the table is not there (yet).
         """
-        name = ".".join(identifier)
+        name = self._named(identifier)
         try:
             self.client.create_table(self._new_row(identifier, new))
         except TableAlreadyExistsError as error:
             row = self._find(identifier)
             if row is None or not _shows(row, new):
                 raise TableAlreadyExistsError(
-                    f"Cannot create table {name}: {_kind(row)} of that name exists. Choose another name, or drop it."
+                    f"Cannot create {name}: {_kind(row)} of that name exists. Choose another name, or drop it."
                 ) from error
         except MetastoreAnswerLostError as error:
             if not self._appears(identifier, new):
@@ -140,14 +145,14 @@ class PointerSwap:
             CommitStateUnknownError: nobody can tell.
             MetastoreError: the metastore refused, and nothing was changed.
         """
-        name = ".".join(identifier)
+        name = self._named(identifier)
         row = row or self.client.get_table(*identifier)
         pointer = self._pointer(row)
         if pointer.metadata_location == new.location:
             return
         if pointer.metadata_location != base.location:
             raise CommitFailedError(
-                f"Cannot commit to table {name}: it moved on since the change was made. Expected the metadata file "
+                f"Cannot commit to {name}: it moved on since the change was made. Expected the metadata file "
                 f"{base.location}, found {pointer.metadata_location}. Replay the change on the newer version."
             )
         old = copy.copy(row)
@@ -155,7 +160,7 @@ class PointerSwap:
         try:
             guard.ensure_active()
         except LockError as error:
-            raise CommitFailedError(f"Cannot commit to table {name}, nothing was sent: {error}") from error
+            raise CommitFailedError(f"Cannot commit to {name}, nothing was sent: {error}") from error
         environment = expectation(METADATA_LOCATION, base.location) if compare else {}
         try:
             self._alter(identifier, old, row, environment)
@@ -191,7 +196,7 @@ class PointerSwap:
             CommitFailedError: the answer was lost; the new version was not sent.
             MetastoreError: the server does not allow this either; names its setting.
         """
-        name = ".".join(identifier)
+        name = self._named(identifier)
         empty = copy.copy(old)
         empty.sd = copy.copy(old.sd)
         empty.sd.cols = []
@@ -200,14 +205,14 @@ class PointerSwap:
             self.client.alter_table(identifier[0], identifier[1], empty, environment)
         except MetastoreAnswerLostError as error:
             time.sleep(_LOOKS[-1])  # whatever is left of the request is to be over before the lock is
-            raise CommitFailedError(f"Cannot commit to table {name}, its new version was not sent: {error}") from error
+            raise CommitFailedError(f"Cannot commit to {name}, its new version was not sent: {error}") from error
         except MetastoreUnavailableError:
             raise
         except MetastoreError as error:
             if MODIFIED in str(error):
                 raise
             raise MetastoreError(
-                f"Cannot commit to table {name}: the metastore refuses the new columns ({refusal}), as its setting "
+                f"Cannot commit to {name}: the metastore refuses the new columns ({refusal}), as its setting "
                 f"{_COLUMN_SETTING} is true. Nothing was changed. Set it to false on the metastore, and repeat."
             ) from error
 
@@ -227,7 +232,7 @@ class PointerSwap:
         Where the server does not compare, a request that arrives even later would undo what others commit meanwhile,
         so that they are kept away for longer.
         """
-        name = ".".join(identifier)
+        name = self._named(identifier)
         for pause in _LOOKS:
             time.sleep(pause)
             try:
@@ -242,7 +247,7 @@ class PointerSwap:
             if compare and _follows(row, base):
                 # Another version took the base's place, and the server compares: ours can never get in.
                 raise CommitFailedError(
-                    f"Cannot commit to table {name}: another commit was first. Replay the change on the newer version."
+                    f"Cannot commit to {name}: another commit was first. Replay the change on the newer version."
                 ) from error
         if not compare:
             guard.linger(lambda: self._has_arrived(identifier, new))
@@ -257,19 +262,19 @@ class PointerSwap:
 
     def _judge(self, identifier: Identifier, base: Version, new: Version, error: MetastoreError) -> None:
         """The server answered with an error, so that nothing is pending: the row says what it did."""
-        name = ".".join(identifier)
+        name = self._named(identifier)
         try:
             row = self._find(identifier)
         except IcebergError as failed:
             raise _unknown(name, error) from failed
         if row is None:
-            raise NoSuchTableError(f"Cannot commit to table {name}: it was dropped meanwhile.") from error
+            raise NoSuchTableError(f"Cannot commit to {name}: it was dropped meanwhile.") from error
         if _shows(row, new):
-            logger.warning("The commit to table %s was made, although the metastore reported: %s", name, error)
+            logger.warning("The commit to %s was made, although the metastore reported: %s", name, error)
             return
         if MODIFIED in str(error):
             raise CommitFailedError(
-                f"Cannot commit to table {name}: another commit was first. Replay the change on the newer version."
+                f"Cannot commit to {name}: another commit was first. Replay the change on the newer version."
             ) from error
         if (row.parameters or {}).get(METADATA_LOCATION) != base.location:
             raise _unknown(name, error) from error
@@ -280,7 +285,7 @@ class PointerSwap:
         try:
             guard.ensure_active()
         except LockError as error:
-            name = ".".join(identifier)
+            name = self._named(identifier)
             try:
                 row = self._find(identifier)
             except IcebergError as failed:
@@ -328,4 +333,4 @@ def _kind(row: ttypes.Table | None) -> str:
 
 
 def _unknown(name: str, error: BaseException) -> CommitStateUnknownError:
-    return CommitStateUnknownError(f"The commit to table {name} may or may not have been made: {error}")
+    return CommitStateUnknownError(f"The commit to {name} may or may not have been made: {error}")

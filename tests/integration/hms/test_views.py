@@ -169,7 +169,7 @@ def test_a_lost_answer_is_told_truly(metastore: EmbeddedMetastore, view: View) -
         assert view.refresh().properties["made"] == "true"
         before = files(view)
         proxy.on(alter, Fault.DROP_REQUEST)
-        with pytest.raises(CommitStateUnknownError):
+        with pytest.raises(CommitStateUnknownError, match=f"commit to view {'.'.join(view.identifier)}"):
             through.set_properties({"lost": "true"})
         assert files(view) > before, "no file is deleted where the outcome is not known"
         assert "lost" not in view.refresh().properties
