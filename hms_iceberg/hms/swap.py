@@ -238,7 +238,7 @@ class PointerSwap:
             try:
                 row = self._find(identifier)
             except IcebergError as failed:
-                logger.info("Table %s cannot be looked at: %s", name, failed)
+                logger.info("The %s cannot be looked at: %s", name, failed)
                 continue
             if row is None:
                 break
