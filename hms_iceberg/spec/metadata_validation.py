@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from hms_iceberg.errors import CorruptMetadataError
 from hms_iceberg.spec.metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
-from hms_iceberg.spec.snapshots import MAIN_BRANCH
+from hms_iceberg.spec.snapshots import MAIN_BRANCH, Snapshot
 
 # Machines that commit have clocks that differ a little.
 CLOCK_TOLERANCE_MS = 60_000
@@ -47,7 +47,7 @@ def _check_header(metadata: TableMetadata) -> None:
         )
 
 
-def _check_unique(what: str, ids: Iterable[int]) -> None:
+def _check_unique(what: str, ids: Iterable[int | str]) -> None:
     twice = [each for each, times in Counter(ids).items() if times > 1]
     if twice:
         raise CorruptMetadataError(f"{what} {', '.join(map(str, twice))} is there more than once; ids must be unique")
@@ -57,6 +57,10 @@ def _check_current_ids(metadata: TableMetadata) -> None:
     _check_unique("schema", (schema.schema_id for schema in metadata.schemas))
     _check_unique("partition spec", (spec.spec_id for spec in metadata.partition_specs))
     _check_unique("sort order", (order.order_id for order in metadata.sort_orders))
+    _check_unique("encryption key", (key.key_id for key in metadata.encryption_keys))
+    for spec in metadata.partition_specs:
+        _check_unique(f"in partition spec {spec.spec_id} field", (field.field_id for field in spec.fields))
+        _check_unique(f"in partition spec {spec.spec_id} field", (field.name for field in spec.fields))
     for what, current, known in (
         ("current-schema-id", metadata.current_schema_id, metadata.schemas_by_id.keys()),
         ("default-spec-id", metadata.default_spec_id, metadata.specs_by_id.keys()),
@@ -76,9 +80,19 @@ def _check_snapshots(metadata: TableMetadata) -> None:
             )
         if snapshot.manifest_list is None and snapshot.manifests is None:
             raise CorruptMetadataError(f"snapshot {snapshot.snapshot_id} has neither manifest list nor manifests")
+        _check_row_ids(snapshot)
     if metadata.current_snapshot_id is not None and metadata.current_snapshot() is None:
         raise CorruptMetadataError(
             f"'current-snapshot-id' is {metadata.current_snapshot_id}, but the table has no such snapshot"
+        )
+
+
+def _check_row_ids(snapshot: Snapshot) -> None:
+    first, rows = snapshot.first_row_id, snapshot.added_rows
+    if (first is not None and (first < 0 or rows is None)) or (rows is not None and rows < 0):
+        raise CorruptMetadataError(
+            f"snapshot {snapshot.snapshot_id} has 'first-row-id' {first} and 'added-rows' {rows}, but both must be 0 "
+            "or more, and the first needs the second"
         )
 
 

@@ -196,7 +196,7 @@ class RowWriteMethods(ABC):
 
         Columns are matched by the field ids of a file, or by name: a table without a name mapping gets one. In a
         partitioned table every file must lie in one partition, told by its folders (`city=Oslo/…`, for identity
-        partitions) or by the bounds of its columns.
+        partitions) or, of a Parquet file, by the bounds of its columns; what cannot be told is refused.
 
         Args:
             file_paths: locations of Parquet, ORC or Avro files.

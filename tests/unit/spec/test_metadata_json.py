@@ -223,6 +223,29 @@ def test_metadata_that_contradicts_itself_is_refused(changes, message):
         read(V2, **changes)
 
 
+FIELD = {"name": "p", "transform": "bucket[4]", "source-id": 1, "field-id": 1000}
+KEY = {"key-id": "k", "encrypted-key-metadata": "YQ=="}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"partition-specs": [{"spec-id": 0, "fields": [FIELD, {**FIELD, "name": "q"}]}]}, "field 1000 is there more"),
+        (
+            {"partition-specs": [{"spec-id": 0, "fields": [FIELD, {**FIELD, "field-id": 1001}]}]},
+            "field p is there more",
+        ),
+        ({"encryption-keys": [KEY, KEY]}, "encryption key k is there more than once"),
+        ({"snapshots": [{**SNAPSHOT, "first-row-id": -1, "added-rows": 3}]}, "'first-row-id' -1"),
+        ({"snapshots": [{**SNAPSHOT, "first-row-id": 0}]}, "'added-rows' None"),
+        ({"snapshots": [{**SNAPSHOT, "added-rows": -3}]}, "'added-rows' -3"),
+    ],
+)
+def test_ids_that_collide_and_impossible_row_ids_are_refused(changes, message):
+    with pytest.raises(CorruptMetadataError, match=message):
+        read(V2, **{"format-version": 3, "next-row-id": 0, **changes})
+
+
 def test_clocks_may_differ_a_little():
     log = [{"snapshot-id": 7, "timestamp-ms": 50_000}, {"snapshot-id": 7, "timestamp-ms": 1000}]
     assert len(read(V2, **{"snapshot-log": log}).snapshot_log) == 2
