@@ -44,7 +44,7 @@ def describe(metadata: TableMetadata, storage: Storage, question: Mapping[str, A
         "start_snapshot_id": selected.start_snapshot_id,
         "schema_id": schema.schema_id,
         "schema": spark_schema(schema, name),
-        "metadata_schema": metadata_schema(metadata),
+        "metadata_schema": metadata_schema(metadata, schema),
         "partitioning": _partitioning(spec, schema),
         "properties": _properties(metadata, snapshot),
         **_statistics(snapshot, selected.start_snapshot_id),

@@ -30,6 +30,7 @@ from hms_iceberg.expressions.tree import (
     StartsWith,
     UnboundPredicate,
 )
+from hms_iceberg.spark.schemas import is_held
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     BinaryType,
@@ -101,7 +102,7 @@ class _Converter:
         name, field_type = column
         if op in ("is-null", "not-null"):
             return _negated_if((op == "not-null") != negated, IsNull(name))
-        if not isinstance(field_type, PrimitiveType):
+        if not isinstance(field_type, PrimitiveType) or not is_held(field_type):
             return self._anything()
         if op == "is-nan":
             return _negated_if(negated, IsNaN(name))

@@ -15,6 +15,7 @@ from hms_iceberg.arrow.read import read_tasks
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.scan.plan import FileScanTask, ScanPlan
 from hms_iceberg.spark.arrow_columns import for_spark
+from hms_iceberg.spark.schemas import is_held
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import metadata_column
 from hms_iceberg.spec.schema import Schema
@@ -28,12 +29,18 @@ if TYPE_CHECKING:
 _BATCH_ROWS = 10_000  # what Spark's own Arrow batches hold
 
 
-def split(plan: ScanPlan) -> tuple[ScanPlan, ScanPlan | None]:
-    """The part of a plan that Spark's Parquet scan reads, and the part that it cannot read, where there is one."""
+def split(plan: ScanPlan, time_type: bool) -> tuple[ScanPlan, ScanPlan | None]:
+    """The part of a plan that Spark's Parquet scan reads, and the part that it cannot read, where there is one.
+
+    Args:
+        plan: the whole.
+        time_type: whether this Spark has the type time.
+    """
     import polars as pl
 
     foreign = _not_parquet(plan.files)
     deletes = _not_parquet(plan.delete_files) & plan.delete_files["content_size_in_bytes"].is_null()
+    deletes |= _of_unheld_keys(plan, time_type)
     if not foreign.any() and not deletes.any():
         return plan, None
     numbers = plan.delete_files.with_row_index("delete_file").filter(deletes)["delete_file"]
@@ -45,6 +52,22 @@ def split(plan: ScanPlan) -> tuple[ScanPlan, ScanPlan | None]:
 
 def _not_parquet(frame: pl.DataFrame) -> pl.Series:
     return frame["file_format"].str.to_uppercase() != "PARQUET"
+
+
+def _of_unheld_keys(plan: ScanPlan, time_type: bool) -> pl.Series:
+    """Which delete files have keys that Spark cannot compare, because it cannot hold them."""
+    import polars as pl
+
+    keys = plan.delete_files["equality_ids"]
+    if keys.null_count() == len(keys):
+        return pl.repeat(False, len(keys), dtype=pl.Boolean, eager=True)
+    unheld = {
+        field_id
+        for schema in (plan.schema, *plan.metadata.schemas)
+        for field_id, field in schema.index_by_id.items()
+        if not is_held(field.field_type, time_type)
+    }
+    return pl.Series([any(each in unheld for each in ids or ()) for ids in keys.to_list()], dtype=pl.Boolean)
 
 
 def _subset(plan: ScanPlan, mask: pl.Series) -> ScanPlan:

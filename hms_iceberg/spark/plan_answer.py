@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.errors import UnsupportedError
@@ -12,20 +13,35 @@ from hms_iceberg.scan.partition_columns import field_types
 from hms_iceberg.scan.plan import ScanPlan
 from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.foreign_files import pickled_tasks, split
-from hms_iceberg.spark.schemas import key_schema, spark_field, spark_type, spark_value
+from hms_iceberg.spark.schemas import is_held, key_schema, spark_field, spark_type, spark_value
 from hms_iceberg.spec.manifests import DataFileContent
-from hms_iceberg.spec.types import IcebergType, NestedField, UnknownType
+from hms_iceberg.spec.metadata_columns import partition_column
+from hms_iceberg.spec.types import IcebergType, NestedField, StructType, UnknownType
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-def plan_answer(whole: ScanPlan, table: str, aggregates: Sequence[Any] | None = None) -> bytes:
+@dataclass(frozen=True)
+class AnswerForm:
+    """What decides how a plan is told.
+
+    Args:
+        time_type: whether this Spark has the type time.
+        partition_column: whether the query uses the column ``_partition``.
+    """
+
+    time_type: bool = True
+    partition_column: bool = False
+
+
+def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Sequence[Any] | None = None) -> bytes:
     """The answer to the question for a plan.
 
     Args:
         whole: the plan.
         table: the table's name, for errors and for EXPLAIN.
+        form: how it is told.
         aggregates: the answers to the query's aggregates, where metadata knows them.
 
     Raises:
@@ -35,8 +51,8 @@ def plan_answer(whole: ScanPlan, table: str, aggregates: Sequence[Any] | None = 
 
     for frame in (whole.files, whole.delete_files):
         _check_readable(frame, table)
-    plan, foreign = split(whole)
-    partitions = _Partitions(plan, table)
+    plan, foreign = split(whole, form.time_type)
+    partitions = _Partitions(plan, table, form.partition_column)
     groups = _EqualityGroups(plan, table)
     positions = plan.assignments.filter(~pl.col("delete_file").is_in(groups.delete_files.implode()))
     header = {
@@ -130,8 +146,9 @@ class _Partitions:
     in their content, and files that were taken over from Hive find it among their partition's constants.
     """
 
-    def __init__(self, plan: ScanPlan, table: str) -> None:
+    def __init__(self, plan: ScanPlan, table: str, whole: bool) -> None:
         self._plan, self._table = plan, table
+        self._whole = partition_column(plan.metadata.partition_specs, plan.schema).field_type if whole else None
         self._types = field_types(plan.metadata)
         spec_ids = sorted(plan.files["spec_id"].unique().to_list())
         identities = {spec_id: self._identities(spec_id) for spec_id in spec_ids}
@@ -142,6 +159,8 @@ class _Partitions:
             if field.field_id in common and field.field_type.is_primitive and not _is_unknown(field.field_type)
         ]
         columns = sorted({column for each in identities.values() for column in each.values()})
+        if whole:
+            columns = sorted({column for spec_id in spec_ids for column in plan.partitions.columns(spec_id)})
         tuples, self.numbers = _numbered(plan.files, columns)
         self.has_leftovers = any(set(each) - common for each in identities.values())
         self.schema = {"type": "struct", "fields": [_nullable(spark_field(each, table)) for each in self._common]}
@@ -154,8 +173,12 @@ class _Partitions:
         return {
             field.source_id: column
             for field, column in zip(spec.fields, columns, strict=True)
-            if str(field.transform) == "identity" and not _is_unknown(self._type(field.source_id))
+            if str(field.transform) == "identity" and self._is_usable(field.source_id)
         }
+
+    def _is_usable(self, field_id: int) -> bool:
+        kind = self._type(field_id)
+        return not _is_unknown(kind) and is_held(kind) and is_held(self._read_type(field_id))
 
     def _type(self, field_id: int) -> IcebergType:
         return self._types.get(field_id, UnknownType())
@@ -170,7 +193,16 @@ class _Partitions:
                 spark_value(field_type, row[column]),
             ]
         values = [spark_value(each.field_type, row[identities[each.field_id]]) for each in self._common]
-        return {"spec_id": row["spec_id"], "values": values, "constants": constants}
+        told = {"spec_id": row["spec_id"], "values": values, "constants": constants}
+        return {**told, "partition": self._partition(row)} if self._whole else told
+
+    def _partition(self, row: dict[str, Any]) -> dict[int, Any]:
+        """The values of the column _partition by field id; a field that the row's spec lacks is null."""
+        assert isinstance(self._whole, StructType)
+        spec = self._plan.metadata.spec_by_id(row["spec_id"])
+        columns = zip(spec.fields, self._plan.partitions.columns(spec.spec_id), strict=True)
+        values = {field.field_id: row[column] for field, column in columns}
+        return {each.field_id: spark_value(each.field_type, values.get(each.field_id)) for each in self._whole.fields}
 
     def _read_type(self, field_id: int) -> IcebergType:
         field: NestedField | None = self._plan.schema.index_by_id.get(field_id)

@@ -30,7 +30,7 @@ from hms_iceberg.spark.filters import row_filter
 from hms_iceberg.spark.foreign_files import worker_command
 from hms_iceberg.spark.inspection import describe_inspection, inspection_rows
 from hms_iceberg.spark.metadata_answers import metadata_answers
-from hms_iceberg.spark.plan_answer import plan_answer
+from hms_iceberg.spark.plan_answer import AnswerForm, plan_answer
 from hms_iceberg.spark.read_options import planned
 from hms_iceberg.spark.streams import check_stream, latest_offset, plan_batch
 from hms_iceberg.spec.metadata import TableMetadata
@@ -102,8 +102,9 @@ class Planner:
         return AnswerWriter(_TABLE_CALLS[call](metadata, storage, question)).done()
 
     def _planned(self, metadata: TableMetadata, storage: Storage, question: dict[str, Any]) -> bytes:
+        form = AnswerForm(question.get("time_type", True), question.get("partition_column", False))
         if "batch" in question:
-            return plan_answer(plan_batch(metadata, storage, question), question["name"])
+            return plan_answer(plan_batch(metadata, storage, question), question["name"], form)
         schema = metadata.schema_by_id(question["schema_id"])
         wanted, exact = row_filter(question.get("filter"), schema)
         try:
@@ -117,7 +118,7 @@ class Planner:
             plan = planned(metadata, storage, question, AlwaysTrue())
         asked = question.get("aggregates") if exact else None
         answers = metadata_answers(plan, asked, storage) if asked else None
-        return plan_answer(plan, question["name"], answers)
+        return plan_answer(plan, question["name"], form, answers)
 
     def _metadata(self, location: str, storage: Storage) -> TableMetadata:
         """A metadata file never changes, so that a few of those read last are kept."""

@@ -10,7 +10,14 @@ from typing import Any
 
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.spec.metadata_columns import FILE, LAST_UPDATED_SEQUENCE_NUMBER, POSITION, ROW_ID, SPEC_ID
+from hms_iceberg.spec.metadata_columns import (
+    FILE,
+    LAST_UPDATED_SEQUENCE_NUMBER,
+    POSITION,
+    ROW_ID,
+    SPEC_ID,
+    partition_column,
+)
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     BinaryType,
@@ -33,6 +40,7 @@ from hms_iceberg.spec.types import (
     TimeType,
     UnknownType,
     UUIDType,
+    VariantType,
 )
 
 FIELD_ID = "parquet.field.id"
@@ -54,43 +62,64 @@ _PRIMITIVES: Mapping[type[IcebergType], str] = {
     BinaryType: "binary",
     FixedType: "binary",
     UnknownType: "void",
+    VariantType: "variant",
 }
 
 
 def spark_schema(schema: Schema, table: str) -> dict[str, Any]:
     """A schema in Spark's JSON.
 
+    The bridge's class Placeholders knows what to do with a type that Spark cannot hold: it is "iceberg:" and its name.
+
     Args:
         schema: the columns.
         table: the table's name, for errors.
-
-    Raises:
-        UnsupportedError: a column has a type that Spark cannot hold; names the column.
     """
-    return _struct(schema.fields, table, "")
+    return _struct(schema.fields, table, "", True)
 
 
-def spark_type(field_type: IcebergType, table: str, column: str) -> Any:
+def is_held(field_type: IcebergType, time_type: bool = True) -> bool:
+    """Whether Spark can hold the values of a type; not every version can hold a time."""
+    if isinstance(field_type, StructType):
+        return all(is_held(field.field_type, time_type) for field in field_type.fields)
+    if isinstance(field_type, ListType):
+        return is_held(field_type.element_type, time_type)
+    if isinstance(field_type, MapType):
+        return is_held(field_type.key_type, time_type) and is_held(field_type.value_type, time_type)
+    if isinstance(field_type, TimeType):
+        return time_type
+    return isinstance(field_type, DecimalType) or type(field_type) in _PRIMITIVES
+
+
+def spark_type(field_type: IcebergType, table: str, column: str, placeholders: bool = False) -> Any:
     """A type in Spark's JSON.
+
+    Args:
+        field_type: the type.
+        table: the table's name, for errors.
+        column: the column's name, for errors.
+        placeholders: whether a type that Spark cannot hold becomes one, rather than an error.
 
     Raises:
         UnsupportedError: Spark cannot hold it.
     """
     if isinstance(field_type, StructType):
-        return _struct(field_type.fields, table, f"{column}.")
+        return _struct(field_type.fields, table, f"{column}.", placeholders)
     if isinstance(field_type, ListType):
-        element = spark_type(field_type.element_type, table, f"{column}.element")
+        element = spark_type(field_type.element_type, table, f"{column}.element", placeholders)
         return {"type": "array", "elementType": element, "containsNull": not field_type.element_required}
     if isinstance(field_type, MapType):
         return {
             "type": "map",
-            "keyType": spark_type(field_type.key_type, table, f"{column}.key"),
-            "valueType": spark_type(field_type.value_type, table, f"{column}.value"),
+            "keyType": spark_type(field_type.key_type, table, f"{column}.key", placeholders),
+            "valueType": spark_type(field_type.value_type, table, f"{column}.value", placeholders),
             "valueContainsNull": not field_type.value_required,
         }
     if isinstance(field_type, DecimalType):
         return f"decimal({field_type.precision},{field_type.scale})"
     name = _PRIMITIVES.get(type(field_type))
+    if name is None and placeholders:
+        return f"iceberg:{field_type}"
     if name is None:
         raise UnsupportedError(
             f"Cannot read the table {table} from Spark: its column {column} has the type {field_type}, which Spark "
@@ -99,35 +128,40 @@ def spark_type(field_type: IcebergType, table: str, column: str) -> Any:
     return name
 
 
-def _struct(fields: Sequence[NestedField], table: str, prefix: str) -> dict[str, Any]:
-    return {"type": "struct", "fields": [spark_field(field, table, prefix) for field in fields]}
+def _struct(fields: Sequence[NestedField], table: str, prefix: str, placeholders: bool) -> dict[str, Any]:
+    return {"type": "struct", "fields": [spark_field(field, table, prefix, placeholders) for field in fields]}
 
 
-def spark_field(field: NestedField, table: str, prefix: str = "") -> dict[str, Any]:
+def spark_field(field: NestedField, table: str, prefix: str = "", placeholders: bool = False) -> dict[str, Any]:
     """A field in Spark's JSON."""
     metadata: dict[str, Any] = {FIELD_ID: field.field_id}
     if field.doc:
         metadata["comment"] = field.doc
     if isinstance(field.field_type, UUIDType):
         metadata[KIND] = "uuid"
-    if field.initial_default is not None:
+    if field.initial_default is not None and is_held(field.field_type):
         metadata[INITIAL_DEFAULT] = json.dumps(spark_value(field.field_type, field.initial_default))
     return {
         "name": field.name,
-        "type": spark_type(field.field_type, table, f"{prefix}{field.name}"),
+        "type": spark_type(field.field_type, table, f"{prefix}{field.name}", placeholders),
         "nullable": not field.required,
         "metadata": metadata,
     }
 
 
-def metadata_schema(metadata: TableMetadata) -> dict[str, Any]:
-    """The columns beside the table's own that can be asked for, in Spark's JSON."""
-    columns = [FILE, POSITION, SPEC_ID]
+def metadata_schema(metadata: TableMetadata, schema: Schema) -> dict[str, Any]:
+    """The columns beside the table's own that can be asked for, in Spark's JSON.
+
+    Args:
+        metadata: the table.
+        schema: the schema that is read; a column of its own hides one of the same name.
+    """
+    columns = [FILE, POSITION, SPEC_ID, partition_column(metadata.partition_specs, schema)]
     if metadata.format_version >= 3:
         columns += [ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER]
     fields = []
     for column in columns:
-        field = spark_field(column, "")
+        field = spark_field(column, "", placeholders=True)
         field["metadata"][KIND] = "metadata"
         fields.append({**field, "nullable": True})
     return {"type": "struct", "fields": fields}
@@ -154,7 +188,7 @@ def key_schema(field_ids: Sequence[int], schema: Schema, metadata: TableMetadata
         path = _path(owner, field_id, table)
         known = top.get(path.field_id)
         top[path.field_id] = path if known is None else _merged(known, path)
-    return _struct(list(top.values()), table, "")
+    return _struct(list(top.values()), table, "", False)
 
 
 def _path(schema: Schema, field_id: int, table: str) -> NestedField:

@@ -23,6 +23,7 @@ import org.apache.spark.sql.types.TimestampNTZType;
 import org.apache.spark.sql.types.TimestampNTZType$;
 import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.sql.types.TimestampType$;
+import org.apache.spark.sql.types.VariantType;
 
 /**
  * Finds the wanted columns in one file: by field id, or by the table's name mapping where the file has no ids,
@@ -34,6 +35,9 @@ final class FileColumns {
   static final String ID = "parquet.field.id";
   static final String KIND = "iceberg.type";
   static final String DEFAULT = "iceberg.initial-default";
+
+  /** VariantMetadata.METADATA_KEY. */
+  private static final String VARIANT_PART = "__VARIANT_METADATA_KEY";
 
   private final Configuration conf;
   private final MessageType file;
@@ -90,6 +94,9 @@ final class FileColumns {
   }
 
   private DataType typeToRead(DataType wanted, String kind, Type type, JsonNode names) {
+    if (isVariant(wanted)) {
+      return wanted;
+    }
     if (wanted instanceof StructType) {
       StructType struct = toRead((StructType) wanted, type.asGroupType(), names);
       return struct.fields().length == 0 ? anyField(type.asGroupType()) : struct;
@@ -108,6 +115,15 @@ final class FileColumns {
       return BinaryType$.MODULE$;
     }
     return timestampToRead(wanted, type);
+  }
+
+  /** A variant, or parts of one: a struct whose fields have no ids, but say in their metadata what they are of it. */
+  private static boolean isVariant(DataType wanted) {
+    if (wanted instanceof VariantType) {
+      return true;
+    }
+    StructField[] fields = wanted instanceof StructType ? ((StructType) wanted).fields() : new StructField[0];
+    return fields.length > 0 && fields[0].metadata().contains(VARIANT_PART);
   }
 
   /** Sixteen fixed bytes under a wanted string are a UUID: no string is ever stored like that. */
@@ -165,6 +181,9 @@ final class FileColumns {
   }
 
   private ColumnView view(DataType wanted, String kind, Type type, JsonNode names, DataType read) {
+    if (isVariant(wanted)) {
+      return ColumnView.same();
+    }
     if (wanted instanceof StructType) {
       ColumnView[] children =
           views((StructType) wanted, type.asGroupType(), names, (StructType) read, false);

@@ -14,18 +14,20 @@ final class FileTask implements Serializable {
   final long firstRowId;
   /** Values, in Spark's internal form, of the columns that are the same in all rows: field id to value. */
   final Map constants;
-  /** The partition as JSON, for the metadata column. */
+  /** The values of the column _partition as JSON by field id, where it is asked for. */
+  final String partition;
   final DeleteFile[] positionDeletes;
   final EqualityDeletes[] equalityDeletes;
 
   FileTask(
-      String path, int specId, long sequenceNumber, long firstRowId, Map constants, DeleteFile[] positionDeletes,
-      EqualityDeletes[] equalityDeletes) {
+      String path, int specId, long sequenceNumber, long firstRowId, Map constants, String partition,
+      DeleteFile[] positionDeletes, EqualityDeletes[] equalityDeletes) {
     this.path = path;
     this.specId = specId;
     this.sequenceNumber = sequenceNumber;
     this.firstRowId = firstRowId;
     this.constants = constants;
+    this.partition = partition;
     this.positionDeletes = positionDeletes;
     this.equalityDeletes = equalityDeletes;
   }

@@ -58,6 +58,7 @@ final class ForeignFiles implements FileIndex {
 
   /** The rows of the files: some columns of a table, as these attributes. */
   LogicalPlan plan(SparkSession session, IcebergTable table, List columns, List output) {
+    Placeholders.refuse(table, columns, true);
     HadoopFsRelation relation = new HadoopFsRelation(
         this, NONE, TASK, Option.empty(), new TaskFormat(description), Map$.MODULE$.empty(), session);
     AttributeReference task = attribute(TASK.fields()[0]);

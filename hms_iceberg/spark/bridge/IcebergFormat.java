@@ -12,6 +12,7 @@ import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.VariantType;
 import org.apache.spark.util.SerializableConfiguration;
 import scala.Function1;
 import scala.Option;
@@ -21,12 +22,14 @@ import scala.reflect.ClassTag$;
 
 /** Spark's Parquet format, but columns are found as Iceberg finds them and deleted rows are left out. */
 public final class IcebergFormat extends ParquetFileFormat {
+  private final String table;
   private final String description;
   private final StructType idSchema;
   private final String nameMapping;
   private final boolean plain;
 
-  IcebergFormat(String description, StructType idSchema, String nameMapping, boolean plain) {
+  IcebergFormat(String table, String description, StructType idSchema, String nameMapping, boolean plain) {
+    this.table = table;
     this.description = description;
     this.idSchema = idSchema;
     this.nameMapping = nameMapping;
@@ -59,6 +62,8 @@ public final class IcebergFormat extends ParquetFileFormat {
     // Called for what it puts into conf: everything that this version of Spark's Parquet reader looks up there.
     super.buildReaderWithPartitionValues(
         session, dataSchema, partitionSchema, requiredSchema, filters, options, conf);
+    StructType wanted = (StructType) withIds(requiredSchema, idSchema);
+    Placeholders.refuse(table, wanted);
     SQLConf sqlConf = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().conf();
     ReadSettings settings = new ReadSettings();
     settings.returnBatches = "true".equals(options.getOrElse(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), new No()));
@@ -79,7 +84,7 @@ public final class IcebergFormat extends ParquetFileFormat {
     return new FileReader(
         session.sparkContext().broadcast(
             new SerializableConfiguration(conf), ClassTag$.MODULE$.apply(SerializableConfiguration.class)),
-        (StructType) withIds(requiredSchema, idSchema), partitionSchema, nameMapping,
+        wanted, partitionSchema, nameMapping,
         CollectionTools.filters(filters), settings);
   }
 
@@ -103,7 +108,8 @@ public final class IcebergFormat extends ParquetFileFormat {
           withIds(((MapType) asked).keyType(), ((MapType) known).keyType()),
           withIds(((MapType) asked).valueType(), ((MapType) known).valueType()), true);
     }
-    return known;
+    // Spark asks for parts of a variant as for a struct, and its reader knows how to make them.
+    return known instanceof VariantType ? asked : known;
   }
 
   private static StructField field(StructType struct, String name) {

@@ -86,6 +86,7 @@ public final class IcebergTable implements SupportsRead, SupportsMetadataColumns
     if (question.has("batch")) {
       asked.set("batch", question.get("batch"));
     }
+    asked.put("time_type", SparkVersions.hasTimeType());
     source.addCatalog(asked);
     return asked;
   }
@@ -237,8 +238,8 @@ public final class IcebergTable implements SupportsRead, SupportsMetadataColumns
 
     Described(JsonNode description) {
       this.description = description;
-      this.idSchema = (StructType) DataType.fromJson(description.get("schema").toString());
-      this.hiddenSchema = (StructType) DataType.fromJson(description.get("metadata_schema").toString());
+      this.idSchema = Placeholders.parse(description.get("schema"));
+      this.hiddenSchema = Placeholders.parse(description.get("metadata_schema"));
       this.schema = withoutIds(idSchema);
     }
   }

@@ -1,7 +1,9 @@
 package hms_iceberg.bridge;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.spark.sql.execution.vectorized.ConstantColumnVector;
 import org.apache.spark.sql.types.IntegerType$;
 import org.apache.spark.sql.types.StringType$;
 import org.apache.spark.sql.types.StructField;
@@ -14,6 +16,7 @@ final class MetadataColumns {
   static final String FILE = "_file";
   static final String POSITION = "_pos";
   static final String SPEC_ID = "_spec_id";
+  static final String PARTITION = "_partition";
   static final String ROW_ID = "_row_id";
   static final String LAST_UPDATED = "_last_updated_sequence_number";
 
@@ -24,7 +27,7 @@ final class MetadataColumns {
       return false;
     }
     String name = field.name();
-    return FILE.equals(name) || POSITION.equals(name) || SPEC_ID.equals(name);
+    return FILE.equals(name) || POSITION.equals(name) || SPEC_ID.equals(name) || PARTITION.equals(name);
   }
 
   private static String kind(StructField field) {
@@ -50,7 +53,23 @@ final class MetadataColumns {
     if (SPEC_ID.equals(field.name())) {
       return Vectors.constant(IntegerType$.MODULE$, Integer.valueOf(task.specId));
     }
+    if (PARTITION.equals(field.name())) {
+      return partition((StructType) field.dataType(), task.partition);
+    }
     return layering.positions();
+  }
+
+  /** The query may ask for some of its fields only. */
+  private static ColumnVector partition(StructType type, String values) {
+    JsonNode all = Json.read(values);
+    ConstantColumnVector struct = new ConstantColumnVector(1, type);
+    StructField[] fields = type.fields();
+    for (int i = 0; i < fields.length; i++) {
+      long id = fields[i].metadata().getLong(FileColumns.ID);
+      Object value = Placeholders.value(fields[i], all.get(String.valueOf(id)));
+      struct.setChild(i, Vectors.constant(fields[i].dataType(), value));
+    }
+    return struct;
   }
 
   /** The column itself; one of the lineage is stored where a row was moved, and follows from the file elsewhere. */

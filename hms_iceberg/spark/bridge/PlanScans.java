@@ -80,6 +80,7 @@ public final class PlanScans extends Rule {
   }
 
   private static ScanFiles files(Scan scan, ArrayNode aggregates) {
+    Placeholders.refuse(scan.table(), scan.columns(), false);
     ObjectNode question = scan.table().question("plan");
     if (aggregates != null) {
       question.set("aggregates", aggregates);
@@ -87,6 +88,9 @@ public final class PlanScans extends Rule {
     if (scan.condition() != null) {
       question.set(
           "filter", FilterText.of(scan.condition(), CollectionConverters.asJava(scan.relation.output())));
+    }
+    if (scan.uses(MetadataColumns.PARTITION)) {
+      question.put("partition_column", true);
     }
     return (ScanFiles) Bridge.askOnce(question, new Planned(scan.table()));
   }
@@ -128,7 +132,7 @@ public final class PlanScans extends Rule {
         files.partitionSchema(),
         new StructType((StructField[]) dataFields.toArray(new StructField[0])),
         Option.empty(),
-        new IcebergFormat(files.description(), table.idSchema(), files.nameMapping(), files.isPlain()),
+        new IcebergFormat(table.name(), files.description(), table.idSchema(), files.nameMapping(), files.isPlain()),
         Map$.MODULE$.empty(),
         table.sized(session));
     return SparkVersions.logicalRelation((BaseRelation) scanned, relation.output());

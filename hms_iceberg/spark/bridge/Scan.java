@@ -73,6 +73,16 @@ final class Scan {
     return columns;
   }
 
+  boolean uses(String column) {
+    List columns = columns();
+    for (int i = 0; i < columns.size(); i++) {
+      if (((Attribute) columns.get(i)).name().equals(column)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
   /** The same with another plan, of the same columns, in the place of the table. */
   LogicalPlan over(LogicalPlan leaf) {
     LogicalPlan plan = filter == null ? leaf : withChild(filter, leaf);

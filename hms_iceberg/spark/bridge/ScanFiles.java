@@ -34,6 +34,7 @@ final class ScanFiles implements FileIndex {
   private final StructType partitionSchema;
   private final InternalRow[] partitions;
   private final Map[] constants;
+  private final JsonNode[] partitionValues;
   private final String[] paths;
   private final long[] sizes;
   private final int[] partitionOf;
@@ -54,16 +55,18 @@ final class ScanFiles implements FileIndex {
     this.sequenceNumbers = plan.takeLongs(count);
     this.firstRowIds = plan.takeLongs(count);
     this.partitionOf = plan.takeInts(count);
-    this.partitionSchema = (StructType) DataType.fromJson(header.get("partition_schema").toString());
+    this.partitionSchema = Placeholders.parse(header.get("partition_schema"));
     JsonNode tuples = header.get("partitions");
     this.partitions = new InternalRow[tuples.size()];
     this.constants = new Map[tuples.size()];
+    this.partitionValues = new JsonNode[tuples.size()];
     this.specIds = new int[tuples.size()];
     for (int i = 0; i < partitions.length; i++) {
       JsonNode tuple = Json.at(tuples, i);
       specIds[i] = tuple.get("spec_id").asInt();
       partitions[i] = row(tuple.get("values"));
       constants[i] = constants(tuple.get("constants"));
+      partitionValues[i] = tuple.get("partition");
     }
     DeleteFile[] deletes = deleteFiles(header.get("delete_files"));
     this.positionDeletes = perFile(plan, deletes, NO_DELETES);
@@ -81,7 +84,7 @@ final class ScanFiles implements FileIndex {
     StructField[] fields = partitionSchema.fields();
     Object[] row = new Object[fields.length];
     for (int i = 0; i < fields.length; i++) {
-      row[i] = Values.of(fields[i].dataType(), Json.at(values, i));
+      row[i] = Placeholders.value(fields[i], Json.at(values, i));
     }
     return new GenericInternalRow(row);
   }
@@ -93,7 +96,7 @@ final class ScanFiles implements FileIndex {
       Map.Entry entry = (Map.Entry) it.next();
       JsonNode typed = (JsonNode) entry.getValue();
       byId.put(Integer.valueOf((String) entry.getKey()),
-          Values.of(DataType.fromJson(Json.at(typed, 0).toString()), Json.at(typed, 1)));
+          Placeholders.value(Json.at(typed, 0), Json.at(typed, 1)));
     }
     return byId;
   }
@@ -230,7 +233,8 @@ final class ScanFiles implements FileIndex {
     FileStatus status = new FileStatus(sizes[i], false, 1, 128L * 1024 * 1024, 0, path);
     int partition = partitionOf[i];
     FileTask task = new FileTask(
-        paths[i], specIds[partition], sequenceNumbers[i], firstRowIds[i], constants[partition], positionDeletes[i],
+        paths[i], specIds[partition], sequenceNumbers[i], firstRowIds[i], constants[partition],
+        partitionValues[partition] == null ? null : partitionValues[partition].toString(), positionDeletes[i],
         equalityDeletes[i]);
     return new FileStatusWithMetadata(
         status, (scala.collection.immutable.Map) Map$.MODULE$.empty().updated(FileTask.KEY, task));

@@ -14,6 +14,7 @@ import org.apache.spark.sql.catalyst.util.RebaseDateTime.RebaseSpec;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFilters;
 import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.sources.BaseRelation;
 import scala.Option;
 import scala.collection.immutable.Seq;
@@ -88,6 +89,16 @@ final class SparkVersions {
       return;
     }
     throw new IllegalStateException("This version of Spark has no way to read a Parquet file with a given footer.");
+  }
+
+  /** Whether this Spark, as it is set, lets queries use its type time: 4.0 has none, and a setting switches it off. */
+  static boolean hasTimeType() {
+    try {
+      Method enabled = SQLConf.class.getMethod("isTimeTypeEnabled", new Class[0]);
+      return Boolean.TRUE.equals(enabled.invoke(SQLConf.get(), new Object[0]));
+    } catch (ReflectiveOperationException e) {
+      return false;
+    }
   }
 
   private static Constructor longest(Constructor[] constructors) {

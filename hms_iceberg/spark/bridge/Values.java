@@ -11,6 +11,7 @@ import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.DoubleType;
 import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.sql.types.NullType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.unsafe.types.UTF8String;
 
@@ -19,7 +20,7 @@ final class Values {
   private Values() {}
 
   static Object of(DataType type, JsonNode value) {
-    if (value == null || value.isNull()) {
+    if (value == null || value.isNull() || type instanceof NullType) {
       return null;
     }
     if (type instanceof BooleanType) {

@@ -1,0 +1,128 @@
+"""Columns of types that only some versions of Spark hold, or none; and the column _partition."""
+
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hms_iceberg.arrow.schema import to_arrow
+from hms_iceberg.spec.manifests import DataFile, DataFileContent
+from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms import BucketTransform, DayTransform, IdentityTransform
+from hms_iceberg.spec.types import LongType, NestedField, StructType, TimestampNanoType, VariantType
+from tests.support.spark_tables import Rows, rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from hms_iceberg.catalog import Catalog
+
+pytestmark = pytest.mark.spark
+
+
+def test_only_a_query_that_uses_a_column_of_nanoseconds_is_refused(
+    spark: SparkSession, catalog: Catalog, namespace: str
+) -> None:
+    from pyspark.errors import AnalysisException
+
+    nanos = NestedField(3, "deep", TimestampNanoType())
+    pair = StructType(nanos, NestedField(4, "other", LongType()))
+    at = NestedField(2, "at", TimestampNanoType(), doc="when")
+    schema = Schema(NestedField(1, "n", LongType()), at, NestedField(5, "pair", pair))
+    name = f"{namespace}.nanos"
+    table = catalog.create_table(name, schema, properties={"format-version": "3"})
+    times = pa.array([1_700_000_000_000_000_123, None], pa.timestamp("ns"))
+    table.append(
+        pa.table({"n": [1, 2], "at": times, "pair": [{"deep": 5, "other": 6}, None]}, to_arrow(table.schema()))
+    )
+    assert rows_of(spark, f"select n, pair.other from {name} where pair.other is null or n = 1") == [(1, 6), (2, None)]
+    assert rows_of(spark, f"select n from (select * from {name}) where n > 1") == [(2,)]
+    for query in ("select * from {}", "select n from {} where at = '2020'", "select n from {} where at is null",
+                  "select count(at) from {}", "select min(at) from {}"):  # fmt: skip
+        with pytest.raises(AnalysisException, match=r"UnsupportedError: Cannot read the column at of .* timestamp_ns"):
+            spark.sql(query.format(name)).collect()
+    with pytest.raises(AnalysisException, match=r"UnsupportedError: Cannot read the column pair\.deep of "):
+        spark.sql(f"select pair from {name}").collect()
+    comments = {row.col_name: row.comment for row in spark.sql(f"describe {name}").collect()}
+    assert comments["at"] == "when (Iceberg type timestamp_ns, which Spark cannot hold)"
+
+
+def test_a_time_is_read_where_spark_has_the_type(spark: SparkSession, catalog: Catalog, namespace: str) -> None:
+    from pyspark.errors import AnalysisException
+
+    rows = Rows({"n": pa.int64(), "at": pa.time64("us")})
+    name = f"{namespace}.times"
+    catalog.create_table(name, rows.schema).append(rows([(1, dt.time(23, 59, 59, 999_999)), (2, None)]))
+    switch = "spark.sql.timeType.enabled"
+    try:
+        spark.conf.set(switch, "false")
+        assert rows_of(spark, f"select n from {name}") == [(1,), (2,)]
+        with pytest.raises(AnalysisException, match=r"UnsupportedError: .* column at .* its type is time, which"):
+            spark.sql(f"select * from {name}").collect()
+        if spark.version >= "4.3":
+            spark.conf.set(switch, "true")
+            assert rows_of(spark, f"select * from {name}") == [(1, dt.time(23, 59, 59, 999_999)), (2, None)]
+    finally:
+        spark.conf.unset(switch)
+
+
+def test_a_variant_that_is_not_shredded_is_read(
+    spark: SparkSession, catalog: Catalog, namespace: str, commit: Any
+) -> None:
+    schema = Schema(NestedField(1, "n", LongType()), NestedField(2, "v", VariantType()))
+    name = f"{namespace}.variants"
+    table = catalog.create_table(name, schema, properties={"format-version": "3"})
+    empty = b"\x01\x00\x00"  # a dictionary of no names
+    values = [{"metadata": empty, "value": b"\x0c\x05"}, {"metadata": empty, "value": b"\x09hi"}, None]
+    location = f"{table.location()}/data/{uuid.uuid4()}.parquet"
+    with table.storage.open_output(location) as output:
+        pq.write_table(pa.table({"n": [1, 2, 3], "v": values}, to_arrow(table.schema())), output)
+    file = DataFile(
+        file_path=location,
+        file_format="PARQUET",
+        record_count=3,
+        file_size_in_bytes=table.storage.length(location),
+        content=DataFileContent.DATA,
+    )
+    commit(table, file)
+    assert rows_of(spark, f"select n, to_json(v) from {name}") == [(1, "5"), (2, '"hi"'), (3, None)]
+    assert rows_of(spark, f"select n, variant_get(v, '$', 'string') from {name} where n < 3") == [(1, "5"), (2, "hi")]
+    assert [row.v and str(row.v) for row in spark.sql(f"select v from {name} order by n").collect()] == [
+        "5", '"hi"', None
+    ]  # fmt: skip
+    assert rows_of(spark, f"select n from {name}") == [(1,), (2,), (3,)]
+
+
+def test_the_partition_of_a_row(spark: SparkSession, catalog: Catalog, namespace: str) -> None:
+    rows = Rows({"n": pa.int64(), "at": pa.timestamp("us"), "kind": pa.string()})
+    spec = PartitionSpec(
+        PartitionField(1, 1000, BucketTransform(4), "n_bucket"),
+        PartitionField(2, 1001, DayTransform(), "day"),
+        PartitionField(3, 1002, IdentityTransform(), "kind"),
+    )
+    name = f"{namespace}.parts"
+    table = catalog.create_table(name, rows.schema, partition_spec=spec)
+    day = dt.datetime(2024, 1, 1)
+    table.append(rows([(1, day, "a"), (2, day, None), (3, None, "c")]))
+    with table.update_spec() as update:
+        update.remove_field("kind")
+    with table.transaction() as transaction:
+        transaction.set_properties({"write.format.default": "orc"})
+    table.refresh()
+    table.append(rows([(7, day, "z")]))
+    found = {row[0]: row[1] and row[1].asDict() for row in spark.sql(f"select n, _partition from {name}").collect()}
+    assert found == {
+        1: {"n_bucket": 0, "day": day.date(), "kind": "a"},
+        2: {"n_bucket": 0, "day": day.date(), "kind": None},
+        3: {"n_bucket": 3, "day": None, "kind": "c"},
+        7: {"n_bucket": 3, "day": day.date(), "kind": None},
+    }
+    query = f"select n, _partition.kind, _spec_id from {name} where _partition.day = date'2024-01-01'"
+    assert rows_of(spark, query) == [(1, "a", 0), (2, None, 0), (7, None, 1)]
+    assert rows_of(spark, f"select _partition.n_bucket, count(*) from {name} group by 1") == [(0, 2), (3, 2)]
