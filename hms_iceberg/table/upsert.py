@@ -39,6 +39,7 @@ from hms_iceberg.spec.types import (
     LongType,
     NestedField,
     StringType,
+    StructType,
     TimestampType,
     TimestamptzType,
 )
@@ -111,7 +112,7 @@ class _Source:
         schema = change.metadata.schema()
         self._keys = _key_fields(schema, join_columns, change)
         batches, incoming = batches_of(rows)
-        missing = [field.name for field in self._keys if field.name not in incoming.names]
+        missing = [key.path[0] for key in self._keys if key.path[0] not in incoming.names]
         if missing:
             raise SchemaMismatchError(
                 f"Cannot upsert into table {change.table}: the rows lack the key column "
@@ -119,7 +120,7 @@ class _Source:
             )
         fit = SchemaFit(incoming, schema, change.table)
         self.rows = pa.Table.from_batches([fit.fit(batch) for batch in batches], fit.schema).combine_chunks()
-        key_ids = {field.field_id for field in self._keys}
+        key_ids = {key.field.field_id for key in self._keys}
         self._updated = [
             (place, field)
             for place, field in enumerate(schema.fields)
@@ -128,11 +129,11 @@ class _Source:
         self._frame = self._by_key()
 
     def _by_key(self) -> pl.DataFrame:
-        frame = key_frame(self.rows.column(field.name) for field in self._keys)
+        frame = key_frame(key.values(self.rows) for key in self._keys)
         twice = frame.is_duplicated()
         if twice.any():
             first = twice.arg_max() or 0
-            key = {field.name: self.rows.column(field.name)[first].as_py() for field in self._keys}
+            key = {each.name: each.values(self.rows)[first].as_py() for each in self._keys}
             raise InvalidInputError(
                 f"Cannot upsert into table {self._change.table}: {int(twice.sum()):,} of the rows share their key with "
                 f"another, the first is {key}. Which of them should win cannot be told: keep one row for each key."
@@ -142,8 +143,11 @@ class _Source:
     def filter(self) -> BooleanExpression:
         """Which rows of the table may have one of the keys."""
         expression: BooleanExpression = AlwaysTrue()
-        for field in self._keys:
-            expression = And(expression, _key_filter(field, self.rows.column(field.name)))
+        for key in self._keys:
+            column = key.values(self.rows)
+            # Not every writer counts the nulls of a field whose struct is null.
+            if not column.null_count or len(key.path) == 1:
+                expression = And(expression, _key_filter(key.name, key.field, column))
         return expression
 
     # -------------------------------------------------------------------------------------------- matching
@@ -152,14 +156,14 @@ class _Source:
         """The live rows of the table that have one of the keys, with the row that has it here."""
         rewriter = self._change.rewriter
         schema = self._change.metadata.schema()
-        keys = schema.select_ids([field.field_id for field in self._keys])
+        keys = schema.select_ids([key.field.field_id for key in self._keys])
         context = rewriter.context(keys, _KEY_BATCH_ROWS)
-        places = [next(i for i, each in enumerate(keys.fields) if each == field) for field in self._keys]
+        names = [field.name for field in keys.fields]
 
         def find(task: FileScanTask) -> AffectedRows:
             positions, sources = [], []
             for batch in read_task(context, task):
-                frame = key_frame(batch.column(place) for place in places).with_row_index("row")
+                frame = key_frame(key.values(batch, names) for key in self._keys).with_row_index("row")
                 found = frame.join(self._frame, on=self._names, how="inner", nulls_equal=True).sort("row")
                 if found.height:
                     positions.append(positions_of(batch)[found["row"].to_numpy()])
@@ -216,7 +220,34 @@ class _Source:
         return self.rows.filter(pa.array(new))
 
 
-def _key_fields(schema: Schema, join_columns: Sequence[str] | None, change: RowChange) -> list[NestedField]:
+@dataclass(frozen=True)
+class _Key:
+    """One column of the key: at the top level, or within structs.
+
+    Attributes:
+        name: its dotted name.
+        path: the names of its structs and its own.
+        field: what it is.
+    """
+
+    name: str
+    path: tuple[str, ...]
+    field: NestedField
+
+    def values(self, rows: pa.Table | pa.RecordBatch, names: Sequence[str] | None = None) -> Any:
+        """The column of some rows; null where a struct around it is.
+
+        Args:
+            rows: the rows.
+            names: of their columns, where they are not those of the table.
+        """
+        column = rows.column((names or rows.schema.names).index(self.path[0]))
+        for name in self.path[1:]:
+            column = pc.struct_field(column, name)
+        return column
+
+
+def _key_fields(schema: Schema, join_columns: Sequence[str] | None, change: RowChange) -> list[_Key]:
     names = join_columns
     if names is None:
         names = sorted(schema.identifier_field_names())
@@ -226,19 +257,33 @@ def _key_fields(schema: Schema, join_columns: Sequence[str] | None, change: RowC
             "Pass join_cols, a list of column names, or set the table's identifier fields (update_schema)."
         )
     fields = [schema.find_field(name, change.options.case_sensitive) for name in names]
-    top = {field.field_id for field in schema.fields}
+    keys = []
     for name, field in zip(names, fields, strict=True):
-        if not field.field_type.is_primitive or field.field_id not in top:
+        path = _path(schema, field)
+        if not field.field_type.is_primitive or path is None:
             raise InvalidInputError(
                 f"Cannot upsert into table {change.table} by column {name!r} of type {field.field_type}: keys are "
-                "columns of primitive types at the top level."
+                "columns of primitive types, at the top level or in structs."
             )
+        keys.append(_Key(".".join(path), path, field))
     if len({field.field_id for field in fields}) != len(fields):
         raise InvalidInputError(f"Cannot upsert into table {change.table}: join_cols names a column twice: {names}.")
-    return fields
+    return keys
 
 
-def _key_filter(field: NestedField, column: pa.ChunkedArray) -> BooleanExpression:
+def _path(schema: Schema, field: NestedField) -> tuple[str, ...] | None:
+    """The names that lead to a field through structs; None where a list or map is on the way."""
+    path: tuple[str, ...] = (field.name,)
+    parent = schema.parent_ids.get(field.field_id)
+    while parent is not None:
+        above = schema.index_by_id[parent]
+        if not isinstance(above.field_type, StructType):
+            return None
+        path, parent = (above.name, *path), schema.parent_ids.get(parent)
+    return path
+
+
+def _key_filter(name: str, field: NestedField, column: pa.ChunkedArray) -> BooleanExpression:
     """What rows of the table with one of the keys have in a column: one of a few values, or one within bounds."""
     if not isinstance(field.field_type, _BOUNDED):
         return AlwaysTrue()
@@ -247,9 +292,9 @@ def _key_filter(field: NestedField, column: pa.ChunkedArray) -> BooleanExpressio
     if column.null_count == len(column):
         expression = AlwaysFalse()
     elif unique is not None and len(unique) <= _IN_LIMIT:
-        expression = In(field.name, unique.to_pylist())
+        expression = In(name, unique.to_pylist())
     else:
         bounds = pc.min_max(column)
         low, high = bounds["min"].as_py(), bounds["max"].as_py()
-        expression = And(GreaterThanOrEqual(field.name, low), LessThanOrEqual(field.name, high))
-    return Or(expression, IsNull(field.name)) if column.null_count else expression
+        expression = And(GreaterThanOrEqual(name, low), LessThanOrEqual(name, high))
+    return Or(expression, IsNull(name)) if column.null_count else expression

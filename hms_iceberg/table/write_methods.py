@@ -142,7 +142,7 @@ class RowWriteMethods(ABC):
 
         Args:
             df: the rows, as of `append`; no two with the same key.
-            join_cols: the key's columns; by default the table's identifier fields.
+            join_cols: the key's columns; by default the table's identifier fields. Dotted names reach into structs.
             when_matched_update_all: whether rows with the same key are updated.
             when_not_matched_insert_all: whether rows without a match are inserted.
             case_sensitive: whether `join_cols` names columns in their case.

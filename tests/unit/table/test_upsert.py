@@ -226,3 +226,45 @@ def test_a_stream_of_polars_rows_is_taken(tmp_path: Path) -> None:
     columns = {"id": [1, 4], "city": ["Bern", "Bern"], "amount": [1, 1]}
     frame = pl.DataFrame(columns, schema_overrides={"amount": pl.Int32})
     assert table.upsert(frame, ["id"]) == UpsertResult(1, 1)
+
+
+NESTED = Schema(
+    NestedField(
+        1,
+        "place",
+        StructType(
+            NestedField(3, "at", StructType(NestedField(4, "x", LongType()), NestedField(5, "y", StringType()))),
+        ),
+    ),
+    NestedField(2, "n", LongType()),
+    NestedField(6, "tags", ListType(7, StructType(NestedField(8, "k", LongType())), False)),
+)
+
+
+def nested(*rows: tuple[int | None, str | None, int]) -> pa.Table:
+    at = pa.struct([("x", pa.int64()), ("y", pa.string())])
+    schema = pa.schema([("place", pa.struct([("at", at)])), ("n", pa.int64())])
+    places = [None if x is None else {"at": {"x": x, "y": y}} for x, y, _ in rows]
+    return pa.Table.from_pylist([{"place": p, "n": n} for p, (*_, n) in zip(places, rows, strict=True)], schema=schema)
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+@pytest.mark.parametrize("mode", MODES)
+def test_keys_may_lie_in_structs(tmp_path: Path, mode: str, file_format: str) -> None:
+    table = create(tmp_path, 2, mode, schema=NESTED, **{"write.format.default": file_format})
+    table.append(nested((1, "a", 10), (2, "b", 20), (None, None, 30)))
+    table.append(nested((4, "d", 40)))
+    rows = nested((2, "B", 20), (4, "d", 40), (5, "e", 50), (None, None, 31))
+    assert table.upsert(rows, ["place.at.x"]) == UpsertResult(2, 1)
+    found = {each["n"]: each["place"] and each["place"]["at"] for each in table.scan().to_arrow().to_pylist()}
+    assert found == {
+        10: {"x": 1, "y": "a"},
+        20: {"x": 2, "y": "B"},
+        40: {"x": 4, "y": "d"},
+        50: {"x": 5, "y": "e"},
+        31: None,
+    }
+    with pytest.raises(InvalidInputError, match="at the top level or in structs"):
+        table.upsert(rows, ["tags.element.k"])
+    with pytest.raises(InvalidInputError, match="share their key"):
+        table.upsert(pa.concat_tables([rows, rows.slice(1, 1)]), ["place.at.x"])
