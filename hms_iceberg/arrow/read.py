@@ -22,7 +22,7 @@ from hms_iceberg.storage import Storage
 _BUFFER_BYTES = 256 * 1024 * 1024
 _BATCH_ROWS = 131_072
 # Fewer, larger batches cost less where all of them are kept.
-WHOLE_BATCH_ROWS = 524_288
+WHOLE_BATCH_ROWS = 1 << 20
 _MANY = 1 << 20
 
 

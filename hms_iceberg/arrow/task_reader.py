@@ -38,6 +38,8 @@ from hms_iceberg.storage import Storage
 
 # Keys of equality deletes are looked up in larger batches, since each look-up has a cost of its own.
 _KEYED_BATCH_ROWS = 1 << 20
+# Columns are copied without deleted rows, which is quicker while they are in the processor's cache.
+_COPIED_BATCH_ROWS = 1 << 17
 _POSITION = columns.POSITION.field_id
 
 
@@ -171,6 +173,11 @@ class _Deletes:
         """Whether some are equality deletes."""
         return bool(self._keys)
 
+    @property
+    def has_positions(self) -> bool:
+        """Whether rows are removed by their position."""
+        return self._positions is not None
+
     def removes_nothing_beyond(self, other: _Deletes) -> bool:
         """Whether certainly every row that these remove is removed by the others."""
         if self._keys:
@@ -241,6 +248,8 @@ class _TaskReader:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The result."""
         batch_rows = self._context.batch_rows
+        if self._deletes.has_positions:
+            batch_rows = min(_COPIED_BATCH_ROWS, batch_rows)
         if self._deletes.has_keys or (self._only is not None and self._only.has_keys):
             batch_rows = max(_KEYED_BATCH_ROWS, batch_rows)
         for rows in self._ranges():
