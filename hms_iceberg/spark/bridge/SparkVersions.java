@@ -91,12 +91,12 @@ final class SparkVersions {
     throw new IllegalStateException("This version of Spark has no way to read a Parquet file with a given footer.");
   }
 
-  /** Whether this Spark, as it is set, lets queries use its type time: 4.0 has none, and a setting switches it off. */
+  /** Whether this Spark has a type time: 4.0 has none. */
   static boolean hasTimeType() {
     try {
-      Method enabled = SQLConf.class.getMethod("isTimeTypeEnabled", new Class[0]);
-      return Boolean.TRUE.equals(enabled.invoke(SQLConf.get(), new Object[0]));
-    } catch (ReflectiveOperationException e) {
+      Class.forName("org.apache.spark.sql.types.TimeType", false, SQLConf.class.getClassLoader());
+      return true;
+    } catch (ClassNotFoundException e) {
       return false;
     }
   }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -43,12 +44,14 @@ def expected(case: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def golden(catalog: Catalog) -> str:
-    """All golden tables, registered in one namespace."""
+def golden(catalog: Catalog, spark: SparkSession) -> Iterator[str]:
+    """All golden tables, registered in one namespace; literals and casts of the type time are switched on."""
     catalog.create_namespace("golden")
     for case in CASES:
         catalog.register_table(("golden", case), f"file:{GOLDEN / case / expected(case)['metadata_file']}")
-    return "golden"
+    spark.conf.set("spark.sql.timeType.enabled", "true")
+    yield "golden"
+    spark.conf.unset("spark.sql.timeType.enabled")
 
 
 def table_text(name: str, read: dict[str, Any]) -> str:
