@@ -113,7 +113,8 @@ public final class IcebergTable implements SupportsRead, SupportsMetadataColumns
     if (split == null && open == null) {
       return session;
     }
-    org.apache.spark.sql.classic.SparkSession own = ((org.apache.spark.sql.classic.SparkSession) session).cloneSession();
+    org.apache.spark.sql.classic.SparkSession own =
+        ((org.apache.spark.sql.classic.SparkSession) session).cloneSession();
     if (split != null) {
       own.sessionState().conf().setConfString("spark.sql.files.maxPartitionBytes", split.asText() + "b");
     }

@@ -8,6 +8,7 @@ import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.classic.DataStreamReader;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Table;
@@ -74,8 +75,9 @@ final class OptionsOfReads extends Rule {
       for (int i = 0; i < parts.size(); i++) {
         name.append(i == 0 ? "`" : ".`").append(((String) parts.get(i)).replace("`", "``")).append('`');
       }
-      return ((Dataset) session.readStream().format("iceberg").options(options).load(name.toString()))
-          .queryExecution().analyzed();
+      // By its class: with an Iceberg JAR beside us, "iceberg" is that JAR's.
+      DataStreamReader reader = session.readStream().format(IcebergSource.class.getName()).options(options);
+      return ((Dataset) reader.load(name.toString())).queryExecution().analyzed();
     }
   }
 }

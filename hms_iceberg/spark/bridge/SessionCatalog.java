@@ -136,8 +136,8 @@ public final class SessionCatalog extends DelegatingCatalogExtension implements 
     }
     String location = (String) parameters.get("metadata_location");
     if (location == null) {
-      throw Bridge.failure("CorruptMetadataError: the metastore says that " + TableName.text(ident) + " is an Iceberg table"
-          + " (table_type=ICEBERG) but has no metadata_location for it. Set the parameter to the table's newest"
+      throw Bridge.failure("CorruptMetadataError: the metastore says that " + TableName.text(ident)
+          + " is an Iceberg table (table_type=ICEBERG) but has no metadata_location for it. Set the parameter to the table's newest"
           + " metadata file, or drop the row and register the table again.", null);
     }
     return location;
