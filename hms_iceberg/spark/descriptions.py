@@ -67,9 +67,10 @@ def _partitioning(spec: PartitionSpec, schema: Schema) -> list[dict[str, Any]]:
 
 
 def _properties(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[str, str]:
-    """Spark shows `provider`, `location`, `comment` and `owner` in places of their own."""
+    """Spark shows `provider`, `location`, `comment`, `external` and `owner` in places of their own."""
     return {
         **metadata.properties,
+        "external": "true",  # dropping the row leaves the files, unlike what Spark calls a managed table
         "provider": "iceberg",
         "location": metadata.location,
         "format-version": str(metadata.format_version),

@@ -7,33 +7,29 @@ from __future__ import annotations
 
 import os
 import tempfile
-import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
 from hms_iceberg.arrow.frames import frame_to_arrow
+from hms_iceberg.arrow.position_delete_table import position_deletes, position_deletes_schema
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.scan.metadata_tables import METADATA_TABLES, MetadataRequest, metadata_table
+from hms_iceberg.spark.arrow_columns import for_spark
 from hms_iceberg.spark.read_options import select
 from hms_iceberg.spark.schemas import spark_schema, spark_type
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
-    FixedType,
-    IcebergType,
-    ListType,
-    MapType,
-    NestedField,
-    StructType,
-    TimeType,
-    UUIDType,
-)
+from hms_iceberg.spec.types import NestedField, StructType
 from hms_iceberg.storage import Storage
 
-_OF_ONE_SNAPSHOT = frozenset({"files", "data_files", "delete_files", "entries", "manifests", "partitions"})
+_POSITION_DELETES = "position_deletes"  # made by reading delete files, unlike the others
+_KINDS = frozenset({*METADATA_TABLES, _POSITION_DELETES})
+_OF_ONE_SNAPSHOT = frozenset(
+    {"files", "data_files", "delete_files", "entries", "manifests", "partitions", _POSITION_DELETES}
+)
 _PART_BYTES = 800_000  # Spark warns of tasks that are larger than a megabyte
 
 
@@ -51,10 +47,9 @@ def describe_inspection(metadata: TableMetadata, storage: Storage, question: Map
         NoSuchSnapshotError, NoSuchRefError: there is no such version.
     """
     kind, name = question["kind"].lower(), question["name"]
-    if kind not in METADATA_TABLES:
+    if kind not in _KINDS:
         raise InvalidInputError(
-            f"The Iceberg table {name} has no metadata table {kind!r}: expected one of "
-            f"{', '.join(sorted(METADATA_TABLES))}."
+            f"The Iceberg table {name} has no metadata table {kind!r}: expected one of {', '.join(sorted(_KINDS))}."
         )
     version, as_of_micros, options = question["version"], question["as_of_micros"], question.get("options") or {}
     travels = {key: value for key, value in options.items() if key != "path"}
@@ -85,20 +80,30 @@ def inspection_rows(metadata: TableMetadata, storage: Storage, question: Mapping
     """
     kind = question["kind"].lower()
     request = MetadataRequest(metadata, storage, question["snapshot_id"], question["metadata_location"])
-    found = metadata_table(kind, request)
-    fields = _held(found.schema, question["name"]).fields
-    wanted = [next(field for field in fields if field.name == name) for name in question["columns"]]
-    rows = found.frame.height
-    if not wanted or not rows:
+    held = _schema(metadata, storage, kind, question["name"])
+    wanted = Schema(*(held.find_field(name) for name in question["columns"]))
+    names = [field.name for field in wanted.fields]
+    if not names:
+        rows = sum(batch.num_rows for batch in _batches(kind, request))
         return {"path": None, "parts": [[0, rows]] if rows else []}
-    table = frame_to_arrow(found.frame, found.schema).select([field.name for field in wanted])
-    return _written(_for_spark(table.combine_chunks(), wanted))
+    return _written(for_spark(_of_held(batch.select(names), wanted), wanted) for batch in _batches(kind, request))
+
+
+def _batches(kind: str, request: MetadataRequest) -> Iterator[pa.RecordBatch]:
+    if kind == _POSITION_DELETES:
+        yield from position_deletes(request)
+        return
+    found = metadata_table(kind, request)
+    if found.frame.height:
+        yield from frame_to_arrow(found.frame, found.schema).combine_chunks().to_batches()
 
 
 def _schema(metadata: TableMetadata, storage: Storage, kind: str, table: str) -> Schema:
     """The columns do not depend on snapshots, and without any there are no files to read."""
     empty = replace(metadata, current_snapshot_id=None, snapshots=(), snapshot_log=(), refs={})
-    return _held(metadata_table(kind, MetadataRequest(empty, storage)).schema, table)
+    request = MetadataRequest(empty, storage)
+    schema = position_deletes_schema(request) if kind == _POSITION_DELETES else metadata_table(kind, request).schema
+    return _held(schema, table)
 
 
 def _held(schema: Schema, table: str) -> Schema:
@@ -120,46 +125,33 @@ def _without_foreign(metrics: NestedField, table: str) -> NestedField:
     return replace(metrics, field_type=StructType(*kept))
 
 
-def _written(table: pa.Table) -> dict[str, Any]:
-    part_rows = max(1, table.num_rows * _PART_BYTES // max(table.nbytes, 1))
+def _of_held(batch: pa.RecordBatch, wanted: Schema) -> pa.RecordBatch:
+    """A batch without the metrics of columns that Spark cannot hold."""
+    if "readable_metrics" not in batch.schema.names:
+        return batch
+    index = batch.schema.get_field_index("readable_metrics")
+    held = wanted.fields[index].field_type
+    assert isinstance(held, StructType)
+    metrics = batch.column(index)
+    names = [field.name for field in held.fields]
+    children = dict(zip((field.name for field in metrics.type), metrics.flatten(), strict=True))
+    if not names:
+        kept = pa.array([None if null else {} for null in metrics.is_null().to_pylist()], pa.struct([]))
+    else:
+        kept = pa.StructArray.from_arrays([children[name] for name in names], names, mask=metrics.is_null())
+    return batch.set_column(index, "readable_metrics", kept)
+
+
+def _written(batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
     handle, path = tempfile.mkstemp(prefix="hms-iceberg-", suffix=".arrows")
     parts = []
     with os.fdopen(handle, "wb") as file:
-        for start in range(0, table.num_rows, part_rows):
-            part = table.slice(start, part_rows)
-            begin = file.tell()
-            with pa.ipc.new_stream(file, table.schema) as stream:
-                stream.write_table(part)
-            parts.append([file.tell() - begin, part.num_rows])
+        for batch in batches:
+            part_rows = max(1, batch.num_rows * _PART_BYTES // max(batch.nbytes, 1))
+            for start in range(0, batch.num_rows, part_rows):
+                part = batch.slice(start, part_rows)
+                begin = file.tell()
+                with pa.ipc.new_stream(file, part.schema) as stream:
+                    stream.write_batch(part)
+                parts.append([file.tell() - begin, part.num_rows])
     return {"path": path, "parts": parts}
-
-
-def _for_spark(table: pa.Table, fields: Sequence[NestedField]) -> pa.Table:
-    """In the Arrow types that Spark reads."""
-    columns = [
-        _converted(column.combine_chunks(), each.field_type) for column, each in zip(table.columns, fields, strict=True)
-    ]
-    return pa.table(columns, names=[each.name for each in fields])
-
-
-def _converted(array: pa.Array, kind: IcebergType) -> pa.Array:
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    if isinstance(kind, StructType):
-        children = [_converted(array.field(each.name), each.field_type) for each in kind.fields]
-        if not children:
-            return pa.array([None if null else {} for null in array.is_null().to_pylist()], pa.struct([]))
-        return pa.StructArray.from_arrays(children, [each.name for each in kind.fields], mask=array.is_null())
-    if isinstance(kind, (ListType, MapType)):
-        return array
-    if isinstance(kind, UUIDType):
-        return pa.array([None if value is None else _uuid_text(value) for value in array.to_pylist()], pa.string())
-    if isinstance(kind, FixedType):
-        return array.cast(pa.binary())
-    if isinstance(kind, TimeType):
-        return array.cast(pa.time64("ns"))
-    return array
-
-
-def _uuid_text(value: bytes) -> str:
-    return str(uuid.UUID(bytes=value))

@@ -56,6 +56,15 @@ def test_they_are_those_of_the_python_api(spark: SparkSession, parted: Table, na
         assert found.count() == expected.num_rows, name
 
 
+def test_position_deletes_are_rows_too(spark: SparkSession, parted: Table, namespace: str) -> None:
+    expected = parted.inspect.position_deletes()
+    found = spark.table(f"{namespace}.parted.position_deletes")
+    assert found.columns == expected.column_names
+    # PySpark makes no Arrow of a null struct that has a field without nulls.
+    assert found.drop("row").toArrow().to_pylist() == expected.drop_columns(["row"]).to_pylist()
+    assert found.where("pos = 0 and row is null").count() == expected.num_rows == 1
+
+
 def test_filters_joins_nested_fields_and_views(spark: SparkSession, parted: Table, namespace: str) -> None:
     name = f"{namespace}.parted"
     first = parted.metadata.snapshots[0].snapshot_id
