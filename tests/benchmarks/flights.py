@@ -2,7 +2,7 @@
 
 Both answers must be equal; the ratio is of medians in one run, the two queries taking turns.
 
-python tests/benchmarks/flights.py [--repeat 15]
+python tests/benchmarks/flights.py [--repeat 15] [--warm-up 10]
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def start_up(*command: str) -> float:
     return statistics.median(times)
 
 
-def query_times(metastore: EmbeddedMetastore, folder: Path, repeat: int) -> tuple[list[float], list[float]]:
-    """Seconds of the query on the Iceberg table and on its files, in turns; the first three of each warm up."""
+def query_times(metastore: EmbeddedMetastore, folder: Path, repeat: int, warm_up: int) -> tuple[list[float], list[float]]:
+    """Seconds of the query on the Iceberg table and on its files, in turns, those that warm up left out."""
     with spark_session(metastore, folder / "spark.log") as plain:
         build_warehouse(plain, folder)
         location = plain.sql("describe formatted nyc.flights").where("col_name = 'Location'").collect()[0][1]
@@ -56,23 +56,24 @@ def query_times(metastore: EmbeddedMetastore, folder: Path, repeat: int) -> tupl
         # The metadata folder beside the partitions is none of the files to read.
         spark.read.option("basePath", location).parquet(f"{location}/month=*").createOrReplaceTempView("raw_flights")
         ours, theirs = [], []
-        for _ in range(repeat + 3):
+        for _ in range(repeat + warm_up):
             mine, rows = timed(spark, "nyc.flights")
             raw, expected = timed(spark, "raw_flights")
             if rows != expected or len(rows) != 12:
                 raise SystemExit(f"The answers differ:\n{rows}\n{expected}")
             ours.append(mine)
             theirs.append(raw)
-        return ours, theirs
+        return ours[warm_up:], theirs[warm_up:]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--repeat", type=int, default=15)
-    repeat = parser.parse_args().repeat
+    parser.add_argument("--warm-up", type=int, default=10)
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, EmbeddedMetastore(Path(folder) / "metastore") as metastore:
-        ours, theirs = query_times(metastore, Path(folder), repeat)
-    mine, raw = statistics.median(ours[3:]), statistics.median(theirs[3:])
+        ours, theirs = query_times(metastore, Path(folder), options.repeat, options.warm_up)
+    mine, raw = statistics.median(ours), statistics.median(theirs)
     bare = start_up("-c", "pass")
     sys.stdout.write(
         f"flights by month: {mine:.3f} s, plain Parquet {raw:.3f} s, ratio {mine / raw:.2f}\n"
