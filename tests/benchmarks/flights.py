@@ -45,7 +45,9 @@ def start_up(*command: str) -> float:
     return statistics.median(times)
 
 
-def query_times(metastore: EmbeddedMetastore, folder: Path, repeat: int, warm_up: int) -> tuple[list[float], list[float]]:
+def query_times(
+    metastore: EmbeddedMetastore, folder: Path, repeat: int, warm_up: int
+) -> tuple[list[float], list[float]]:
     """Seconds of the query on the Iceberg table and on its files, in turns, those that warm up left out."""
     with spark_session(metastore, folder / "spark.log") as plain:
         build_warehouse(plain, folder)
