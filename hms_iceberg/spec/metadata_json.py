@@ -9,7 +9,8 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from hms_iceberg.errors import CorruptMetadataError, IcebergError, InvalidInputError, UnsupportedError
 from hms_iceberg.spec import snapshot_json
@@ -28,6 +29,8 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_from_json, schema_to_json
 from hms_iceberg.spec.snapshots import INITIAL_SEQUENCE_NUMBER, MAIN_BRANCH, SnapshotRef
 from hms_iceberg.spec.sorting import UNSORTED, SortOrder, sort_order_from_json, sort_order_to_json
+
+T = TypeVar("T")
 
 _GZIP_MAGIC = b"\x1f\x8b"
 NO_SNAPSHOT = -1
@@ -116,9 +119,25 @@ def metadata_from_json(data: bytes, location: str | None = None) -> TableMetadat
         UnsupportedError: the format version is newer than v3.
         CorruptMetadataError: it is no JSON, something is missing or of the wrong type, or it contradicts itself.
     """
-    name = f"table metadata {location}" if location else "table metadata"
+    return read_metadata_file(data, "table metadata", location, metadata_from_dict)
+
+
+def read_metadata_file(data: bytes, what: str, location: str | None, parse: Callable[[Any], T]) -> T:
+    """What a function makes of the JSON in a metadata file; its errors say which file.
+
+    Args:
+        data: the content of the file, gzip-compressed or not.
+        what: the kind of metadata, for messages.
+        location: where it was read, for messages.
+        parse: makes the metadata of the parsed JSON.
+
+    Raises:
+        UnsupportedError: `parse` does not know the format version.
+        CorruptMetadataError: it is no JSON, or `parse` refuses it.
+    """
+    name = f"{what} {location}" if location else what
     try:
-        return metadata_from_dict(json.loads(uncompressed(bytes(data)).decode("utf-8")))
+        return parse(json.loads(uncompressed(bytes(data)).decode("utf-8")))
     except UnsupportedError as error:
         raise UnsupportedError(f"Cannot read {name}: {error}") from error
     except IcebergError as error:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import zlib
 from typing import Any
 
-from hms_iceberg.errors import CorruptMetadataError, IcebergError, UnsupportedError
+from hms_iceberg.errors import CorruptMetadataError, UnsupportedError
 from hms_iceberg.spec.json_reading import JsonObject, shown
-from hms_iceberg.spec.metadata_json import uncompressed
+from hms_iceberg.spec.metadata_json import read_metadata_file
 from hms_iceberg.spec.schema_json import schema_from_json, schema_to_json
 from hms_iceberg.spec.view_metadata import (
     FORMAT_VERSION,
@@ -55,18 +54,12 @@ def view_metadata_from_json(data: bytes, location: str | None = None) -> ViewMet
         UnsupportedError: the format version is newer than v1.
         CorruptMetadataError: it is no JSON, something is missing or of the wrong type, or it contradicts itself.
     """
-    name = f"view metadata {location}" if location else "view metadata"
-    try:
-        metadata = _metadata(json.loads(uncompressed(bytes(data)).decode("utf-8")))
-        check_view_metadata(metadata)
-    except UnsupportedError as error:
-        raise UnsupportedError(f"Cannot read {name}: {error}") from error
-    except IcebergError as error:
-        raise CorruptMetadataError(f"Cannot read {name}: {error}") from error
-    except (ValueError, zlib.error, RecursionError) as error:
-        raise CorruptMetadataError(
-            f"Cannot read {name}: it is not a JSON file as Iceberg writes it ({type(error).__name__}: {error})"
-        ) from error
+    return read_metadata_file(data, "view metadata", location, _checked)
+
+
+def _checked(data: Any) -> ViewMetadata:
+    metadata = _metadata(data)
+    check_view_metadata(metadata)
     return metadata
 
 

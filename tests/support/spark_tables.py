@@ -17,7 +17,7 @@ from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSI
 from hms_iceberg.spec.schema import Schema
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from hms_iceberg.table import Table
 
@@ -31,6 +31,11 @@ class Rows:
     def __call__(self, rows: Iterable[Sequence[Any]]) -> pa.Table:
         names = self.schema.names
         return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema=self.schema)
+
+
+def plan_text(frame: DataFrame) -> str:
+    """The physical plan of a query."""
+    return frame._jdf.queryExecution().executedPlan().toString()
 
 
 def rows_of(spark: SparkSession, query: str) -> list[tuple[Any, ...]]:

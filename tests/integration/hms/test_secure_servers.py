@@ -53,7 +53,7 @@ def skip_without_jars(release: Release) -> None:
     try:
         release.jars()
     except ReleaseUnavailableError as error:
-        pytest.skip(str(error))
+        pytest.skip(str(error))  # the server's jars are in no cache and Maven cannot fetch them here
 
 
 # ----------------------------------------------------------------------------------- TLS, name and password
@@ -116,7 +116,7 @@ def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
     """A realm with the client `analyst`, whose key this process takes its tickets with."""
     pytest.importorskip("puresasl", reason="needs pip install 'hms_iceberg[kerberos]'")
     pytest.importorskip("kerberos", reason="needs pip install 'hms_iceberg[kerberos]'")
-    if Kdc.missing_program() is not None:
+    if Kdc.missing_program() is not None:  # a real server of tickets, or nothing is shown
         pytest.skip(f"needs a Kerberos server: {Kdc.missing_program()} is not installed (apt install krb5-kdc)")
     folder = tmp_path_factory.mktemp("kdc")
     with Kdc(folder) as kdc, pytest.MonkeyPatch.context() as patch:

@@ -46,7 +46,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     try:
         release.jars()
     except ReleaseUnavailableError as error:
-        pytest.skip(str(error))
+        pytest.skip(str(error))  # the server's jars are in no cache and Maven cannot fetch them here
     with HiveServer(release, tmp_path_factory.mktemp("hive")) as server:
         yield server
 

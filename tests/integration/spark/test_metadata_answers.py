@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import DayTransform, IdentityTransform
-from hms_iceberg.spec.types import DoubleType, LongType, NestedField, StringType, TimestampType
-from tests.support.spark_tables import Rows, data_files, delete_positions, delete_vector
+from hms_iceberg.spec.transforms import IdentityTransform
+from hms_iceberg.spec.types import LongType
+from tests.support.spark_tables import Rows, data_files, delete_positions, delete_vector, plan_text
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from hms_iceberg.catalog import Catalog
     from hms_iceberg.table import Table
@@ -51,34 +49,6 @@ READ = (
     "select count(*) from (select * from {} limit 5)",
     "select count(*) from (select distinct kind from {})",
 )
-
-
-def plan_text(frame: DataFrame) -> str:
-    return frame._jdf.queryExecution().executedPlan().toString()
-
-
-@pytest.fixture
-def events(catalog: Catalog, namespace: str) -> Table:
-    """Events by kind (identity) and day; one file for each."""
-    schema = Schema(
-        NestedField(1, "id", LongType(), True),
-        NestedField(2, "kind", StringType()),
-        NestedField(3, "at", TimestampType()),
-        NestedField(4, "size", DoubleType()),
-    )
-    spec = PartitionSpec(
-        PartitionField(2, 1000, IdentityTransform(), "kind"), PartitionField(3, 1001, DayTransform(), "day")
-    )
-    table = catalog.create_table(f"{namespace}.events", schema, partition_spec=spec)
-    rows = Rows({"id": pa.int64(), "kind": pa.string(), "at": pa.timestamp("us"), "size": pa.float64()})
-    start = dt.datetime(2024, 1, 1)
-    arrow = rows(
-        (n, ["click", "view", None][n % 3], start + dt.timedelta(days=n // 30, hours=n % 24), float(n))
-        for n in range(90)
-    )
-    schema = pa.schema([arrow.schema.field(0).with_nullable(False), *list(arrow.schema)[1:]])
-    table.append(arrow.cast(schema))
-    return table
 
 
 def test_aggregates_are_answered_from_metadata_where_that_is_right(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import BucketTransform, DayTransform, IdentityTransform
+from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform
 from hms_iceberg.spec.types import (
     DoubleType,
     IntegerType,
@@ -19,12 +17,11 @@ from hms_iceberg.spec.types import (
     NestedField,
     StringType,
     StructType,
-    TimestampType,
 )
-from tests.support.spark_tables import Rows, rows_of
+from tests.support.spark_tables import Rows, plan_text, rows_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
     from hms_iceberg.catalog import Catalog
     from hms_iceberg.table import Table
@@ -32,38 +29,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
-def plan_text(frame: DataFrame) -> str:
-    return frame._jdf.queryExecution().executedPlan().toString()
-
-
 def files_planned(spark: SparkSession, query: str) -> tuple[int, int]:
     """How many files a query reads, of how many that were looked at."""
     (found,) = re.findall(r"(\d+) of (\d+) files", plan_text(spark.sql(query)))
     return int(found[0]), int(found[1])
-
-
-@pytest.fixture
-def events(catalog: Catalog, namespace: str) -> Table:
-    """Events by kind (identity), day and bucket; one file for each kind and day."""
-    schema = Schema(
-        NestedField(1, "id", LongType(), True),
-        NestedField(2, "kind", StringType()),
-        NestedField(3, "at", TimestampType()),
-        NestedField(4, "size", DoubleType()),
-    )
-    spec = PartitionSpec(
-        PartitionField(2, 1000, IdentityTransform(), "kind"), PartitionField(3, 1001, DayTransform(), "day")
-    )
-    table = catalog.create_table(f"{namespace}.events", schema, partition_spec=spec)
-    rows = Rows({"id": pa.int64(), "kind": pa.string(), "at": pa.timestamp("us"), "size": pa.float64()})
-    start = dt.datetime(2024, 1, 1)
-    arrow = rows(
-        (n, ["click", "view", None][n % 3], start + dt.timedelta(days=n // 30, hours=n % 24), float(n))
-        for n in range(90)
-    )
-    schema = pa.schema([arrow.schema.field(0).with_nullable(False), *list(arrow.schema)[1:]])
-    table.append(arrow.cast(schema))
-    return table
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def test_a_process_that_ended_is_dead_even_before_it_is_collected() -> None:
 
 def test_a_later_process_with_the_same_number_is_not_taken_for_it() -> None:
     this = Worker.this_process()
-    if not this.started:
+    if not this.started:  # without /proc there is nothing to tell two processes of one number apart by
         pytest.skip("this system does not tell when a process was started")
 
     assert not replace(this, started="1").may_be_alive()
