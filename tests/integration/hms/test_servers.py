@@ -31,7 +31,14 @@ from hms_iceberg.spec.types import (
 )
 from hms_iceberg.view import ViewVersion
 from tests.support.hive_contract import HiveMetastoreContract
-from tests.support.hive_server.releases import HIVE_3_1, HIVE_4_0, HIVE_4_1, Release, ReleaseUnavailableError
+from tests.support.hive_server.releases import (
+    HIVE_3_1,
+    HIVE_4_0,
+    HIVE_4_1,
+    HIVE_4_2,
+    Release,
+    ReleaseUnavailableError,
+)
 from tests.support.hive_server.server import HiveServer
 
 MODES = ["true", "auto"]  # with the lock, and without where the server can do without
@@ -40,13 +47,17 @@ SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("who", pa.string())])
 pytestmark = pytest.mark.slow  # each server is started once, which takes some seconds
 
 
-@pytest.fixture(scope="module", params=[HIVE_3_1, HIVE_4_0, HIVE_4_1], ids=lambda release: f"hive-{release.version}")
+RELEASES = (HIVE_3_1, HIVE_4_0, HIVE_4_1, HIVE_4_2)
+
+
+@pytest.fixture(scope="module", params=RELEASES, ids=lambda release: f"hive-{release.version}")
 def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveServer]:
     release: Release = request.param
     try:
+        release.java()
         release.jars()
     except ReleaseUnavailableError as error:
-        pytest.skip(str(error))  # the server's jars are in no cache and Maven cannot fetch them here
+        pytest.skip(str(error))  # no Java for it, or its jars are in no cache and Maven cannot fetch them here
     with HiveServer(release, tmp_path_factory.mktemp("hive")) as server:
         yield server
 

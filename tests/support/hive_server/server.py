@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from hms_iceberg.hms.embedded.jars import find_java, find_metastore_jars
+from hms_iceberg.hms.embedded.jars import find_metastore_jars
 from hms_iceberg.hms.embedded.server import answers
 from tests.support.hive_server.releases import Release
 
@@ -85,7 +85,7 @@ class HiveServer:
         class_path = os.pathsep.join(map(str, [self.folder / "conf", *sorted(jars.glob("*.jar")), *compiler]))
         opened = [f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in ("net", "lang", "util", "nio")]
         command = [
-            *(str(find_java()), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *opened),
+            *(str(self.release.java()), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *opened),
             *(f"-Dderby.stream.error.file={self.folder / 'derby.log'}", *self._java_options),
             *("-cp", class_path, "org.codehaus.janino.SimpleCompiler", str(_LAUNCHER), "ServerLauncher"),
             *(str(self.port), str(_LOCK_TABLES)),
