@@ -21,7 +21,7 @@ from thrift.transport.TTransport import TTransportException
 
 from hms_iceberg.errors import MetastoreAnswerLostError, MetastoreUnavailableError
 from hms_iceberg.hms.connection import Connection
-from hms_iceberg.hms.security import KERBEROS, USE_TLS
+from hms_iceberg.hms.security import CLIENT_CERTIFICATE, KERBEROS, USE_TLS
 from hms_iceberg.hms.settings import Address, ClientSettings
 from hms_iceberg.hms.thrift_types import TException
 
@@ -202,9 +202,11 @@ class ConnectionPool:
         )
 
     def _unavailable(self, why: str) -> MetastoreUnavailableError:
+        tls = self.settings.tls
+        wants = f" Over TLS it may also want a client's certificate ({CLIENT_CERTIFICATE})." if tls else ""
         return MetastoreUnavailableError(
             f"No Hive Metastore answered at {self} ({why}). Check that it runs, that host and port are right and "
-            "that no firewall is between; `hms-iceberg metastore start` starts one for development."
+            f"that no firewall is between; `hms-iceberg metastore start` starts one for development.{wants}"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +12,12 @@ import pytest
 
 from hms_iceberg.catalog import load_catalog
 from hms_iceberg.errors import MetastoreAuthenticationError, MetastoreUnavailableError
+from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.embedded.jars import find_java
 from tests.support.hive_server.releases import HIVE_3_1, HIVE_4_0, Release, ReleaseUnavailableError
 from tests.support.hive_server.server import HiveServer
 from tests.support.kdc import REALM, Kdc
+from tests.support.tls_front import Certificates, TlsFront
 
 pytestmark = pytest.mark.slow  # a server is started for each way
 
@@ -106,6 +109,24 @@ def test_tls_and_a_password_let_a_client_in(encrypted: HiveServer, certificates:
         "by_address", uri=elsewhere, **{**tls, **NAME_AND_PASSWORD, "ssl.check-hostname": "false"}
     ) as any_host:
         assert ("encrypted",) in any_host.list_namespaces()
+
+
+def test_a_server_that_wants_a_certificate_of_the_client_gets_it(
+    metastore: EmbeddedMetastore, namespace: str, tmp_path: Path
+) -> None:
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl, which makes the certificates")
+    certificates = Certificates(tmp_path)
+    certificate, key = certificates.of("analyst")
+    tls = {"hive.metastore.use.SSL": "true", "ssl.cabundle": str(certificates.ca), "warehouse": metastore.warehouse}
+    mine = {"ssl.client.cert": str(certificate), "ssl.client.key": str(key)}
+    with TlsFront(metastore.port, certificates.of("localhost"), certificates.ca) as front:
+        commit_and_read(front.uri, f"{namespace}_tls", {**tls, **mine})
+        refusal(front.uri, tls, MetastoreUnavailableError, r"ssl\.client\.cert")
+        (tmp_path / "others").mkdir()
+        certificate, key = Certificates(tmp_path / "others").of("analyst")
+        others = {"ssl.client.cert": str(certificate), "ssl.client.key": str(key)}
+        refusal(front.uri, {**tls, **others}, MetastoreUnavailableError, r"ssl\.client\.cert")
 
 
 # ------------------------------------------------------------------------------ Kerberos, delegation tokens
