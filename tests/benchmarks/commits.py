@@ -1,6 +1,6 @@
 """Commits: how long one writer's take beside the peers', and how long many writers need for as many commits.
 
-    python -m tests.benchmarks.commits [--one] [--contended] [--commits 30] [--no-java] [--no-pyiceberg]
+    python -m tests.benchmarks.commits [--one] [--contended] [--apart] [--commits 30] [--no-java] [--no-pyiceberg]
 
 One metastore of this script's own serves all; the writers take turns, so that all see it equally warm. `--one`: the
 median of a commit that appends one existing file, with a lock and by compare-and-swap; Java is timed around
@@ -21,6 +21,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -63,10 +64,8 @@ def timed(commits: int, commit: Callable[[], object]) -> list[float]:
 class Ours:
     """Fast appends of an existing file by this package."""
 
-    def __init__(self, catalog: Catalog, mode: str) -> None:
-        self.table = catalog.create_table(
-            f"bench.ours_{mode[:4]}", SCHEMA, properties={"engine.hive.lock-enabled": MODES[mode]}
-        )
+    def __init__(self, catalog: Catalog, name: str, properties: dict[str, str]) -> None:
+        self.table = catalog.create_table(f"bench.ours_{name.replace(' ', '_')}", SCHEMA, properties=properties)
         self.table.append(rows(0))
         (task,) = self.table.scan().plan_files()
         self.file: DataFile = task.file
@@ -95,6 +94,13 @@ class Java:
             raise OSError(f"Java did not start: {log.read_text()[-2000:]}")
 
     def ask(self, **request: Any) -> list[float]:
+        """Seconds of each commit that a request asked for, all of which are to be made."""
+        answer = self.answer(**request)
+        if answer["failed"]:
+            raise RuntimeError(answer["failure"])
+        return list(answer["seconds"])
+
+    def answer(self, **request: Any) -> dict[str, Any]:
         """The answer to one request."""
         assert self._process.stdin is not None and self._process.stdout is not None
         self._process.stdin.write(json.dumps(request) + "\n")
@@ -102,7 +108,7 @@ class Java:
         answer = json.loads(self._process.stdout.readline())
         if "error" in answer:
             raise RuntimeError(answer["error"])
-        return list(answer["seconds"])
+        return {**answer, "made": len(answer["seconds"])}
 
     def writer(self, mode: str, file: DataFile) -> Callable[[int], list[float]]:
         """What makes so many appends to a table of its own."""
@@ -137,7 +143,7 @@ def pyiceberg_writer(uri: str, warehouse: str) -> Callable[[int], list[float]]:
 def one_writer(server: EmbeddedMetastore, commits: int, java: bool, pyiceberg: bool, folder: Path) -> None:
     """Prints the medians."""
     with load_catalog("ours", uri=server.uri, warehouse=server.warehouse) as catalog:
-        ours = {mode: Ours(catalog, mode) for mode in MODES}
+        ours = {mode: Ours(catalog, mode[:4], {"engine.hive.lock-enabled": MODES[mode]}) for mode in MODES}
         writers: dict[str, Callable[[int], list[float]]] = {f"hms_iceberg, {mode}": ours[mode] for mode in MODES}
         peer = Java(server.uri, str(server.warehouse), folder / "java.log") if java else None
         if peer is not None:
@@ -172,29 +178,47 @@ def writer(uri: str, warehouse: str, name: str, own: str, mode: str) -> None:
         tell("ready")
         commits = int(sys.stdin.readline())
         began = time.process_time()
-        for number in range(commits):
-            table.append(rows(number))
-        tell(json.dumps(time.process_time() - began))
+        seconds = timed(commits, lambda: table.append(rows(0)))
+        tell(json.dumps({"processor": time.process_time() - began, "slowest": max(seconds)}))
         sys.stdin.readline()
 
 
-def processes(server: EmbeddedMetastore, mode: str, count: int, commits: int) -> tuple[float, float, float]:
-    """Seconds that `count` processes need for `commits` appends each, and processor seconds of both sides."""
+@dataclass(frozen=True)
+class Many:
+    """How many writers fared: seconds in all, processor seconds of both sides, and of the slowest commit."""
+
+    seconds: float
+    processor: float
+    server: float
+    slowest: float
+
+
+def processes(server: EmbeddedMetastore, mode: str, count: int, commits: int, apart: bool = False) -> Many:
+    """`count` processes make `commits` appends each; `apart`, they do not see that they are on one machine."""
     name = f"bench.many_{mode[:4]}_{count}_{commits}_{time.time_ns() % 10**6}"
-    with load_catalog("ours", uri=server.uri, warehouse=server.warehouse) as catalog:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        load_catalog("ours", uri=server.uri, warehouse=server.warehouse) as catalog,
+    ):
         table = catalog.create_table(name, SCHEMA, properties={"engine.hive.lock-enabled": MODES[mode]})
         module = [sys.executable, "-m", "tests.benchmarks.commits"]
         command = [*module, "--writer", server.uri, str(server.warehouse), name]
-        writers = [
-            subprocess.Popen(
-                [*command, f"{name}_own_{number}", mode],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-                cwd=ROOT,
+        writers = []
+        for number in range(count):
+            environment = dict(os.environ)
+            if apart:
+                environment["TMPDIR"] = f"{folder}/{number}"
+                os.mkdir(environment["TMPDIR"])
+            writers.append(
+                subprocess.Popen(
+                    [*command, f"{name}_own_{number}", mode],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    text=True,
+                    cwd=ROOT,
+                    env=environment,
+                )
             )
-            for number in range(count)
-        ]
         for each in writers:
             assert each.stdout is not None and each.stdout.readline() == "ready\n", "a writer did not start"
         server_began = server_seconds(server)
@@ -203,13 +227,14 @@ def processes(server: EmbeddedMetastore, mode: str, count: int, commits: int) ->
             assert each.stdin is not None
             each.stdin.write(f"{commits}\n")
             each.stdin.flush()
-        used = sum(json.loads(each.stdout.readline()) for each in writers if each.stdout is not None)
+        told = [json.loads(each.stdout.readline()) for each in writers if each.stdout is not None]
         seconds = time.perf_counter() - began
         server_used = server_seconds(server) - server_began
         for each in writers:
             each.communicate("end\n", timeout=60)
         assert table.refresh().scan().count() == count * commits, "a commit was lost"
-    return seconds, used, server_used
+    slowest = max(each["slowest"] for each in told)
+    return Many(seconds, sum(each["processor"] for each in told), server_used, slowest)
 
 
 def server_seconds(server: EmbeddedMetastore) -> float:
@@ -221,7 +246,7 @@ def server_seconds(server: EmbeddedMetastore) -> float:
     return (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def threads(server: EmbeddedMetastore, mode: str, count: int, commits: int) -> tuple[float, float, float]:
+def threads(server: EmbeddedMetastore, mode: str, count: int, commits: int) -> Many:
     """The same with threads of this process."""
     name = f"bench.threads_{mode[:4]}_{count}_{time.time_ns() % 10**6}"
     with load_catalog("ours", uri=server.uri, warehouse=server.warehouse) as catalog:
@@ -229,12 +254,12 @@ def threads(server: EmbeddedMetastore, mode: str, count: int, commits: int) -> t
         tables = [catalog.load_table(name) for _ in range(count)]
         barrier = threading.Barrier(count + 1)
         failures: list[BaseException] = []
+        slowest = [0.0] * count
 
         def work(number: int) -> None:
             barrier.wait()
             try:
-                for each in range(commits):
-                    tables[number].append(rows(each))
+                slowest[number] = max(timed(commits, lambda: tables[number].append(rows(0))))
             except BaseException as error:
                 failures.append(error)
 
@@ -249,20 +274,23 @@ def threads(server: EmbeddedMetastore, mode: str, count: int, commits: int) -> t
         seconds = time.perf_counter() - began
         assert not failures, failures[0]
         assert table.refresh().scan().count() == count * commits, "a commit was lost"
-    return seconds, time.process_time() - used, server_seconds(server) - server_used
+    return Many(seconds, time.process_time() - used, server_seconds(server) - server_used, max(slowest))
 
 
-def contended(server: EmbeddedMetastore, shapes: list[tuple[str, int, int]], modes: list[str]) -> None:
+def contended(server: EmbeddedMetastore, shapes: list[tuple[str, int, int]], modes: list[str], apart: bool) -> None:
     """Prints how long many writers need against one."""
     for mode in modes:
         processes(server, mode, 1, 20)  # warms the server up
         for kind, count, commits in shapes:
             one = processes(server, mode, 1, count * commits)
-            many = (threads if kind == "threads" else processes)(server, mode, count, commits)
+            if kind == "threads":
+                many = threads(server, mode, count, commits)
+            else:
+                many = processes(server, mode, count, commits, apart)
             tell(
-                f"{mode:16} {count:2} {kind:9} x {commits:2}: {many[0]:5.2f} s ({many[1]:5.2f} s of processor, server "
-                f"{many[2]:5.2f}); one after the other {one[0]:5.2f} s ({one[1]:5.2f}, {one[2]:5.2f}): "
-                f"{many[0] / one[0]:.2f}x"
+                f"{mode:16} {count:2} {kind:9} x {commits:2}: {many.seconds:5.2f} s ({many.processor:5.2f} s of "
+                f"processor, server {many.server:5.2f}, slowest commit {many.slowest:5.2f}); one after the other "
+                f"{one.seconds:5.2f} s ({one.processor:5.2f}, {one.server:5.2f}): {many.seconds / one.seconds:.2f}x"
             )
 
 
@@ -277,6 +305,7 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=30)
     parser.add_argument("--mode", choices=MODES, action="append")
     parser.add_argument("--shape", action="append", help="such as 4x15, 8x10, or 32x5t for threads")
+    parser.add_argument("--apart", action="store_true", help="processes that do not see they are on one machine")
     parser.add_argument("--no-java", action="store_true")
     parser.add_argument("--no-pyiceberg", action="store_true")
     arguments = parser.parse_args()
@@ -290,7 +319,7 @@ def main() -> None:
         if not arguments.contended:
             one_writer(server, arguments.commits, not arguments.no_java, not arguments.no_pyiceberg, Path(folder))
         if not arguments.one:
-            contended(server, shapes, arguments.mode or list(MODES))
+            contended(server, shapes, arguments.mode or list(MODES), arguments.apart)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,13 @@
 
 Runs in a PySpark of the version that the runtime was built for, so it imports nothing of this project; no Spark session
 is started, only its JVM. One JSON object a line: ``{"table": "db.t", "create": …}`` or ``{"table": …, "commits": n,
-"file": path, "size": bytes, "rows": n}`` in, ``{"seconds": […]}`` or ``{"error": …}`` out.
+"file": path, "size": bytes, "rows": n}`` in, ``{"seconds": […], "failed": n, "failure": …}`` or ``{"error": …}`` out.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import time
@@ -44,18 +45,30 @@ class JavaCatalog:
         schema = self._iceberg.Schema(fields)
         self._catalog.createTable(self._identifier(name), schema, unpartitioned, None, java_properties)
 
-    def appends(self, name: str, commits: int, file: str, size: int, rows: int) -> list[float]:
-        """Seconds of each `commit()`; what is before it is not counted."""
+    def appends(
+        self, name: str, commits: int, file: str, size: int, rows: int, limit: float = math.inf
+    ) -> dict[str, Any]:
+        """Seconds of each `commit()` that was made, and how many failed; what is before it is not counted.
+
+        None is begun any more when `limit` seconds are over.
+        """
         table = self._catalog.loadTable(self._identifier(name))
         builder = self._iceberg.DataFiles.builder(self._iceberg.PartitionSpec.unpartitioned())
         data_file = builder.withPath(file).withFileSizeInBytes(size).withRecordCount(rows).withFormat("parquet").build()
-        seconds = []
+        seconds: list[float] = []
+        failed, failure, deadline = 0, "", time.perf_counter() + limit
         for _ in range(commits):
             append = table.newFastAppend().appendFile(data_file)
             began = time.perf_counter()
-            append.commit()
-            seconds.append(time.perf_counter() - began)
-        return seconds
+            if began > deadline:
+                break
+            try:
+                append.commit()
+            except Exception as error:
+                failed, failure = failed + 1, str(error)[:4000]
+            else:
+                seconds.append(time.perf_counter() - began)
+        return {"seconds": seconds, "failed": failed, "failure": failure}
 
     def _identifier(self, name: str) -> Any:
         return self._iceberg.catalog.TableIdentifier.parse(name)
@@ -69,13 +82,13 @@ def main() -> None:
     print(json.dumps({"seconds": []}), file=answers, flush=True)
     for line in sys.stdin:
         request = json.loads(line)
-        answer: dict[str, Any] = {"seconds": []}
+        answer: dict[str, Any] = {"seconds": [], "failed": 0}
         try:
             if "create" in request:
                 catalog.create(request["table"], request["create"])
             else:
                 request["name"] = request.pop("table")
-                answer["seconds"] = catalog.appends(**request)
+                answer = catalog.appends(**request)
         except Exception as error:  # the benchmark tells what it means
             answer = {"error": f"{type(error).__name__}: {error}"[:4000]}
         print(json.dumps(answer), file=answers, flush=True)
