@@ -9,6 +9,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
 from types import TracebackType
@@ -27,13 +28,20 @@ class Fault(Enum):
 
 
 @dataclass
-class _Rule:
+class Rule:
+    """What is to be done to some calls, and how often it is still to be done."""
+
     method: str | None
     fault: Fault
     skip: int
     times: int
     before: Callable[[], None] | None
     after: Callable[[], None] | None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it was done as often as it was to be."""
+        return self.times == 0
 
 
 @dataclass
@@ -55,7 +63,7 @@ class ThriftProxy:
     def __post_init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
-        self._rules: list[_Rule] = []
+        self._rules: list[Rule] = []
         self._random, self._share = random.Random(), 0.0
         self._mutex = threading.Lock()
         self._late: list[threading.Thread] = []
@@ -87,7 +95,7 @@ class ThriftProxy:
             after: called when the metastore has answered, before the client learns of it.
         """
         with self._mutex:
-            self._rules.append(_Rule(method, fault, skip, times, before, after))
+            self._rules.append(Rule(method, fault, skip, times, before, after))
 
     def at(
         self,
@@ -96,10 +104,12 @@ class ThriftProxy:
         *,
         before: Callable[[], None] | None = None,
         after: Callable[[], None] | None = None,
-    ) -> None:
+    ) -> Rule:
         """Does `fault` to the call of this number, whatever its method; the next one is 0. See `on`."""
+        rule = Rule(None, fault, number, 1, before, after)
         with self._mutex:
-            self._rules.append(_Rule(None, fault, number, 1, before, after))
+            self._rules.append(rule)
+        return rule
 
     def fail_at_random(self, choose: random.Random, share: float) -> None:
         """Does a fault of any kind, but for connections that stay silent, to this share of all calls, until healed."""
@@ -108,6 +118,8 @@ class ThriftProxy:
 
     def die(self) -> None:
         """Lets nobody in any more; connections that are open stay, until a fault cuts them."""
+        with suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # else it waits for one more
         self._listener.close()
 
     def heal(self) -> None:
@@ -125,7 +137,7 @@ class ThriftProxy:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.heal()
-        self._listener.close()
+        self.die()
 
     # ------------------------------------------------------------------------------------------- details
 
@@ -193,7 +205,7 @@ class ThriftProxy:
         client.sendall(answer[: len(answer) // 2] if fault is Fault.CUT_ANSWER else answer)
         return fault is not Fault.CUT_ANSWER
 
-    def _rule(self, method: str) -> _Rule | None:
+    def _rule(self, method: str) -> Rule | None:
         with self._mutex:
             self.calls.append(method)
             for rule in self._rules:
@@ -205,7 +217,7 @@ class ThriftProxy:
                     return rule
             if self._share and self._random.random() < self._share:
                 fault = self._random.choice([fault for fault in Fault if fault is not Fault.NO_ANSWER])
-                return _Rule(method, fault, 0, 0, None, None)
+                return Rule(method, fault, 0, 0, None, None)
         return None
 
     def _send_late(self, request: bytes) -> None:
