@@ -28,6 +28,8 @@ def list_(name: str | None, catalog_name: str | None, uri: str | None, propertie
         blocks = f", {waiting} waiting for it" if waiting else ""
         dead = ", ITS HOLDER IS DEAD" if lock_admin.is_abandoned(lock) else ""
         click.echo(f"{lock}{blocks}{dead}")
+    for lock in filter(lock_admin.is_abandoned, found):
+        click.echo(f"To release lock {lock.lock_id}, which nobody uses: hms-iceberg locks release {lock.lock_id}")
     if not found:
         click.echo("No locks.")
 

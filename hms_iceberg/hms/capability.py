@@ -1,8 +1,8 @@
 """Whether a metastore compares a parameter before it alters a table (HIVE-26882): asked once, by trying it.
 
 A server that does not know the comparison ignores it, and would let a concurrent commit be overwritten. Version numbers
-do not tell: the change was ported back to some releases and not to others. So a scratch row is altered, a view without
-a location, so that no folder is made; never a table of the user.
+do not tell: the change was ported back to some releases and not to others. So a scratch row is altered, never a table
+of the user.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from hms_iceberg.errors import (
     MetastoreAnswerLostError,
     MetastoreError,
     MetastoreUnavailableError,
-    NoSuchTableError,
     TableAlreadyExistsError,
 )
 from hms_iceberg.hms.client import HmsClient
 from hms_iceberg.hms.host_lock import private_folder
-from hms_iceberg.hms.thrift_types import ttypes
+from hms_iceberg.hms.scratch_rows import PARAMETER, drop, drop_left_behind, new_name, scratch_row
 
 logger = logging.getLogger(__name__)
 
@@ -32,8 +31,6 @@ EXPECTED_KEY = "expected_parameter_key"
 EXPECTED_VALUE = "expected_parameter_value"
 MODIFIED = "The table has been modified"
 
-_PARAMETER = "hms_iceberg.probe"
-_FORMATS = ("org.apache.hadoop.mapred.TextInputFormat", "org.apache.hadoop.mapred.TextOutputFormat")
 
 # How long a process believes what another one of this machine found out.
 _NOTE_SECONDS = 86_400.0
@@ -135,9 +132,9 @@ def _probe_until_answered(client: HmsClient, database: str) -> bool:
 
 
 def _probe(client: HmsClient, database: str) -> bool:
-    name = f"hms_iceberg_probe_{uuid.uuid4().hex[:12]}"
+    name = new_name()
     try:
-        client.create_table(_scratch_row(database, name, "1"))
+        client.create_table(scratch_row(database, name, "1"))
     except TableAlreadyExistsError:
         pass  # by us: nobody else draws this name, and a request may arrive twice
     except MetastoreUnavailableError:
@@ -149,14 +146,16 @@ def _probe(client: HmsClient, database: str) -> bool:
             "(engine.hive.lock-enabled=true)."
         ) from error
     try:
-        return _refuses_wrong_value(client, database, name) and _accepts_right_value(client, database, name)
+        supports = _refuses_wrong_value(client, database, name) and _accepts_right_value(client, database, name)
     finally:
-        _drop(client, database, name)
+        drop(client, database, name)
+    drop_left_behind(client, database)
+    return supports
 
 
 def _refuses_wrong_value(client: HmsClient, database: str, name: str) -> bool:
     try:
-        client.alter_table(database, name, _scratch_row(database, name, "2"), expectation(_PARAMETER, "0"))
+        client.alter_table(database, name, scratch_row(database, name, "2"), expectation(PARAMETER, "0"))
     except MetastoreUnavailableError:
         raise
     except MetastoreError as error:
@@ -169,45 +168,10 @@ def _refuses_wrong_value(client: HmsClient, database: str, name: str) -> bool:
 def _accepts_right_value(client: HmsClient, database: str, name: str) -> bool:
     """Whether a change with the right expectation is made: a first version on MySQL refuses them all (HIVE-28121)."""
     try:
-        client.alter_table(database, name, _scratch_row(database, name, "2"), expectation(_PARAMETER, "1"))
+        client.alter_table(database, name, scratch_row(database, name, "2"), expectation(PARAMETER, "1"))
     except MetastoreUnavailableError:
         raise
     except MetastoreError as error:
         if MODIFIED not in str(error):  # else the row says: a request that arrived twice was refused the second time
             raise
-    return bool((client.get_table(database, name).parameters or {}).get(_PARAMETER) == "2")
-
-
-def _scratch_row(database: str, name: str, value: str) -> ttypes.Table:
-    return ttypes.Table(
-        tableName=name,
-        dbName=database,
-        owner="hms_iceberg",
-        createTime=0,
-        lastAccessTime=0,
-        retention=0,
-        sd=ttypes.StorageDescriptor(
-            cols=[ttypes.FieldSchema(name="probe", type="int", comment=None)],
-            inputFormat=_FORMATS[0],
-            outputFormat=_FORMATS[1],
-            numBuckets=0,
-            serdeInfo=ttypes.SerDeInfo(parameters={}),
-            bucketCols=[],
-            sortCols=[],
-            parameters={},
-        ),
-        partitionKeys=[],
-        parameters={_PARAMETER: value},
-        viewOriginalText="select 1 as probe",
-        viewExpandedText="select 1 as probe",
-        tableType="VIRTUAL_VIEW",
-    )
-
-
-def _drop(client: HmsClient, database: str, name: str) -> None:
-    try:
-        client.drop_table(database, name)
-    except NoSuchTableError:
-        pass
-    except IcebergError as error:
-        logger.warning("The scratch view %s.%s could not be dropped; drop it by hand: %s", database, name, error)
+    return bool((client.get_table(database, name).parameters or {}).get(PARAMETER) == "2")

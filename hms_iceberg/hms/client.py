@@ -116,9 +116,17 @@ class HmsClient:
                     raise
                 yield from self._call("get_table_objects_by_name", database, batch, subject=subject)
 
-    def list_tables(self, database: str) -> list[str]:
-        """Names of all tables and views of a namespace; empty where the namespace does not exist."""
-        return list(self._call("get_all_tables", database, subject=f"namespace {database}"))
+    def list_tables(self, database: str, pattern: str | None = None) -> list[str]:
+        """Names of all tables and views of a namespace; empty where the namespace does not exist.
+
+        Args:
+            database: the namespace.
+            pattern: only names like this one, in which `*` stands for anything.
+        """
+        subject = f"namespace {database}"
+        if pattern is not None:
+            return list(self._call("get_tables", database, pattern, subject=subject))
+        return list(self._call("get_all_tables", database, subject=subject))
 
     def list_tables_by_parameter(self, database: str, key: str, value: str) -> list[str]:
         """Names of the tables one of whose parameters has that value (without `%` and `_`).

@@ -67,6 +67,8 @@ _NAMES: dict[type[IcebergType], str] = {
 
 _PLAIN_NAME = re.compile(r"\w+", re.ASCII)
 
+_warned: set[tuple[str, int, str]] = set()
+
 
 @dataclass(frozen=True)
 class ColumnOptions:
@@ -138,6 +140,9 @@ def _shown_type(field: NestedField, options: ColumnOptions, table: str) -> str:
         reason = "a field within it has a name that Hive cannot hold"
     else:
         return text
+    if (table, field.field_id, reason) in _warned:  # once, and not with every commit
+        return "string"
+    _warned.add((table, field.field_id, reason))
     logger.warning(
         "Column %r of table %s is shown as `string` in the metastore: %s. The table's own schema is not affected",
         field.name,

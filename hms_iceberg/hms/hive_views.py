@@ -19,6 +19,7 @@ from hms_iceberg.errors import (
 from hms_iceberg.hms.client import HmsClient
 from hms_iceberg.hms.exclusion import Exclusion
 from hms_iceberg.hms.listing import list_names
+from hms_iceberg.hms.lost_answers import ensure_made
 from hms_iceberg.hms.renaming import rename_row
 from hms_iceberg.hms.settings import RowSettings, current_user
 from hms_iceberg.hms.swap import PointerSwap
@@ -212,9 +213,8 @@ class HiveViews:
         self.load(name)
         try:
             self._client.drop_table(name[0], name[1])
-        except MetastoreAnswerLostError:
-            if self._is_view(name):
-                raise
+        except MetastoreAnswerLostError as lost:
+            ensure_made(lost, f"drop of view {'.'.join(name)}", lambda: not self._is_view(name))
         except NoSuchTableError as error:
             raise NoSuchViewError(f"There is no view {'.'.join(name)} any more.") from error
 

@@ -353,7 +353,7 @@ class TableLock:
         return LockTimeoutError(
             f"No lock on table {self.name} after {waited:.1f} s. {why} Wait for the holder, or raise "
             "iceberg.hive.lock-timeout-ms. If the holder is dead, the metastore drops its lock after hive.txn.timeout "
-            "(300 s by default)."
+            f"(300 s by default), and `hms-iceberg locks list {self.name}` shows the lock to release at once."
         )
 
     def _blockers(self) -> str:
@@ -395,6 +395,9 @@ class TableLock:
         try:
             self._client.unlock(lock_id, self.name, _ANSWER_SECONDS)
         except IcebergError as error:
+            if isinstance(error.__cause__, ttypes.NoSuchLockException):
+                logger.info("Lock %d on table %s is not there any more", lock_id, self.name)
+                return
             logger.warning(
                 "Lock %d on table %s could not be given back, and blocks it until the metastore drops it: %s",
                 lock_id,

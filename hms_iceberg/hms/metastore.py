@@ -12,6 +12,7 @@ from hms_iceberg.errors import (
     ConfigurationError,
     MetastoreAnswerLostError,
     NamespaceAlreadyExistsError,
+    NamespaceNotEmptyError,
     NoSuchNamespaceError,
     NoSuchTableError,
     UnsupportedError,
@@ -22,6 +23,7 @@ from hms_iceberg.hms.exclusion import Exclusion, Exclusions, Turn
 from hms_iceberg.hms.hive_views import HiveViews, ViewSwap
 from hms_iceberg.hms.listing import list_names
 from hms_iceberg.hms.lock import TableLock
+from hms_iceberg.hms.lost_answers import ensure_made
 from hms_iceberg.hms.namespaces import (
     NOT_CHANGED_BY_HIVE_2,
     change_database,
@@ -29,6 +31,7 @@ from hms_iceberg.hms.namespaces import (
     new_database,
 )
 from hms_iceberg.hms.renaming import rename_row
+from hms_iceberg.hms.scratch_rows import drop_only_scratch_rows
 from hms_iceberg.hms.settings import ClientSettings, LockSettings, RowSettings
 from hms_iceberg.hms.swap import PointerSwap
 from hms_iceberg.hms.table_rows import ICEBERG, is_iceberg_table, table_pointer
@@ -177,9 +180,9 @@ class HiveMetastore:
         database = new_database(name.lower(), properties, self._warehouse)
         try:
             self.client.create_database(database)
-        except MetastoreAnswerLostError:
-            if not self._namespace_is(database.name, database_properties(database)):
-                raise
+        except MetastoreAnswerLostError as lost:
+            wanted = database_properties(database)
+            ensure_made(lost, f"creation of namespace {name}", lambda: self._namespace_is(database.name, wanted))
         except NamespaceAlreadyExistsError as error:
             raise NamespaceAlreadyExistsError(
                 f"Namespace {name} exists already in the metastore at {self.client.pool}. Choose another name."
@@ -241,12 +244,17 @@ class HiveMetastore:
             NoSuchNamespaceError: no namespace of that name.
             NamespaceNotEmptyError: tables of any kind are still in it.
         """
-        self.client.get_database(name.lower())
+        name = name.lower()
+        self.client.get_database(name)
         try:
-            self.client.drop_database(name.lower())
-        except MetastoreAnswerLostError:
-            if self._namespace_is(name, {}):
-                raise
+            try:
+                self.client.drop_database(name)
+            except NamespaceNotEmptyError:
+                if not drop_only_scratch_rows(self.client, name):
+                    raise
+                self.client.drop_database(name)
+        except MetastoreAnswerLostError as lost:
+            ensure_made(lost, f"drop of namespace {name}", lambda: not self._namespace_is(name, {}))
 
     # --------------------------------------------------------------------------------------------- tables
 
@@ -277,12 +285,15 @@ class HiveMetastore:
         pointer = self.load(identifier)
         try:
             self.client.drop_table(identifier[0], identifier[1])
-        except MetastoreAnswerLostError:
-            try:
-                if self.load(identifier).metadata_location == pointer.metadata_location:
-                    raise
-            except NoSuchTableError:
-                return
+        except MetastoreAnswerLostError as lost:
+            ensure_made(lost, f"drop of table {'.'.join(identifier)}", lambda: not self._shows(pointer))
+
+    def _shows(self, pointer: TablePointer) -> bool:
+        """Whether the table is there still, as it was."""
+        try:
+            return self.load(pointer.identifier).metadata_location == pointer.metadata_location
+        except NoSuchTableError:
+            return False
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Renames a table's row; its files stay where they are. Commits wait for it, and it for them.

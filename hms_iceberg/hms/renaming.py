@@ -7,6 +7,8 @@ from collections.abc import Callable
 from hms_iceberg.errors import (
     CommitFailedError,
     IcebergError,
+    MetastoreAnswerLostError,
+    MetastoreUnavailableError,
     NoSuchTableError,
     NoSuchViewError,
     TableAlreadyExistsError,
@@ -14,6 +16,7 @@ from hms_iceberg.errors import (
 from hms_iceberg.hms.capability import MODIFIED, expectation
 from hms_iceberg.hms.client import HmsClient
 from hms_iceberg.hms.exclusion import Exclusion
+from hms_iceberg.hms.lost_answers import ensure_made
 from hms_iceberg.hms.table_rows import METADATA_LOCATION
 from hms_iceberg.hms.thrift_types import ttypes
 from hms_iceberg.metastore import Identifier, TablePointer
@@ -39,6 +42,7 @@ def rename_row(
     Raises:
         TableAlreadyExistsError: `target` is taken.
         CommitFailedError: it was changed meanwhile.
+        MetastoreAnswerLostError: nobody can tell whether it was renamed.
         IcebergError: what `pointer_of` refuses, or the metastore; nothing was changed.
     """
     row = client.get_table(*source)
@@ -46,22 +50,42 @@ def rename_row(
     row.dbName, row.tableName = target
     # Hive 4 sets this where it made an external table of a managed one, and then gives the row another location.
     row.parameters.pop("TRANSLATED_TO_EXTERNAL", None)
+    name, new_name = ".".join(source), ".".join(target)
+
+    def is_at(place: Identifier) -> bool:
+        return _location(client, place, pointer_of) == pointer.metadata_location
+
+    def is_renamed() -> bool:
+        return is_at(target) and _location(client, source, pointer_of) is None
+
     exclusion.ensure_active()
     environment = expectation(METADATA_LOCATION, pointer.metadata_location) if compare else {}
     try:
         client.alter_table(source[0], source[1], row, environment)
+    except MetastoreAnswerLostError as error:
+        if not compare:  # a request that arrives late would undo what others commit meanwhile
+            exclusion.linger(lambda: _is_true(is_renamed))
+        ensure_made(error, f"rename of {name} to {new_name}", is_renamed)
+    except MetastoreUnavailableError:
+        raise  # nothing was sent
     except IcebergError as error:
-        renamed = _location(client, target, pointer_of) == pointer.metadata_location
-        if renamed and _location(client, source, pointer_of) is None:
+        if is_renamed():
             return
-        name = ".".join(source)
-        if isinstance(error, TableAlreadyExistsError) or renamed:
+        if isinstance(error, TableAlreadyExistsError) or is_at(target):
             raise TableAlreadyExistsError(
-                f"Cannot rename {name}: {'.'.join(target)} exists already. Choose another name."
+                f"Cannot rename {name}: {new_name} exists already. Choose another name."
             ) from error
         if MODIFIED in str(error):
             raise CommitFailedError(f"Cannot rename {name}: it was changed meanwhile. Try again.") from error
         raise
+
+
+def _is_true(look: Callable[[], bool]) -> bool:
+    """What a look says; no where it fails."""
+    try:
+        return look()
+    except IcebergError:
+        return False
 
 
 def _location(client: HmsClient, name: Identifier, pointer_of: Callable[[ttypes.Table], TablePointer]) -> str | None:

@@ -43,6 +43,7 @@ logger = logging.getLogger(__name__)
 
 # How long a request whose answer was lost may still be worked on while its lock is held, in seconds between looks.
 _LOOKS = (0.0, 0.1, 0.3, 0.6, 1.0, 2.0)
+_LATE_SECONDS = 30.0
 _INCOMPATIBLE = "types incompatible with the existing columns"
 _COLUMN_SETTING = "hive.metastore.disallow.incompatible.col.type.changes"
 
@@ -157,13 +158,10 @@ class PointerSwap:
             )
         old = copy.copy(row)
         self._update_row(row, base, new)
-        try:
-            guard.ensure_active()
-        except LockError as error:
-            raise CommitFailedError(f"Cannot commit to {name}, nothing was sent: {error}") from error
+        self._ensure_active(identifier, guard)
         environment = expectation(METADATA_LOCATION, base.location) if compare else {}
         try:
-            self._alter(identifier, old, row, environment)
+            self._alter(identifier, old, row, environment, guard)
         except MetastoreAnswerLostError as error:
             self._settle(identifier, base, new, guard, compare, error)
         except MetastoreUnavailableError:
@@ -173,8 +171,14 @@ class PointerSwap:
         else:
             self._check_guard(identifier, new, guard)
 
+    def _ensure_active(self, identifier: Identifier, guard: Guard) -> None:
+        try:
+            guard.ensure_active()
+        except LockError as error:
+            raise CommitFailedError(f"Cannot commit to {self._named(identifier)}, nothing was sent: {error}") from error
+
     def _alter(
-        self, identifier: Identifier, old: ttypes.Table, row: ttypes.Table, environment: Mapping[str, str]
+        self, identifier: Identifier, old: ttypes.Table, row: ttypes.Table, environment: Mapping[str, str], guard: Guard
     ) -> None:
         """Alters the row; where the server dislikes the new columns in the old ones' places, in two steps."""
         try:
@@ -185,6 +189,7 @@ class PointerSwap:
             if _INCOMPATIBLE not in str(error):
                 raise
             self._remove_columns(identifier, old, environment, error)
+            self._ensure_active(identifier, guard)
             self.client.alter_table(identifier[0], identifier[1], row, environment)
 
     def _remove_columns(
@@ -204,7 +209,7 @@ class PointerSwap:
         try:
             self.client.alter_table(identifier[0], identifier[1], empty, environment)
         except MetastoreAnswerLostError as error:
-            time.sleep(_LOOKS[-1])  # whatever is left of the request is to be over before the lock is
+            self._await_empty(identifier, compare=bool(environment))
             raise CommitFailedError(f"Cannot commit to {name}, its new version was not sent: {error}") from error
         except MetastoreUnavailableError:
             raise
@@ -215,6 +220,21 @@ class PointerSwap:
                 f"Cannot commit to {name}: the metastore refuses the new columns ({refusal}), as its setting "
                 f"{_COLUMN_SETTING} is true. Nothing was changed. Set it to false on the metastore, and repeat."
             ) from error
+
+    def _await_empty(self, identifier: Identifier, compare: bool) -> None:
+        """Waits until a lost request to remove the columns has arrived, or is not to be expected any more.
+
+        It shows the base: where the server does not compare, it would undo the replay that follows.
+        """
+        deadline = time.monotonic() + (_LOOKS[-1] if compare else _LATE_SECONDS)
+        while time.monotonic() < deadline:
+            try:
+                row = self._find(identifier)
+                if row is None or not row.sd.cols:
+                    return
+            except IcebergError as failed:
+                logger.info("The %s cannot be looked at: %s", self._named(identifier), failed)
+            time.sleep(_LOOKS[-1] / 4)
 
     # ------------------------------------------------------------------------------------------- outcomes
 

@@ -253,7 +253,7 @@ class Transaction:
                 raise self._unknown(new, error) from error
         except TableAlreadyExistsError as error:
             # A server that repeats a create by itself reports our own row as somebody else's.
-            if not self._found(new):
+            if not self._found(new, otherwise=False):
                 self._in_swap = False
                 raise self._appeared(True, error) from error
         except NotAnIcebergTableError:
@@ -304,8 +304,14 @@ class Transaction:
         self.workspace.clean_up(committed=None)
         return None
 
-    def _found(self, new: MetadataVersion) -> bool:
-        """Looks for a version whose swap got no answer, as often as `commit.status-check.*` allows."""
+    def _found(self, new: MetadataVersion, otherwise: bool | None = None) -> bool:
+        """Looks for a version whose swap got no answer, as often as `commit.status-check.*` allows.
+
+        Args:
+            new: the version.
+            otherwise: what a table without it tells: nothing (None), so that it is looked at again, or that the version
+                will never be there (False).
+        """
 
         def look() -> bool | None:
             try:
@@ -313,10 +319,12 @@ class Transaction:
                 if pointer.metadata_location == new.location:
                     return True
                 current = read_version(pointer.metadata_location, self.workspace.storage)
-            except (MetastoreError, StorageError, NoSuchTableError):
+            except NoSuchTableError:
+                return otherwise
+            except (MetastoreError, StorageError):
                 return None
             history = {entry.metadata_file for entry in current.metadata.metadata_log}
-            return True if new.location in history else None
+            return True if new.location in history else otherwise
 
         return bool(status_policy(new.metadata.properties)(look))
 

@@ -12,15 +12,19 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.catalog import Catalog, load_catalog
+from hms_iceberg.errors import MetastoreAnswerLostError, NoSuchTableError
 from hms_iceberg.hms import exclusion, lock, swap
 from hms_iceberg.hms.capability import supports_compare_and_swap
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.lock_admin import list_locks
+from hms_iceberg.spec.types import StringType
 from hms_iceberg.table import Table
+from hms_iceberg.view import ViewVersion
 from tests.support.commit_operations import QUICK, outcome
 from tests.support.thrift_proxy import Fault, ThriftProxy
 
 ALTER = "alter_table_with_environment_context"
+DROP = "drop_table_with_environment_context"
 SCHEMA = pa.schema([pa.field("id", pa.int64())])
 
 
@@ -80,7 +84,7 @@ def appended(table: Table) -> bool:
     return 1 in ids
 
 
-@pytest.mark.parametrize("method", [ALTER, "drop_table_with_environment_context"])
+@pytest.mark.parametrize("method", [ALTER, DROP])
 @pytest.mark.parametrize("fault", [Fault.DROP_ANSWER, Fault.DROP_REQUEST], ids=lambda fault: fault.name.lower())
 def test_what_is_reported_of_a_harmed_rename_or_drop_is_true(
     harmed: Catalog, catalog: Catalog, table: Table, proxy: ThriftProxy, name: str, method: str, fault: Fault
@@ -207,3 +211,65 @@ def test_a_commit_in_company_takes_its_lock_first_and_reads_the_row_once(
     without = ["get_table_req", ALTER]
     assert proxy.calls == (["lock", *without, "unlock"] if lock_enabled == "true" else without)
     assert sorted(victim.scan().to_arrow()["id"].to_pylist()) == [0, 1, 3, 4, 5]
+
+
+# ------------------------------------------------------------------------------- changes that are no commits
+
+
+@pytest.mark.parametrize("change", ["rename", "drop", "drop view", "create namespace", "drop namespace"])
+def test_a_change_that_can_neither_be_seen_through_nor_looked_up_is_reported_as_unknown(
+    catalog: Catalog, table: Table, proxy: ThriftProxy, namespace: str, change: str
+) -> None:
+    view, new = f"{namespace}.seen", f"{namespace}_new"
+    catalog.create_view(view, SCHEMA, ViewVersion.of_sql({"spark": "select 1 as id"}))
+    quick = {"hive.metastore.client.connect.retry.delay": "10ms", "hive.metastore.connect.retries": "2"}
+    with load_catalog("harmed", uri=proxy.uri, **quick, **{"iceberg.hive.lock-compare-enabled": "false"}) as harmed:
+        method, make, is_made = {
+            "rename": (ALTER, lambda: harmed.rename_table(table.identifier, f"{namespace}.other"), None),
+            "drop": (DROP, lambda: harmed.drop_table(table.identifier), None),
+            "drop view": (DROP, lambda: harmed.drop_view(view), lambda: not catalog.view_exists(view)),
+            "create namespace": ("create_database", lambda: harmed.create_namespace(new), None),
+            "drop namespace": ("drop_database", lambda: harmed.drop_namespace(new), None),
+        }[change]
+        if change == "drop namespace":
+            catalog.create_namespace(new)
+        harmed.list_tables(namespace)
+        proxy.on(method, Fault.DROP_ANSWER, after=proxy.die)
+        with pytest.raises(MetastoreAnswerLostError, match=f"Cannot tell whether the {change.split()[0][:4]}"):
+            make()
+    assert catalog.table_exists(table.identifier) == (change not in ("rename", "drop"))
+    assert catalog.namespace_exists(new) == (change == "create namespace")
+    assert is_made is None or is_made()
+
+
+def test_where_the_server_does_not_compare_a_late_rename_takes_no_commit_away(
+    proxy: ThriftProxy, catalog: Catalog, table: Table, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "_LINGER_SECONDS", 20.0)
+    proxy.late_seconds = 1.0
+    with load_catalog("late", uri=proxy.uri, **{"iceberg.hive.lock-compare-enabled": "false"}) as late:
+        proxy.on(ALTER, Fault.LATE_REQUEST)
+        with pytest.raises(MetastoreAnswerLostError, match="Cannot tell whether the rename"):
+            late.rename_table(name, f"{name}2")
+        with pytest.raises(NoSuchTableError):  # it waits for the lock, and the name is gone then
+            table.append(pa.table({"id": [7]}))
+        proxy.heal()
+    assert catalog.load_table(f"{name}2").scan().to_arrow()["id"].to_pylist() == [0]
+
+
+def test_where_the_server_does_not_compare_a_late_removal_of_columns_takes_no_commit_away(
+    proxy: ThriftProxy, catalog: Catalog, table: Table, name: str
+) -> None:
+    """The server refuses the new columns in the old ones' places, so that these are taken out first."""
+    with table.update_schema() as update:
+        update.add_column("who", StringType())
+    proxy.late_seconds = 1.0
+    with load_catalog("late", uri=proxy.uri, **{"iceberg.hive.lock-compare-enabled": "false"}) as late:
+        victim = late.load_table(name)
+        proxy.on(ALTER, Fault.LATE_REQUEST, skip=1)
+        with victim.update_schema() as update:
+            update.move_first("who")
+        proxy.heal()
+    assert proxy.calls.count(ALTER) > 2
+    assert [field.name for field in table.refresh().schema().fields] == ["who", "id"]
+    assert [column.name for column in catalog.metastore.client.get_table(*table.identifier).sd.cols] == ["who", "id"]  # type: ignore[attr-defined]

@@ -6,11 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -19,7 +17,7 @@ from click.testing import CliRunner
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.cli.locks import locks as locks_command
 from hms_iceberg.errors import CommitFailedError, LockError, LockTimeoutError
-from hms_iceberg.hms import capability, lock
+from hms_iceberg.hms import lock
 from hms_iceberg.hms.client import HmsClient
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.lock import TableLock
@@ -31,7 +29,6 @@ from hms_iceberg.hms.settings import ClientSettings, LockSettings
 from hms_iceberg.hms.thrift_types import ttypes
 from tests.support.commit_operations import MODES, OPERATIONS
 from tests.support.commit_victims import Victims
-from tests.support.thrift_proxy import Fault, ThriftProxy
 
 QUICK = LockSettings(timeout=1.0, check_min_wait=0.01, check_max_wait=0.05)
 
@@ -114,7 +111,8 @@ def test_a_time_out_names_the_holder_and_gives_the_request_back(
     assert 0.8 < time.monotonic() - began < 5
     assert isinstance(caught.value, CommitFailedError) and not caught.value.retryable
     message = str(caught.value)
-    for word in (f"lock {foreign_lock}", "user joe", "host far-away", "Iceberg-of-joe", "held for", f"{database}.t"):
+    doctor = f"hms-iceberg locks list {database}.t"
+    for word in (f"lock {foreign_lock}", "user joe", "host far-away", "Iceberg-of-joe", "held for", doctor):
         assert word in message
     assert [found.lock_id for found in list_locks(client, database)] == [foreign_lock]
 
@@ -245,6 +243,17 @@ def test_a_lock_in_use_by_this_process_is_never_taken_for_one_left_behind() -> N
     assert agents.is_left_behind(mine)
 
 
+def test_a_lock_that_somebody_released_is_given_back_without_a_word(
+    client: HmsClient, database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    mine = table_lock(client, database)
+    mine.acquire()
+    assert mine.lock_id is not None
+    client.unlock(mine.lock_id, "t")
+    mine.release()
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == []
+
+
 def test_a_metastore_that_cannot_lock_is_a_clear_error(
     client: HmsClient, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -302,7 +311,8 @@ def test_the_command_shows_a_killed_writer_and_releases_its_lock(
     assert isinstance(refused.exception, LockError)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert "ITS HOLDER IS DEAD" in run(locks_command, ["list", database, *uri]).output
+    dead = run(locks_command, ["list", database, *uri]).output
+    assert "ITS HOLDER IS DEAD" in dead and dead.endswith(f"which nobody uses: hms-iceberg locks release {number}\n")
     assert run(locks_command, ["release", str(number), *uri]).output.startswith(f"Released: exclusive lock {number}")
     assert run(locks_command, ["list", database, *uri]).output == "No locks.\n"
 
@@ -320,9 +330,10 @@ def test_the_command_shows_a_writer_that_was_killed_in_the_middle_of_its_commit(
     )
     client = hive_client(catalog.metastore)
     waiting = client.lock(ttypes.LockRequest([component], user="joe", hostname="far-away", agentInfo="x"), "t")
-    held, queued = run(locks_command, ["list", name, *uri]).output.splitlines()
+    held, queued, remedy = run(locks_command, ["list", name, *uri]).output.splitlines()
     assert "(acquired)" in held and held.endswith("1 waiting for it, ITS HOLDER IS DEAD")
     assert "(waiting)" in queued and "user joe on host far-away" in queued
+    assert "hms-iceberg locks release" in remedy
     number = held.split()[2]
     assert run(locks_command, ["release", number, *uri]).output.startswith(
         f"Released: exclusive lock {number} on {name}"
@@ -352,100 +363,3 @@ def test_the_server_drops_a_silent_lock_and_the_next_writer_gets_through() -> No
         assert [found.lock_id for found in list_locks(client, "db")] == [mine.lock_id], "kept by its heartbeat"
         mine.release()
         client.close()
-
-
-# -------------------------------------------------------------------------------------------- capability
-
-
-def forget_support(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if the process were new."""
-    monkeypatch.setattr(capability, "_known", {})
-    monkeypatch.setattr(capability, "_noted", {})
-
-
-@pytest.fixture
-def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No process of this machine has noted anything yet."""
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", None)
-
-
-@pytest.mark.usefixtures("notes")
-def test_what_one_process_found_out_another_one_believes_for_its_commits_under_a_lock_only(
-    client: HmsClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    probes: list[str] = []
-    probe = capability._probe
-    monkeypatch.setattr(capability, "_probe", lambda client, database: probes.append("") or probe(client, database))
-    for _ in range(2):
-        forget_support(monkeypatch)
-        capability.learn_support(client, "default")
-        assert capability.known_support(client) is True
-    assert len(probes) == 1
-    capability.supports_compare_and_swap(client, "default")
-    assert len(probes) == 2, "what no lock stands behind is tried by every process"
-    monkeypatch.setattr(capability, "_NOTE_SECONDS", -1.0)
-    forget_support(monkeypatch)
-    capability.learn_support(client, "default")
-    assert len(probes) == 3, "a note grows old"
-
-
-@pytest.mark.usefixtures("notes")
-def test_a_server_that_cannot_be_probed_is_asked_once_and_trusted_with_nothing(
-    client: HmsClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-
-    def refuse(row: ttypes.Table) -> None:
-        asked.append(row.tableName)
-        raise lock.MetastoreError("no permission")
-
-    forget_support(monkeypatch)
-    monkeypatch.setattr(client, "create_table", refuse)
-    capability.learn_support(client, "default")
-    capability.learn_support(client, "default")
-    assert (capability.known_support(client), len(asked)) == (None, 1)
-
-
-def test_the_probe_finds_compare_and_swap_and_leaves_nothing_behind(
-    client: HmsClient, metastore: EmbeddedMetastore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    forget_support(monkeypatch)
-    before = client.list_tables("default")
-    assert capability.known_support(client) is None
-    assert capability.supports_compare_and_swap(client, "default") is True
-    assert capability.known_support(client) is True
-    assert client.list_tables("default") == before
-
-
-def test_a_server_that_ignores_the_comparison_is_recognised(client: HmsClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    forget_support(monkeypatch)
-    alter = client.alter_table
-    monkeypatch.setattr(client, "alter_table", lambda db, name, row, environment=None: alter(db, name, row))
-    assert capability.supports_compare_and_swap(client, "default") is False
-    assert not [name for name in client.list_tables("default") if "probe" in name]
-
-
-def test_a_probe_that_arrives_twice_finds_compare_and_swap(
-    metastore: EmbeddedMetastore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    forget_support(monkeypatch)
-    with ThriftProxy(metastore.port) as proxy:
-        doubled = HmsClient(ClientSettings.from_properties({"uri": proxy.uri}))
-        for method in ("create_table", "alter_table_with_environment_context", "drop_table_with_environment_context"):
-            proxy.on(method, Fault.DOUBLE_REQUEST, times=2)
-        assert capability.supports_compare_and_swap(doubled, "default") is True
-        doubled.close()
-
-
-def test_a_server_that_refuses_every_comparison_is_recognised(
-    client: HmsClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    forget_support(monkeypatch)
-    alter = client.alter_table
-
-    def always_wrong(database: str, name: str, row: object, environment: object = None) -> None:
-        alter(database, name, row, capability.expectation("hms_iceberg.probe", "never"))
-
-    monkeypatch.setattr(client, "alter_table", always_wrong)
-    assert capability.supports_compare_and_swap(client, "default") is False

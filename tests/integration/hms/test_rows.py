@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ from hms_iceberg.errors import (
 from hms_iceberg.hms import capability
 from hms_iceberg.hms.client import HmsClient
 from hms_iceberg.hms.embedded import EmbeddedMetastore
+from hms_iceberg.hms.scratch_rows import scratch_row
 from hms_iceberg.hms.settings import ClientSettings
 from hms_iceberg.hms.thrift_types import ttypes
 from hms_iceberg.spec.schema import Schema
@@ -202,6 +204,18 @@ def test_values_over_the_limit_are_left_out_and_the_commit_is_made(
     assert len([record for record in caplog.records if "Property notes" in record.getMessage()]) == 1
 
 
+def test_who_is_second_to_create_a_table_learns_it_at_once(
+    catalog: Catalog, table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalog, "_refuse_if_taken", lambda name: None)  # as the other one was not done yet
+    files = {file.location for file in table.storage.list(table.location())}
+    began = time.monotonic()
+    with pytest.raises(TableAlreadyExistsError):
+        catalog.create_table(table.identifier, SCHEMA, location=table.location())
+    assert time.monotonic() - began < 0.9, "there is nothing to wait for"
+    assert {file.location for file in table.storage.list(table.location())} == files
+
+
 def test_names_are_one_in_any_case(catalog: Catalog, namespace: str, table: Table) -> None:
     table.append(pa.table({"id": [1], "who": ["a"]}, schema=SCHEMA))
     shouted = catalog.load_table((namespace.upper(), "EVENTS"))
@@ -248,7 +262,7 @@ def test_a_dropped_table_leaves_its_files(catalog: Catalog, table: Table) -> Non
 def test_a_view_is_neither_listed_nor_loaded_nor_overwritten(
     catalog: Catalog, client: HmsClient, namespace: str
 ) -> None:
-    view = capability._scratch_row(namespace, "seen", "1")
+    view = scratch_row(namespace, "seen", "1")
     client.create_table(view)
     assert catalog.list_tables(namespace) == []
     with pytest.raises(NoSuchTableError, match="is a view"):

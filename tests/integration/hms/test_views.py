@@ -20,8 +20,8 @@ from hms_iceberg.errors import (
     UnsupportedError,
     ViewAlreadyExistsError,
 )
-from hms_iceberg.hms import capability
 from hms_iceberg.hms.embedded import EmbeddedMetastore
+from hms_iceberg.hms.scratch_rows import scratch_row
 from hms_iceberg.view import View, ViewVersion
 from tests.support.thrift_proxy import Fault, ThriftProxy
 
@@ -89,7 +89,7 @@ def test_a_view_is_loaded_replaced_and_brought_back(catalog: Catalog, view: View
 
 def test_names_are_of_one_kind(catalog: Catalog, namespace: str, view: View) -> None:
     table = catalog.create_table((namespace, "events"), COLUMNS)
-    catalog.metastore.client.create_table(capability._scratch_row(namespace, "hives", "1"))  # type: ignore[attr-defined]
+    catalog.metastore.client.create_table(scratch_row(namespace, "hives", "1"))  # type: ignore[attr-defined]
     assert catalog.list_views(namespace.upper()) == [view.identifier]
     assert catalog.list_tables(namespace) == [table.identifier]
     assert catalog.view_exists((namespace.upper(), "SEEN")) and not catalog.view_exists(table.identifier)
