@@ -66,6 +66,11 @@ def format_timestamp(micros: int, utc: bool = False) -> str:
     return f"{format_date(days)}T{_format_clock(rest * NANOS_PER_MICRO, 6)}{'+00:00' if utc else ''}"
 
 
+def format_milliseconds(milliseconds: int) -> str:
+    """ISO text of milliseconds from 1970-01-01 in UTC, as messages tell times of metadata."""
+    return format_timestamp(milliseconds * 1_000, utc=True)
+
+
 def format_timestamp_nanos(nanos: int, utc: bool = False) -> str:
     """ISO text of nanoseconds from 1970-01-01, with nine digits of fraction; "+00:00" is added where `utc`."""
     days, rest = divmod(nanos, NANOS_PER_DAY)

@@ -14,11 +14,12 @@ from hms_iceberg.errors import NoSuchRefError, NoSuchSnapshotError
 from hms_iceberg.scan.plan import FileScanTask, ScanPlan, ScanRequest
 from hms_iceberg.scan.planner import plan_parts, plan_scan
 from hms_iceberg.scan.splitting import ScanTaskGroup, SplitOptions, task_groups
+from hms_iceberg.spec.datetimes import format_milliseconds
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.table.lazy_frame import lazy_frame
 from hms_iceberg.table.row_source import RowSource, limited
-from hms_iceberg.table.time_travel import snapshot_as_of
+from hms_iceberg.table.time_travel import milliseconds, snapshot_as_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -74,10 +75,11 @@ class TableScan(RowSource):
         """
         snapshot = snapshot_as_of(self.metadata, time)
         if snapshot is None:
-            first = self.metadata.snapshot_log[0].timestamp_ms if self.metadata.snapshot_log else None
+            log = self.metadata.snapshot_log
+            first = f"its first is of {format_milliseconds(log[0].timestamp_ms)}" if log else "it has none"
             raise NoSuchSnapshotError(
-                f"The table at {self.metadata.location} had no snapshot at {time!r}; its first in the log is of "
-                f"{first} ms. Choose a later time."
+                f"The table at {self.metadata.location} had no snapshot at {format_milliseconds(milliseconds(time))}; "
+                f"{first}. Choose a later time."
             )
         return self.use_snapshot(snapshot.snapshot_id)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
-from hms_iceberg.spec.datetimes import parse_timestamp
+from hms_iceberg.spec.datetimes import format_milliseconds, parse_timestamp
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.snapshots import Snapshot
 
@@ -31,8 +31,8 @@ def snapshot_as_of(metadata: TableMetadata, time: int | str | dt.datetime, inclu
         if snapshot.snapshot_id == found.snapshot_id:
             return snapshot
     raise NoSuchSnapshotError(
-        f"Snapshot {found.snapshot_id}, current at {limit} ms, of the table at {metadata.location} has expired. "
-        "Choose a later time."
+        f"Snapshot {found.snapshot_id}, current at {format_milliseconds(limit)}, of the table at {metadata.location} "
+        "has expired. Choose a later time."
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
+from hms_iceberg.spec.datetimes import format_milliseconds
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.metadata_changes import require_ref, require_snapshot, set_branch_snapshot
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
@@ -70,8 +71,8 @@ class Rollback:
                 if snapshot.timestamp_ms < self.before_ms:
                     return snapshot.snapshot_id
             raise NoSuchSnapshotError(
-                f"Cannot roll back the table at {base.location}: its history has no snapshot before {self.before_ms} "
-                "ms. Choose a later time."
+                f"Cannot roll back the table at {base.location}: its history has no snapshot before "
+                f"{format_milliseconds(self.before_ms)}. Choose a later time."
             )
         if self.snapshot_id is None:
             raise InvalidInputError("Roll back either to the id of a snapshot or to a time.")
