@@ -62,7 +62,7 @@ def release_lock(client: HmsClient, lock_id: int, *, force: bool = False, silenc
         since = "unknown" if lock.silence is None else f"{lock.silence:.0f} s ago"
         raise LockError(
             f"The {lock} is not released, as its holder may live: its last sign of life is {since}, and writers may be "
-            f"silent for {silence:.0f} s. Wait, or end the holder and force the release."
+            f"silent for {silence:.0f} s. Wait, or end the holder and force the release (--force)."
         )
     try:
         client.unlock(lock_id, f"{lock.database}.{lock.table}")

@@ -28,6 +28,10 @@ from hms_iceberg.spec.table_properties import (
     int_property,
 )
 
+# A conflict means that another writer got through, and a late one does not get through any better than a prompt one:
+# with waits that double, one that lost ten times would sit there for a minute while the others go on.
+_GROWTH = 1.3
+
 
 def commit_policy(properties: Mapping[str, str]) -> Retrying:
     """Retries what says of itself that it is retryable, with growing jittered waits; the last error is raised as is."""
@@ -39,6 +43,7 @@ def commit_policy(properties: Mapping[str, str]) -> Retrying:
             wait_random_exponential(
                 multiplier=int_property(properties, COMMIT_MIN_RETRY_WAIT_MS) / 1000,
                 max=int_property(properties, COMMIT_MAX_RETRY_WAIT_MS) / 1000,
+                exp_base=_GROWTH,
             )
         ),
         reraise=True,

@@ -1,0 +1,41 @@
+"""How long a commit that was beaten waits before it tries again."""
+
+from __future__ import annotations
+
+import pytest
+
+from hms_iceberg.errors import CommitFailedError
+from hms_iceberg.transaction.retry import commit_policy
+
+
+def waits_of(properties: dict[str, str], error: CommitFailedError) -> list[float]:
+    """Seconds between the attempts of a commit that always loses."""
+    waits: list[float] = []
+    policy = commit_policy(properties)
+    policy.sleep = waits.append
+
+    def lose() -> None:
+        raise error
+
+    with pytest.raises(CommitFailedError):
+        policy(lose)
+    return waits
+
+
+def test_one_that_loses_again_and_again_waits_longer_but_is_not_left_behind() -> None:
+    waits = waits_of({}, CommitFailedError("another one was first"))
+    assert len(waits) == 20
+    assert all(wait <= 0.1 * 1.3**number for number, wait in enumerate(waits))
+    assert len(set(waits)) > 10, "jittered"
+
+
+def test_no_wait_is_longer_than_the_table_says() -> None:
+    properties = {"commit.retry.num-retries": "40", "commit.retry.max-wait-ms": "150"}
+    waits = waits_of(properties, CommitFailedError("another one was first"))
+    assert len(waits) == 40 and 0.1 < max(waits) <= 0.15
+
+
+def test_one_whose_place_is_kept_does_not_wait() -> None:
+    error = CommitFailedError("the lock is taken")
+    error.retry_at_once = True
+    assert set(waits_of({}, error)) == {0.0}
