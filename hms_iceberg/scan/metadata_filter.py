@@ -17,7 +17,15 @@ from hms_iceberg.scan.partition_columns import PartitionColumns, polars_dtype
 from hms_iceberg.scan.partition_filter import partition_predicate
 from hms_iceberg.spec.manifests import DataFile
 from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.spec.metadata_columns import DELETED, FILE, PARTITION_ID, SPEC_ID, is_metadata_column, metadata_column
+from hms_iceberg.spec.metadata_columns import (
+    DELETED,
+    FILE,
+    METADATA_COLUMNS,
+    PARTITION_ID,
+    SPEC_ID,
+    is_metadata_column,
+    metadata_column,
+)
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import NestedField, StructType
 
@@ -37,10 +45,20 @@ def filter_schema(metadata: TableMetadata, schema: Schema, expression: BooleanEx
         schema: the columns of the rows; one of the name of a metadata column comes before it.
         expression: the filter, not bound.
     """
-    wanted = {name.split(".")[0] for name in fold(expression, _Names())}
+    return with_metadata_columns(metadata, schema, {name.split(".")[0] for name in fold(expression, _Names())})
+
+
+def with_metadata_columns(metadata: TableMetadata, schema: Schema, names: Iterable[str] = METADATA_COLUMNS) -> Schema:
+    """A schema, and some metadata columns with the ids that they have in filters.
+
+    Args:
+        metadata: the table.
+        schema: the columns of the rows; one of the name of a metadata column comes before it.
+        names: the columns that are wanted; those that are no metadata columns are left out.
+    """
     columns = (
         metadata_column(name, metadata.partition_specs, schema)
-        for name in sorted(wanted)
+        for name in sorted(names)
         if name.startswith("_") and name not in schema.index_by_name
     )
     extra = [_renumbered(each) for each in columns if each is not None]

@@ -31,6 +31,7 @@ from hms_iceberg.expressions.tree import (
     UnboundPredicate,
 )
 from hms_iceberg.spark.schemas import is_held
+from hms_iceberg.spec.metadata_columns import PARTITION_NAME
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     BinaryType,
@@ -71,6 +72,13 @@ def row_filter(condition: Mapping[str, Any] | None, schema: Schema) -> tuple[Boo
     return converter.convert(condition, False), converter.exact
 
 
+def named_columns(condition: Mapping[str, Any]) -> set[str]:
+    """The columns that a condition tests, without what is nested in them."""
+    if "column" in condition:
+        return {condition["column"][0]}
+    return set().union(*(named_columns(child) for child in condition.get("children") or ()))
+
+
 class _Converter:
     """Carries negations down to the leaves, so that what has no counterpart can be left out anywhere."""
 
@@ -101,6 +109,8 @@ class _Converter:
             return self._anything()
         name, field_type = column
         if op in ("is-null", "not-null"):
+            if name == PARTITION_NAME:
+                return self._anything()  # whether it is null says nothing of files
             return _negated_if((op == "not-null") != negated, IsNull(name))
         if not isinstance(field_type, PrimitiveType) or not is_held(field_type):
             return self._anything()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from hms_iceberg.arrow.read import read_tasks
 from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.scan.metadata_filter import with_metadata_columns
 from hms_iceberg.scan.plan import FileScanTask, ScanPlan
 from hms_iceberg.spark.arrow_columns import for_spark
 from hms_iceberg.spark.schemas import is_held
@@ -111,7 +112,8 @@ def worker_command(metadata: TableMetadata, schema: Schema, columns: Sequence[st
     from pyspark.serializers import CloudPickleSerializer
     from pyspark.sql.types import NullType
 
-    reading = pickle.dumps(_Reading(schema, _projected(metadata, schema, columns), _slim(metadata), storage))
+    filter_schema = with_metadata_columns(metadata, schema)
+    reading = pickle.dumps(_Reading(filter_schema, _projected(metadata, schema, columns), _slim(metadata), storage))
 
     # A function within a function travels with its code, so that it can say what a worker lacks.
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

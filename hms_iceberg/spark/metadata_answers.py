@@ -16,6 +16,7 @@ from hms_iceberg.scan.delete_index import key_metric_columns
 from hms_iceberg.scan.plan import ScanPlan
 from hms_iceberg.scan.planner import file_metrics
 from hms_iceberg.spark.schemas import spark_value
+from hms_iceberg.spec.metadata_columns import is_metadata_column
 from hms_iceberg.spec.types import (
     BooleanType,
     DateType,
@@ -58,9 +59,13 @@ def metadata_answers(plan: ScanPlan, asked: Sequence[Mapping[str, str]], storage
         return [rows for _ in asked]
     if plan.delete_files.height:
         return None
-    fields = [field for field in plan.schema.fields if field.name in names and field.field_type.is_primitive]
+    fields = [
+        field
+        for field in plan.schema.fields
+        if field.name in names and field.field_type.is_primitive and not is_metadata_column(field.field_id)
+    ]
     if len(fields) < len(names):
-        return None  # a metadata column
+        return None
     columns = {field.name: _Column(plan, field) for field in fields}
     unknown = {each.field.field_id: each.field.field_type for each in columns.values() if not each.is_of_partition}
     if unknown:

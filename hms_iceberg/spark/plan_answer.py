@@ -57,9 +57,9 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
     positions = plan.assignments.filter(~pl.col("delete_file").is_in(groups.delete_files.implode()))
     header = {
         "files": plan.files.height,
+        "rows": int(plan.files["record_count"].sum() or 0),
         "location": plan.metadata.location,
         "description": _description(whole, table),
-        "seconds": plan.metrics.seconds,
         "aggregates": aggregates,
         "foreign_files": foreign.files.height if foreign else 0,
         "name_mapping": _name_mapping(plan),

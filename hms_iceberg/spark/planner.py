@@ -16,6 +16,7 @@ from typing import Any
 from hms_iceberg.arrow.storage import ArrowStorage
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysTrue
+from hms_iceberg.scan.metadata_filter import with_metadata_columns
 from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.catalogs import (
     find_table,
@@ -26,7 +27,7 @@ from hms_iceberg.spark.catalogs import (
     storage_of,
 )
 from hms_iceberg.spark.descriptions import describe
-from hms_iceberg.spark.filters import row_filter
+from hms_iceberg.spark.filters import named_columns, row_filter
 from hms_iceberg.spark.foreign_files import worker_command
 from hms_iceberg.spark.inspection import describe_inspection, inspection_rows
 from hms_iceberg.spark.metadata_answers import metadata_answers
@@ -106,16 +107,19 @@ class Planner:
         if "batch" in question:
             return plan_answer(plan_batch(metadata, storage, question), question["name"], form)
         schema = metadata.schema_by_id(question["schema_id"])
-        wanted, exact = row_filter(question.get("filter"), schema)
+        condition = question.get("filter")
+        if condition is not None:
+            schema = with_metadata_columns(metadata, schema, named_columns(condition))
+        wanted, exact = row_filter(condition, schema)
         try:
-            plan = planned(metadata, storage, question, wanted)
+            plan = planned(metadata, storage, question, schema, wanted)
         except InvalidInputError:
             if isinstance(wanted, AlwaysTrue):
                 raise
             # Spark compares what Iceberg will not; the filter only saves work, so it can be left out.
             logger.debug("Planning without the filter %s", wanted, exc_info=True)
             exact = False
-            plan = planned(metadata, storage, question, AlwaysTrue())
+            plan = planned(metadata, storage, question, schema, AlwaysTrue())
         asked = question.get("aggregates") if exact else None
         answers = metadata_answers(plan, asked, storage) if asked else None
         return plan_answer(plan, question["name"], form, answers)

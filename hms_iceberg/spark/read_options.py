@@ -17,6 +17,7 @@ from hms_iceberg.scan.incremental import AppendRequest, plan_appends, snapshot_o
 from hms_iceberg.scan.plan import ScanPlan, ScanRequest
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.scan import TableScan
 
@@ -142,17 +143,21 @@ def select(
 
 
 def planned(
-    metadata: TableMetadata, storage: Storage, question: Mapping[str, Any], row_filter: BooleanExpression
+    metadata: TableMetadata,
+    storage: Storage,
+    question: Mapping[str, Any],
+    schema: Schema,
+    row_filter: BooleanExpression,
 ) -> ScanPlan:
     """The files of what was selected.
 
     Args:
         metadata: the table.
         storage: where its files are.
-        question: `snapshot_id`, `start_snapshot_id` and `schema_id` of what was selected.
+        question: `snapshot_id` and `start_snapshot_id` of what was selected.
+        schema: the columns that the filter may name.
         row_filter: which rows are wanted.
     """
-    schema = metadata.schema_by_id(question["schema_id"])
     start, end = question.get("start_snapshot_id"), question["snapshot_id"]
     if start is None:
         return plan_scan(ScanRequest(metadata, end, row_filter, schema=schema), storage)

@@ -43,6 +43,7 @@ COMMIT_SNAPSHOT_ID = NestedField(2147483541, "_commit_snapshot_id", LongType(), 
 CHANGELOG_COLUMNS = (CHANGE_TYPE, CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID)
 
 _PLAIN = {field.name: field for field in (FILE, POSITION, DELETED, SPEC_ID, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)}
+METADATA_COLUMNS = (*_PLAIN, PARTITION_NAME)
 
 
 def metadata_column(name: str, specs: Iterable[PartitionSpec], schema: Schema) -> NestedField | None:

@@ -77,31 +77,37 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=8)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--warm-up", type=int, default=3)
+    parser.add_argument("--tables", default="plain,positions,vectors,keys")
     options = parser.parse_args()
+    tables = options.tables.split(",")
     with EmbeddedMetastore() as metastore:
         catalog = load_catalog("bench", type="hive", uri=metastore.uri, warehouse=metastore.warehouse)
         catalog.create_namespace("bench")
         files = [line_items(options.rows // options.files, index + 1) for index in range(options.files)]
-        merge = {"write.delete.mode": "merge-on-read"}
-        plain = build(catalog, "plain", files)
-        delete_a_share(build(catalog, "positions", files, **merge))
-        delete_a_share(build(catalog, "vectors", files, **merge, **{"format-version": "3"}))
-        delete_keys(build(catalog, "keys", files))
+        for name in tables:
+            version = {"format-version": "3" if name == "vectors" else "2"}
+            table = build(catalog, name, files, **{"write.delete.mode": "merge-on-read"}, **version)
+            if name == "keys":
+                delete_keys(table)
+            elif name != "plain":
+                delete_a_share(table)
         del files
-        paths = [task.file.file_path for task in plain.scan().plan_files()]
         ours, java = (SparkProcess(kind, metastore.uri, metastore.warehouse) for kind in ("ours", "java"))
-        ours.ask(views={"raw": paths})
+        if "plain" in tables:
+            plain = catalog.load_table("bench.plain")
+            ours.ask(views={"raw": [task.file.file_path for task in plain.scan().plan_files()]})
         sys.stdout.write(f"Spark {ours.version}; Java's runtime on {java.version}; {options.rows:,} rows\n")
-        for table in ("plain", "positions", "vectors", "keys"):
+        sys.stdout.flush()
+        for deleted in tables:
             for name, text in COMPARED.items():
-                query = text.format(f"bench.{table}")
+                query = text.format(f"bench.{deleted}")
                 sides = {"ours": (ours, query), "java": (java, query)}
-                if table == "plain":
+                if deleted == "plain":
                     sides["parquet"] = (ours, text.format("raw"))
                 seconds = compare(sides, options.warm_up, options.repeat)
                 report = "  ".join(f"{side} {value:.3f} s" for side, value in seconds.items())
                 ratios = "  ".join(f"/{side} {seconds['ours'] / seconds[side]:.2f}" for side in list(seconds)[1:])
-                sys.stdout.write(f"{table + ': ' + name:<28} {report}  ours{ratios}\n")
+                sys.stdout.write(f"{deleted + ': ' + name:<28} {report}  ours{ratios}\n")
                 sys.stdout.flush()
         ours.close()
         java.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -222,7 +222,7 @@ def _foreign_literals(kind: IcebergType) -> list[Any]:
 
 def literals(kind: IcebergType) -> st.SearchStrategy[Literal]:
     """Literals that compare with values of a type."""
-    own = near_values(kind).map(lambda value: stored_literal(value, kind))
+    own = own_literals(kind)
     foreign = [literal(each) for each in _foreign_literals(kind)]
     return st.one_of(own, own, st.sampled_from(foreign)) if foreign else own
 
@@ -237,9 +237,19 @@ _COMPARISONS = (
 )
 
 
+def own_literals(kind: IcebergType) -> st.SearchStrategy[Literal]:
+    """Literals of a type itself."""
+    return near_values(kind).map(lambda value: stored_literal(value, kind))
+
+
 @st.composite
-def predicates(draw: st.DrawFn, term: str | Term, kind: IcebergType) -> BooleanExpression:
-    """One test of a term of a type."""
+def predicates(
+    draw: st.DrawFn,
+    term: str | Term,
+    kind: IcebergType,
+    literals: Callable[[IcebergType], st.SearchStrategy[Literal]] = literals,
+) -> BooleanExpression:
+    """One test of a term of a type, with literals of a choice."""
     operations = [*_COMPARISONS, Operation.IN, Operation.NOT_IN, Operation.IS_NULL, Operation.NOT_NULL]
     if isinstance(kind, FLOATS):
         operations += [Operation.IS_NAN, Operation.NOT_NAN]

@@ -52,10 +52,12 @@ def data_files(table: Table) -> list[DataFile]:
 
 def delete_positions(table: Table, *positions: tuple[DataFile, Sequence[int]]) -> DataFile:
     """One position delete file over one or several data files."""
-    pairs = sorted((file.file_path, position) for file, own in positions for position in own)
     schema = to_arrow(Schema(DELETE_FILE_PATH, DELETE_FILE_POSITION))
-    paths, numbers = [path for path, _ in pairs], [number for _, number in pairs]
-    return _written(table, pa.table([paths, numbers], schema=schema), DataFileContent.POSITION_DELETES)
+    parts = [
+        pa.table([pa.repeat(file.file_path, len(own)), pa.array(sorted(own), pa.int64())], schema=schema)
+        for file, own in sorted(positions, key=lambda each: each[0].file_path)
+    ]
+    return _written(table, pa.concat_tables(parts), DataFileContent.POSITION_DELETES)
 
 
 def delete_keys(table: Table, rows: pa.Table) -> DataFile:

@@ -10,6 +10,9 @@ import java.util.zip.CRC32;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
 import org.apache.hadoop.fs.Path;
+import org.apache.parquet.filter2.predicate.FilterApi;
+import org.apache.parquet.filter2.predicate.FilterPredicate;
+import org.apache.parquet.io.api.Binary;
 import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
 import org.apache.spark.sql.types.LongType$;
 import org.apache.spark.sql.types.MetadataBuilder;
@@ -23,6 +26,7 @@ import org.apache.spark.unsafe.types.UTF8String;
 /** Reads delete files where they are needed: on the executor, once for all its tasks while memory lasts. */
 final class DeleteFiles {
   private static final int VECTOR_MAGIC = 1681511377;
+  private static final long READ_WHOLE = 2000000; // positions
   private static final StructType POSITIONS = new StructType(new StructField[] {
       field("file_path", StringType$.MODULE$, 2147483546L), field("pos", LongType$.MODULE$, 2147483545L)});
   private static final BoundedCache CACHE = new BoundedCache(Runtime.getRuntime().maxMemory() / 8);
@@ -45,10 +49,16 @@ final class DeleteFiles {
     return all;
   }
 
+  /**
+   * A file of many positions may be about far more data files than this executor reads: of such a file only what is
+   * about one data file is read, which skips the row groups and pages of others.
+   */
   private static PositionSet positions(DeleteFile file, String dataFile, Configuration conf, ReadSettings settings)
       throws Exception {
+    String only = !file.isVector() && file.recordCount > READ_WHOLE ? dataFile : null;
     Map byDataFile = (Map) CACHE.get(
-        file.path + "@" + file.contentOffset, new LoadPositions(file, dataFile, conf, settings));
+        file.path + "@" + file.contentOffset + (only == null ? "" : "@" + only),
+        new LoadPositions(file, only, conf, settings));
     PositionSet found = (PositionSet) byDataFile.get(file.isVector() ? "" : dataFile);
     return found == null ? new PositionSet() : found;
   }
@@ -60,19 +70,22 @@ final class DeleteFiles {
 
   static final class LoadPositions implements BoundedCache.Loader {
     private final DeleteFile file;
+    private final String only;
     private final Configuration conf;
     private final ReadSettings settings;
     private long bytes;
 
-    LoadPositions(DeleteFile file, String dataFile, Configuration conf, ReadSettings settings) {
+    /** Only positions in this data file; null for those in all. */
+    LoadPositions(DeleteFile file, String only, Configuration conf, ReadSettings settings) {
       this.file = file;
+      this.only = only;
       this.conf = conf;
       this.settings = settings;
     }
 
     public Object load() throws Exception {
       Map loaded = file.isVector()
-          ? Collections.singletonMap("", vector(file, conf)) : positionsByFile(file, conf, settings);
+          ? Collections.singletonMap("", vector(file, conf)) : positionsByFile(file, only, conf, settings);
       for (java.util.Iterator it = loaded.values().iterator(); it.hasNext();) {
         bytes += ((PositionSet) it.next()).bytes() + 512;
       }
@@ -110,11 +123,13 @@ final class DeleteFiles {
     }
   }
 
-  private static Map positionsByFile(DeleteFile file, Configuration conf, ReadSettings settings) throws Exception {
+  private static Map positionsByFile(DeleteFile file, String only, Configuration conf, ReadSettings settings)
+      throws Exception {
     Map byFile = new HashMap();
+    UTF8String onlyPath = only == null ? null : UTF8String.fromString(only);
     ParquetFile parquet = new ParquetFile(conf, new Path(file.path), 0, file.size, settings);
     try {
-      Layering layering = open(parquet, file, POSITIONS, conf);
+      Layering layering = open(parquet, file, POSITIONS, conf, only);
       ColumnVector[] columns = layering.vectors(POSITIONS);
       ColumnarBatch batch = parquet.batch();
       UTF8String lastPath = null;
@@ -122,6 +137,9 @@ final class DeleteFiles {
       while (parquet.nextBatch()) {
         for (int row = 0; row < batch.numRows(); row++) {
           UTF8String path = columns[0].getUTF8String(row);
+          if (onlyPath != null && !onlyPath.equals(path)) {
+            continue;
+          }
           if (lastPath == null || !lastPath.equals(path)) {
             lastPath = path.copy();
             positions = (PositionSet) byFile.get(path.toString());
@@ -144,7 +162,7 @@ final class DeleteFiles {
       throws Exception {
     ParquetFile parquet = new ParquetFile(conf, new Path(file.path), 0, file.size, settings);
     try {
-      ColumnarBatch keys = new ColumnarBatch(open(parquet, file, columns, conf).vectors(columns));
+      ColumnarBatch keys = new ColumnarBatch(open(parquet, file, columns, conf, null).vectors(columns));
       while (parquet.nextBatch()) {
         keys.setNumRows(parquet.batch().numRows());
         deleted.add(keys, file.sequenceNumber);
@@ -154,14 +172,18 @@ final class DeleteFiles {
     }
   }
 
-  private static Layering open(ParquetFile parquet, DeleteFile file, StructType columns, Configuration conf)
+  /** Opens a delete file; where positions in one data file are enough, rows of others may be left out. */
+  private static Layering open(
+      ParquetFile parquet, DeleteFile file, StructType columns, Configuration conf, String dataFile)
       throws IOException {
     if (!parquet.hasFieldIds()) {
       throw new IOException("The delete file " + file.path + " has no field ids, so its columns are not known.");
     }
     FileColumns fileColumns = new FileColumns(conf, parquet.schema(), true, null, Collections.emptyMap());
     StructType read = fileColumns.toRead(columns);
-    VectorizedParquetRecordReader reader = parquet.read(read, null);
+    FilterPredicate filter = dataFile == null ? null : FilterApi.eq(
+        FilterApi.binaryColumn(read.fields()[0].name()), Binary.fromString(dataFile));
+    VectorizedParquetRecordReader reader = parquet.read(read, filter);
     reader.initBatch(new StructType(), null);
     reader.enableReturningBatches();
     return new Layering(reader.resultBatch(), read, read, fileColumns, null);

@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
@@ -25,13 +26,19 @@ import scala.runtime.AbstractPartialFunction;
 final class MetadataAnswer {
   private MetadataAnswer() {}
 
-  /** What is asked for, as JSON: [{"op": "max", "column": "b"}]; null where metadata alone cannot answer. */
-  static ArrayNode asked(LogicalPlan plan) {
-    if (!(plan instanceof Aggregate) || !((Aggregate) plan).groupingExpressions().isEmpty()) {
-      return null;
-    }
-    Replace probe = new Replace(null);
-    List replaced = replace((Aggregate) plan, probe);
+  /** Whether a plan aggregates all rows that are below it. */
+  static boolean isWhole(LogicalPlan plan) {
+    return plan instanceof Aggregate && ((Aggregate) plan).groupingExpressions().isEmpty();
+  }
+
+  /**
+   * What is asked for, as JSON: [{"op": "max", "column": "b"}]; null where metadata alone cannot answer.
+   *
+   * @param names the table's columns by the ids of attributes
+   */
+  static ArrayNode asked(Aggregate plan, Map names) {
+    Replace probe = new Replace(names, null);
+    List replaced = replace(plan, probe);
     for (int i = 0; i < replaced.size(); i++) {
       if (!((Expression) replaced.get(i)).references().isEmpty()) {
         return null;
@@ -41,8 +48,8 @@ final class MetadataAnswer {
   }
 
   /** The plan of the answers, which reads nothing. */
-  static LogicalPlan constant(LogicalPlan plan, JsonNode answers) {
-    List replaced = replace((Aggregate) plan, new Replace(answers));
+  static LogicalPlan constant(Aggregate plan, Map names, JsonNode answers) {
+    List replaced = replace(plan, new Replace(names, answers));
     return new Project(CollectionTools.seq(replaced), new OneRowRelation());
   }
 
@@ -58,9 +65,11 @@ final class MetadataAnswer {
   static final class Replace extends AbstractPartialFunction {
     final ArrayNode asked = Bridge.JSON.createArrayNode();
     boolean other;
+    private final Map names;
     private final JsonNode answers;
 
-    Replace(JsonNode answers) {
+    Replace(Map names, JsonNode answers) {
+      this.names = names;
       this.answers = answers;
     }
 
@@ -83,7 +92,7 @@ final class MetadataAnswer {
       return new Literal(Values.of(aggregate.dataType(), answer), aggregate.dataType());
     }
 
-    private static ObjectNode question(AggregateExpression aggregate) {
+    private ObjectNode question(AggregateExpression aggregate) {
       Expression function = aggregate.aggregateFunction();
       List arguments = CollectionConverters.asJava(((TreeNode) function).children());
       if (aggregate.isDistinct() || aggregate.filter().isDefined() || arguments.size() != 1) {
@@ -94,8 +103,9 @@ final class MetadataAnswer {
       ObjectNode question = Bridge.JSON.createObjectNode();
       question.put("op", op);
       if (op != null && arguments.get(0) instanceof AttributeReference) {
-        question.put("column", ((AttributeReference) arguments.get(0)).name());
-        return question;
+        Object name = names.get(((AttributeReference) arguments.get(0)).exprId());
+        question.put("column", (String) name);
+        return name == null ? null : question;
       }
       boolean rows = "count".equals(op) && arguments.get(0) instanceof Literal
           && ((Literal) arguments.get(0)).value() != null;

@@ -4,15 +4,18 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
@@ -40,18 +43,18 @@ public final class PlanScans extends Rule {
   }
 
   private LogicalPlan replace(LogicalPlan plan) {
-    ArrayNode asked = MetadataAnswer.asked(plan);
-    if (asked != null) {
-      return answered(plan, asked);
+    LogicalPlan answered = MetadataAnswer.isWhole(plan) ? answered((Aggregate) plan) : null;
+    if (answered != null) {
+      return answered;
     }
     Scan scan = Scan.of(plan);
     return scan == null ? (LogicalPlan) plan.mapChildren(new Replace()) : planned(scan, files(scan, null));
   }
 
-  /** What metadata knows, else the aggregates of what is read. */
-  private LogicalPlan answered(LogicalPlan plan, ArrayNode asked) {
+  /** What metadata knows, else the aggregates of what is read; null where the query asks for something else. */
+  private LogicalPlan answered(Aggregate plan) {
     List projections = new ArrayList();
-    LogicalPlan source = (LogicalPlan) plan.children().head();
+    LogicalPlan source = plan.child();
     Scan scan = Scan.of(source);
     while (scan == null && source instanceof Project) {
       projections.add(source);
@@ -59,12 +62,19 @@ public final class PlanScans extends Rule {
       scan = Scan.of(source);
     }
     if (scan == null) {
-      return (LogicalPlan) plan.mapChildren(new Replace());
+      return null;
     }
-    boolean own = plan.references().subsetOf(scan.relation.outputSet());
-    ScanFiles files = files(scan, own ? asked : null);
+    Map names = scan.names();
+    for (int i = projections.size() - 1; i >= 0; i--) {
+      names = Scan.names((Project) projections.get(i), names);
+    }
+    ArrayNode asked = MetadataAnswer.asked(plan, names);
+    if (asked == null) {
+      return null;
+    }
+    ScanFiles files = files(scan, asked);
     if (files.aggregates() != null) {
-      return MetadataAnswer.constant(plan, files.aggregates());
+      return MetadataAnswer.constant(plan, names, files.aggregates());
     }
     LogicalPlan replaced = planned(scan, files);
     for (int i = projections.size() - 1; i >= 0; i--) {
@@ -92,7 +102,9 @@ public final class PlanScans extends Rule {
     if (scan.uses(MetadataColumns.PARTITION)) {
       question.put("partition_column", true);
     }
-    return (ScanFiles) Bridge.askOnce(question, new Planned(scan.table()));
+    long started = System.nanoTime();
+    ScanFiles files = (ScanFiles) Bridge.askOnce(question, new Planned(scan.table()));
+    return files.plannedIn(System.nanoTime() - started);
   }
 
   static final class Planned implements Bridge.AnswerReader {
@@ -135,6 +147,10 @@ public final class PlanScans extends Rule {
         new IcebergFormat(table.name(), files.description(), table.idSchema(), files.nameMapping(), files.isPlain()),
         Map$.MODULE$.empty(),
         table.sized(session));
-    return SparkVersions.logicalRelation((BaseRelation) scanned, relation.output());
+    SQLConf conf = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().conf();
+    return conf.cboEnabled() || conf.planStatsEnabled()
+        ? SparkVersions.logicalRelation(
+            (BaseRelation) scanned, relation.output(), table.name(), files.sizeInBytes(), files.rowCount())
+        : SparkVersions.logicalRelation((BaseRelation) scanned, relation.output());
   }
 }

@@ -11,6 +11,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
@@ -81,6 +82,31 @@ final class Scan {
       }
     }
     return false;
+  }
+
+  /** The names of the table's columns by the ids of the attributes that are these columns, under whatever name. */
+  Map names() {
+    Map names = new HashMap();
+    List all = CollectionConverters.asJava(relation.output());
+    for (int i = 0; i < all.size(); i++) {
+      names.put(((Attribute) all.get(i)).exprId(), ((Attribute) all.get(i)).name());
+    }
+    return project == null ? names : names(project, names);
+  }
+
+  /** The same after another projection. */
+  static Map names(Project project, Map below) {
+    Map names = new HashMap();
+    List list = CollectionConverters.asJava(project.projectList());
+    for (int i = 0; i < list.size(); i++) {
+      NamedExpression named = (NamedExpression) list.get(i);
+      Object column = named instanceof Alias ? (Object) ((Alias) named).child() : named;
+      Object name = column instanceof Attribute ? below.get(((Attribute) column).exprId()) : null;
+      if (name != null) {
+        names.put(named.exprId(), name);
+      }
+    }
+    return names;
   }
 
   /** The same with another plan, of the same columns, in the place of the table. */

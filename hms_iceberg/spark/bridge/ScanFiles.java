@@ -25,7 +25,7 @@ import scala.jdk.javaapi.CollectionConverters;
 import scala.collection.immutable.Seq;
 
 /** The files of one planned scan, as Spark's file index. */
-final class ScanFiles implements FileIndex {
+final class ScanFiles implements FileIndex, Cloneable {
   private static final DeleteFile[] NO_DELETES = new DeleteFile[0];
   private static final EqualityDeletes[] NO_KEYS = new EqualityDeletes[0];
 
@@ -45,6 +45,7 @@ final class ScanFiles implements FileIndex {
   private final EqualityDeletes[][] equalityDeletes;
   private final ForeignFiles foreign;
   private final long totalSize;
+  private long planningNanos;
 
   ScanFiles(IcebergTable table, Answer plan) {
     this.table = table;
@@ -194,6 +195,11 @@ final class ScanFiles implements FileIndex {
     return totalSize;
   }
 
+  /** How many rows the files have, deleted ones among them. */
+  long rowCount() {
+    return header.get("rows").asLong();
+  }
+
   public Seq rootPaths() {
     List roots = new ArrayList();
     roots.add(new Path(header.get("location").asText()));
@@ -255,9 +261,20 @@ final class ScanFiles implements FileIndex {
     return header.get("description").asText();
   }
 
+  /** The same files for another query, which got them in so much time. */
+  ScanFiles plannedIn(long nanos) {
+    try {
+      ScanFiles own = (ScanFiles) clone();
+      own.planningNanos = nanos;
+      return own;
+    } catch (CloneNotSupportedException e) {
+      throw new IllegalStateException(e);
+    }
+  }
+
   /** Spark shows this as the scan's metadata time. */
   public Option metadataOpsTimeNs() {
-    return Option.apply(Long.valueOf((long) (header.get("seconds").asDouble() * 1e9)));
+    return Option.apply(Long.valueOf(planningNanos));
   }
 
   public String toString() {

@@ -2,16 +2,20 @@ package hms_iceberg.bridge;
 
 import java.lang.ref.WeakReference;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.AnalysisContext;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.unsafe.Platform;
+import scala.jdk.javaapi.CollectionConverters;
 
 /**
  * Spark's session catalog, in which a row of the metastore with table_type=ICEBERG is an Iceberg table and
@@ -26,7 +30,11 @@ public final class SessionCatalog extends DelegatingCatalogExtension implements 
 
   public Table loadTable(Identifier ident) throws NoSuchTableException {
     Table table = load(ident, null, null, null);
-    return table == null ? super.loadTable(ident) : table;
+    try {
+      return table == null ? super.loadTable(ident) : table;
+    } catch (Exception e) {
+      return ofCurrentNamespace(ident, null, null, e);
+    }
   }
 
   /**
@@ -51,12 +59,43 @@ public final class SessionCatalog extends DelegatingCatalogExtension implements 
 
   public Table loadTable(Identifier ident, String version) throws NoSuchTableException {
     Table table = load(ident, version, null, null);
-    return table == null ? super.loadTable(ident, version) : table;
+    try {
+      return table == null ? super.loadTable(ident, version) : table;
+    } catch (Exception e) {
+      return ofCurrentNamespace(ident, version, null, e);
+    }
   }
 
   public Table loadTable(Identifier ident, long timestamp) throws NoSuchTableException {
     Table table = load(ident, null, Long.valueOf(timestamp), null);
-    return table == null ? super.loadTable(ident, timestamp) : table;
+    try {
+      return table == null ? super.loadTable(ident, timestamp) : table;
+    } catch (Exception e) {
+      return ofCurrentNamespace(ident, null, Long.valueOf(timestamp), e);
+    }
+  }
+
+  /** After use db, what is not found as a table files in a database t may be t.files, of the table db.t. */
+  private Table ofCurrentNamespace(Identifier ident, String version, Long asOfMicros, Exception missing) {
+    Identifier whole = null;
+    if (ident.namespace().length == 1) {
+      List view = CollectionConverters.asJava(AnalysisContext.get().catalogAndNamespace());
+      String[] current = view.size() == 2 ? new String[] {(String) view.get(1)}
+          : ((SparkSession) SparkSession.active()).sessionState().catalogManager().currentNamespace();
+      whole = current.length != 1 ? null : new TableName(new String[] {current[0], ident.namespace()[0]}, ident.name());
+    }
+    if (whole == null || !isMetadata(whole)) {
+      Platform.throwException(missing);
+    }
+    return load(whole, version, asOfMicros, null);
+  }
+
+  private boolean isMetadata(Identifier ident) {
+    try {
+      return load(ident, null, null, null) != null;
+    } catch (Exception e) {
+      return false;
+    }
   }
 
   public Table load(Identifier ident, String version, Long asOfMicros, Map options) {

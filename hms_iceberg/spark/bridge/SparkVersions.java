@@ -9,6 +9,12 @@ import org.apache.parquet.hadoop.metadata.ParquetMetadata;
 import org.apache.parquet.hadoop.util.HadoopInputFile;
 import org.apache.parquet.io.SeekableInputStream;
 import org.apache.parquet.schema.MessageType;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.catalog.CatalogStatistics;
+import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import org.apache.spark.sql.catalyst.catalog.CatalogTable$;
+import org.apache.spark.sql.catalyst.catalog.CatalogTableType;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.util.RebaseDateTime.RebaseSpec;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
@@ -17,28 +23,57 @@ import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecor
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.sources.BaseRelation;
 import scala.Option;
+import scala.collection.immutable.Map$;
 import scala.collection.immutable.Seq;
+import scala.math.BigInt;
 
 /** The few calls whose shape differs between Spark 4.0 and 4.3. */
 final class SparkVersions {
+  private static final int STATISTICS = 12; // which parameter of CatalogTable they are
+
   private SparkVersions() {}
 
   /** The relation with exactly these output attributes. */
   static LogicalPlan logicalRelation(BaseRelation relation, Seq output) {
-    return logicalRelation(relation, output, false);
+    return logicalRelation(relation, output, Option.empty(), false);
+  }
+
+  /** The same with its size and its number of rows, for a session that plans by statistics. */
+  static LogicalPlan logicalRelation(BaseRelation relation, Seq output, String name, long size, long rows) {
+    CatalogStatistics statistics = new CatalogStatistics(
+        BigInt.apply(size), Option.apply(BigInt.apply(rows)), (scala.collection.immutable.Map) Map$.MODULE$.empty());
+    Constructor longest = longest(CatalogTable.class.getConstructors());
+    Object[] arguments = new Object[longest.getParameterTypes().length];
+    arguments[0] = TableIdentifier.apply(name);
+    arguments[1] = CatalogTableType.EXTERNAL();
+    arguments[2] = CatalogStorageFormat.empty();
+    arguments[3] = relation.schema();
+    for (int i = 4; i < arguments.length; i++) {
+      arguments[i] = i == STATISTICS ? Option.apply(statistics) : defaultOf(i);
+    }
+    return logicalRelation(relation, output, Option.apply(create(longest, arguments)), false);
+  }
+
+  private static Object defaultOf(int place) {
+    String name = "$lessinit$greater$default$" + (place + 1);
+    try {
+      return CatalogTable$.MODULE$.getClass().getMethod(name, new Class[0]).invoke(CatalogTable$.MODULE$, new Object[0]);
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("This version of Spark is not supported: " + CatalogTable.class, e);
+    }
   }
 
   /** The same relation as a part of a stream. */
   static LogicalPlan streaming(LogicalRelation relation) {
-    return logicalRelation(relation.relation(), relation.output(), true);
+    return logicalRelation(relation.relation(), relation.output(), Option.empty(), true);
   }
 
-  private static LogicalPlan logicalRelation(BaseRelation relation, Seq output, boolean streaming) {
+  private static LogicalPlan logicalRelation(BaseRelation relation, Seq output, Option table, boolean streaming) {
     Constructor longest = longest(LogicalRelation.class.getConstructors());
     Object[] arguments = new Object[longest.getParameterTypes().length];
     arguments[0] = relation;
     arguments[1] = output;
-    arguments[2] = Option.empty();
+    arguments[2] = table;
     arguments[3] = Boolean.valueOf(streaming);
     for (int i = 4; i < arguments.length; i++) {
       arguments[i] = Option.empty();

@@ -61,6 +61,24 @@ def test_deletes_of_several_commits_add_up(spark: SparkSession, large: Table, na
     assert left(spark, f"{namespace}.large", "n < 8 or n = 20000") == [1, 2, 3, 4, 7]
 
 
+def test_of_a_large_delete_file_each_data_file_takes_its_own_part(
+    spark: SparkSession, catalog: Catalog, namespace: str, commit: Any
+) -> None:
+    """Larger than what is read as a whole: 2,000,000 positions."""
+    table = catalog.create_table(f"{namespace}.many", pa.schema([("n", pa.int64())]))
+    for start in range(3):
+        table.append(pa.table({"n": pa.array(range(start * 900_000, (start + 1) * 900_000))}))
+    first, second, third = data_files(table)
+    gone = ((first, range(0, 900_000, 2)), (second, range(899_999)), (third, range(1, 900_000)))
+    commit(table, delete_positions(table, *gone))
+    evens = sum(range(1, 900_000, 2))
+    query = f"select count(*), sum(n), max(_pos) from {namespace}.many where _file <> ''"
+    assert rows_of(spark, query) == [(450_002, evens + 1_799_999 + 1_800_000, 899_999)]
+    assert left(spark, f"{namespace}.many", "n in (2, 3, 1799998, 1799999, 1800000, 1800001)") == [
+        3, 1_799_999, 1_800_000
+    ]  # fmt: skip
+
+
 def test_a_file_may_lose_all_its_rows(spark: SparkSession, large: Table, namespace: str, commit: Any) -> None:
     _, second = data_files(large)
     commit(large, delete_positions(large, (second, range(1_000))))

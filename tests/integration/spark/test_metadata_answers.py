@@ -33,9 +33,11 @@ ANSWERED = (
     "select count(*), min(id) + 1, max(at), max(size) from {}",
     "select max(id), min(at) from {} where kind = 'click'",
     "select max(id) from {} where kind = 'none'",
+    "select max(i), min(j) - 1, count(*) from (select id as i, i as j, upper(kind) as k from {})",
+    "select max(j) from (select i as j from (select id as i, kind from {}) where kind = 'click')",
 )
 READ = (
-    "select max(i), count(*) from (select id as i from {})",
+    "select max(i), count(*) from (select -id as i from {})",
     "select count(distinct kind) from {}",
     "select count(*) filter (where id > 3) from {}",
     "select max(id + 1) from {}",

@@ -101,6 +101,24 @@ def test_versions_of_tables_about_one_snapshot(spark: SparkSession, parted: Tabl
         spark.sql(f"select * from {name}.pages")
 
 
+def test_they_belong_to_tables_of_the_current_database(spark: SparkSession, parted: Table, namespace: str) -> None:
+    from pyspark.errors import AnalysisException
+
+    first = parted.metadata.snapshots[0].snapshot_id
+    spark.sql(f"use {namespace}")
+    try:
+        spark.sql("create view kept as select count(*) files from parted.data_files")
+        assert spark.sql("select * from parted.snapshots").count() == 3
+        assert spark.sql(f"select * from parted.files version as of {first}").count() == data_files_of(parted, first)
+        with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+            spark.sql("select * from parted.pages")
+        with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
+            spark.sql("select * from nothing.files")
+    finally:
+        spark.sql("use default")
+    assert rows_of(spark, f"select * from {namespace}.kept") == [(parted.inspect.data_files().num_rows,)]
+
+
 def test_a_version_may_be_part_of_the_name(spark: SparkSession, parted: Table, namespace: str) -> None:
     name, first = f"{namespace}.parted", parted.metadata.snapshots[0]
     assert spark.table(f"{name}.snapshot_id_{first.snapshot_id}").count() == 3

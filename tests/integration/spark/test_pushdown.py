@@ -99,6 +99,22 @@ def test_small_tables_are_broadcast(spark: SparkSession, events: Table, orders: 
     assert frame.collect()[0][0] == 6
 
 
+def test_plans_by_cost_know_how_many_rows_are_read(spark: SparkSession, events: Table, namespace: str) -> None:
+    def statistics() -> Any:
+        frame = spark.sql(f"select id, size from {namespace}.events where kind = 'click'")
+        return frame._jdf.queryExecution().optimizedPlan().stats()
+
+    assert statistics().rowCount().isEmpty()
+    spark.conf.set("spark.sql.cbo.enabled", "true")
+    try:
+        assert int(str(statistics().rowCount().get())) == 30
+        assert int(str(statistics().sizeInBytes())) == 30 * (8 + 8 + 8)
+        joined = f"select count(*) from {namespace}.events a join {namespace}.events b using (id) where b.kind = 'view'"
+        assert rows_of(spark, joined) == [(30,)]
+    finally:
+        spark.conf.unset("spark.sql.cbo.enabled")
+
+
 def test_only_the_columns_of_the_query_are_read(spark: SparkSession, catalog: Catalog, namespace: str) -> None:
     place = StructType(NestedField(11, "city", StringType()), NestedField(12, "zip", IntegerType()))
     schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "place", place))
@@ -196,3 +212,23 @@ def test_metadata_columns_say_where_a_row_is(spark: SparkSession, events: Table,
     assert [row._spec_id for row in rows] == [0, 0]
     assert "kind=click" in rows[0]._file and rows[0]._file.startswith(events.location())
     assert "_file" not in spark.table(f"{namespace}.events").columns
+
+
+def test_files_are_planned_by_the_metadata_columns(spark: SparkSession, events: Table, namespace: str) -> None:
+    paths = sorted(task.file.file_path for task in events.scan().plan_files())
+    for condition, files in (
+        (f"_file = '{paths[2]}'", 1),
+        (f"_file in ('{paths[2]}', '{paths[4]}') and _pos < 3", 2),
+        (f"_file <> '{paths[2]}'", 8),
+        ("_spec_id = 0", 9),
+        ("_spec_id > 0", 0),
+        ("_partition.kind = 'click'", 3),
+        ("_partition.day = date'2024-01-02' and _partition.kind is not null", 2),
+        ("_partition.kind is null or _file = 'x'", 3),
+        ("_pos = 4", 9),
+    ):
+        query = f"select id, _file, _pos, _spec_id, _partition.kind k from {namespace}.events where {condition}"
+        assert files_planned(spark, query) == (files, 9), condition
+        every = spark.sql(f"select id, kind, _file, _pos, _spec_id, _partition from {namespace}.events limit 1000")
+        every.createOrReplaceTempView("every_event")
+        assert rows_of(spark, query) == rows_of(spark, query.replace(f"{namespace}.events", "every_event"))

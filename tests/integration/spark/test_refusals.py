@@ -71,6 +71,15 @@ def files_of(table: Table) -> set[str]:
     return {str(path) for path in Path(table.location().removeprefix("file:")).rglob("*")}
 
 
+def test_partitions_are_not_those_of_hive(spark: SparkSession, orders: Table, namespace: str) -> None:
+    from pyspark.errors import AnalysisException
+
+    with pytest.raises(AnalysisException, match="does not support partition management"):
+        spark.sql(f"show partitions {namespace}.orders")
+    with pytest.raises(AnalysisException, match="_deleted"):
+        spark.sql(f"select _deleted from {namespace}.orders")
+
+
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
 def test_dataframe_writers_are_refused(mode: str, spark: SparkSession, orders: Table, namespace: str) -> None:
     from pyspark.errors import AnalysisException

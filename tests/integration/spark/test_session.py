@@ -32,6 +32,9 @@ def test_new_sessions_of_an_extended_one_are_extended(spark: SparkSession, order
     other = spark.newSession()
     other.conf.set("spark.sql.shuffle.partitions", "3")
     assert rows_of(other, f"select count(*) from {namespace}.orders") == [(6,)]
+    assert other.table(f"{namespace}.orders.files").count() == 2
+    assert other.read.format("iceberg").load(f"{namespace}.orders").where("id > 4").count() == 2
+    assert other.readStream.table(f"{namespace}.orders").isStreaming
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
 
 
@@ -47,11 +50,18 @@ def test_queries_of_several_threads_do_not_disturb_each_other(
 ) -> None:
     from concurrent.futures import ThreadPoolExecutor
 
+    with orders.transaction() as transaction:
+        transaction.set_properties({"write.format.default": "orc"})
+    orders.append(orders.scan("id = 6").to_arrow())
+
     def count(above: int) -> list[tuple[Any, ...]]:
-        return rows_of(spark, f"select count(*) from {namespace}.orders where id > {above}")
+        session = spark.newSession() if above % 2 else spark
+        files = session.sql(f"select record_count from {namespace}.orders.files where file_format = 'ORC'").collect()
+        rows = rows_of(session, f"select count(*) from {namespace}.orders where id > {above}")
+        return [*rows, tuple(files[0])]
 
     with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(count, [0, 1, 2, 3, 4, 5] * 2)) == [[(6 - n,)] for n in range(6)] * 2
+        assert list(pool.map(count, [0, 1, 2, 3, 4, 5] * 2)) == [[(7 - n,), (1,)] for n in range(6)] * 2
 
 
 def test_a_spark_connect_session_is_refused_with_the_reason() -> None:
@@ -103,6 +113,11 @@ RUNNING = """
     assert tuple(count()) == (5, 20)
     assert tuple(spark.sql("select max(_pos), count(distinct _file) from {table}").collect()[0]) == (2, 2)
     assert tuple(spark.sql("select max(_pos), count(distinct _file), sum(id) from {other}").collect()[0]) == (0, 3, 9)
+    assert spark.table("{other}.files").where("file_format = 'ORC'").count() == 3
+    batches = []
+    stream = spark.readStream.table("{other}").where("id > 2")
+    query = stream.writeStream.foreachBatch(lambda frame, _: batches.append(frame.count())).trigger(availableNow=True)
+    assert query.start().awaitTermination(100) and batches == [2]
     spark.stop()
 """
 

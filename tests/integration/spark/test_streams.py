@@ -66,6 +66,19 @@ def test_a_table_by_path_with_partitions_is_aggregated(spark: SparkSession, tmp_
     assert query.lastProgress["sources"][0]["description"] == f"Iceberg {tmp_path / 't'}"
 
 
+def test_files_of_all_formats_are_streamed(spark: SparkSession, orders: Table, namespace: str, tmp_path: Path) -> None:
+    rows = orders.scan("id = 4").to_arrow()
+    for name in ("orc", "avro"):
+        with orders.transaction() as transaction:
+            transaction.set_properties({"write.format.default": name})
+        orders.append(rows)
+    stream = spark.readStream.option("streaming-max-files-per-micro-batch", 2).table(f"{namespace}.orders")
+    found = batches(stream.where("id > 2").select("id", "item"), tmp_path / "formats")
+    assert found == [[(3, None), (4, "pad"), (5, "cap"), (6, "pen")], [(4, "pad"), (4, "pad")]]
+    counted = batches(spark.readStream.table(f"{namespace}.orders").select("id"), tmp_path / "all")
+    assert [len(batch) for batch in counted] == [8]
+
+
 def test_what_cannot_be_streamed_is_refused(spark: SparkSession, orders: Table, namespace: str, tmp_path: Path) -> None:
     from pyspark.errors import AnalysisException, StreamingQueryException
 

@@ -1,146 +1,22 @@
-"""Random tables and predicates, the whole way: written, planned, pruned and read, against a reference evaluator.
-
-Tables have columns of all types, partitions by all transforms, specs and schemas that change between commits, columns
-with defaults, several row groups, and deletes of every kind.
-"""
+"""Random tables and predicates, the whole way: written, planned, pruned and read, against a reference evaluator."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from typing import Any
-
-import pyarrow as pa
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from hms_iceberg.catalog import Catalog
-from hms_iceberg.errors import UnsupportedError
-from hms_iceberg.spec.partitioning import UNPARTITIONED
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import Transform
-from hms_iceberg.spec.types import IcebergType, LongType, NestedField
-from hms_iceberg.spec.values import to_python
-from hms_iceberg.table import Table
-from tests.support.arrow_tables import arrow_rows
-from tests.support.expression_strategies import (
-    EXAMPLES,
-    KINDS,
-    TRANSFORMS,
-    expressions,
-    matches,
-    near_values,
-    predicates,
-    table_leaves,
-    table_rows,
-    tables,
-)
+from tests.support.expression_strategies import EXAMPLES, expressions, matches, predicates, table_leaves
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.memory_storage import InMemoryStorage
-from tests.support.tables import QUICK
-
-Row = tuple[Any, ...]
-COLUMNS = ("a", "b", "s.c", "e")
-NUMBER = NestedField(99, "n", LongType())
+from tests.support.random_tables import RandomTable, random_tables
 
 
-class RandomTable:
-    """A table, and its rows as the reference knows them: with the number in `n` and a value of every column."""
-
-    def __init__(self, schema: Schema, version: int) -> None:
-        catalog = Catalog("memory", InMemoryMetastore(), InMemoryStorage(), {"warehouse": "mem://warehouse"})
-        catalog.create_namespace("db", {})
-        properties = {
-            **QUICK,
-            "format-version": str(version),
-            "write.parquet.row-group-limit": "2",
-            "write.delete.mode": "merge-on-read",
-        }
-        self.table: Table = catalog.create_table(
-            "db.t", Schema(*schema.fields, NUMBER), partition_spec=UNPARTITIONED, properties=properties
-        )
-        self.kinds: dict[str, IcebergType] = {name: schema.find_type(name) for name in COLUMNS[:3]}
-        self.rows: dict[int, Row] = {}
-
-    def partition(self, fields: Sequence[tuple[str, Transform]]) -> None:
-        """Replaces the partition spec; void fields count as removed already, and stay."""
-        with self.table.update_spec() as update:
-            void = {field.source_id for field in self.table.spec().fields if field.transform.is_void}
-            for field in self.table.spec().fields:
-                if not field.transform.is_void:
-                    update.remove_field(field.name)
-            for place, (name, transform) in enumerate(fields):
-                if transform.is_void and self.table.schema().find_id(name) in void:
-                    continue
-                update.add_field(name, transform, f"p{len(self.table.specs())}_{place}")
-
-    def add_column(self, kind: IcebergType, default: Any) -> None:
-        """Adds the column `e`; rows so far hold the default."""
-        with self.table.update_schema() as update:
-            update.add_column("e", kind, default_value=None if default is None else to_python(kind, default))
-        self.kinds["e"] = kind
-        self.rows = {number: (*row, default) for number, row in self.rows.items()}
-
-    def append(self, rows: Sequence[Row]) -> None:
-        """Appends rows of all columns that there are, and numbers them."""
-        start = max(self.rows, default=-1) + 1
-        numbered = dict(enumerate(rows, start))
-        self.rows |= numbered
-        own = [field for field in self.table.schema().fields if field.name != "n"]
-        schema = Schema(*own, NUMBER)
-        self.table.append(arrow_rows([(*row, number) for number, row in numbered.items()], schema))
-
-    def delete(self, numbers: Sequence[int], by_key: bool) -> None:
-        """Deletes rows by their numbers, with equality deletes or by position."""
-        if by_key:
-            with self.table.new_row_delta() as delta:
-                delta.delete_equal(pa.table({"n": pa.array(numbers, pa.int64())}), ["n"], UNPARTITIONED)
-        else:
-            self.table.delete(f"n in ({', '.join(map(str, numbers))})")
-        for number in numbers:
-            self.rows.pop(number, None)
-
-
-def can_be_default(kind: IcebergType, value: Any) -> bool:
-    """Whether a value can be given as a default: JSON has no infinity, and Python no dates beyond the year 9999."""
-    if isinstance(value, float):
-        return math.isfinite(value)
-    try:
-        to_python(kind, value)
-    except UnsupportedError:
-        return False
-    return True
-
-
-@st.composite
-def specs(draw: st.DrawFn, kinds: dict[str, IcebergType]) -> list[tuple[str, Transform]]:
-    """Up to two partition fields, of different columns."""
-    possible = [(name, each) for name, kind in kinds.items() for each in TRANSFORMS if each.can_transform(kind)]
-    return draw(st.lists(st.sampled_from(possible), max_size=2, unique_by=lambda each: each[0]))
-
-
-@st.composite
-def random_tables(draw: st.DrawFn) -> RandomTable:
-    """A table with a history."""
-    schema = draw(tables())
-    made = RandomTable(schema, 3)
-    own_rows = st.lists(table_rows(schema), min_size=1, max_size=5)
-    made.partition(draw(specs(made.kinds)))
-    made.append(draw(own_rows))
-    if draw(st.booleans()):
-        kind = draw(st.sampled_from(KINDS))
-        made.add_column(kind, draw(st.none() | near_values(kind).filter(lambda each: can_be_default(kind, each))))
-    if draw(st.booleans()):
-        made.partition(draw(specs(made.kinds)))
-    more = draw(own_rows)
-    if "e" in made.kinds:
-        more = [(*row, draw(st.none() | near_values(made.kinds["e"]))) for row in more]
-    made.append(more)
-    for by_key in (True, False):
-        gone = draw(st.lists(st.sampled_from(sorted(made.rows)), max_size=2, unique=True)) if made.rows else []
-        if gone:
-            made.delete(gone, by_key)
-    return made
+def in_memory(schema: Schema) -> RandomTable:
+    catalog = Catalog("memory", InMemoryMetastore(), InMemoryStorage(), {"warehouse": "mem://warehouse"})
+    catalog.create_namespace("db", {})
+    return RandomTable(catalog, "db.t", schema)
 
 
 # A failing example is not made smaller: each takes a fifth of a second.
@@ -152,7 +28,7 @@ def random_tables(draw: st.DrawFn) -> RandomTable:
 )
 @given(st.data())
 def test_a_scan_of_any_table_gives_the_rows_for_which_the_reference_says_so(data: st.DataObject) -> None:
-    made = data.draw(random_tables())
+    made = data.draw(random_tables(in_memory))
     table = made.table
     leaves = [table_leaves(table.schema())]
     if "e" in made.kinds:

@@ -1,0 +1,119 @@
+"""What planning adds to a query in extended Spark: on a small table beside the same file as plain Parquet and as a Hive
+table, and on a table of many files; and how long count(*) takes of each.
+
+    python tests/benchmarks/spark_planning.py [--repeat 30] [--warm-up 20] [--files 100000] [--folder FOLDER]
+
+The queries take turns, and are timed from their text to their last row. "new filter" was never planned before, and
+"new version" follows a commit, so that nothing is remembered of either. Of the table of many files (made as by
+planning.py, without data) a query is timed until Spark has its partitions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from hms_iceberg.catalog import load_catalog
+from hms_iceberg.hms.embedded import EmbeddedMetastore
+from tests.benchmarks.planning import build
+from tests.support.spark_session import extended_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from hms_iceberg.catalog import Catalog
+
+ROWS = pa.table({"n": range(1000), "part": [number % 10 for number in range(1000)]})
+QUERY = "select part, count(*), sum(n) from {} where n >= {} group by part"
+FIRST, METRICS, NEXT = "first, all files", "first with a filter", "next, all files"
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def spark_s_part(frame: DataFrame) -> int:
+    """Milliseconds that Spark took to analyze, optimize and plan a query, with all that we do in that."""
+    execution = frame._jdf.queryExecution()
+    execution.executedPlan()
+    found = execution.tracker().phases()
+    return sum(found.apply(name).durationMs() for name in ("analysis", "optimization", "planning"))
+
+
+def small(spark: SparkSession, catalog: Catalog, repeat: int, warm_up: int) -> None:
+    """A table of one file of 1,000 rows."""
+    for name in ("same", "changing"):
+        catalog.create_table(f"bench.{name}", ROWS.schema).append(ROWS)
+    changing = catalog.load_table("bench.changing")
+    (path,) = (task.file.file_path for task in catalog.load_table("bench.same").scan().plan_files())
+    spark.read.parquet(path).createOrReplaceTempView("raw")
+    spark.sql("create table bench.hive stored as parquet as select * from raw")
+    sides: dict[str, Callable[[int], str]] = {
+        "plain Parquet": lambda _: QUERY.format("raw", 0),
+        "Hive table": lambda _: QUERY.format("bench.hive", 0),
+        "ours": lambda _: QUERY.format("bench.same", 0),
+        "ours, new filter": lambda turn: QUERY.format("bench.same", -turn),
+        "ours, new version": lambda _: QUERY.format("bench.changing", 0),
+        "count(*)": lambda _: "select count(*) from bench.same",
+    }
+    whole: dict[str, list[float]] = {name: [] for name in sides}
+    planned: dict[str, list[int]] = {name: [] for name in sides}
+    for turn in range(repeat + warm_up):
+        with changing.transaction() as transaction:
+            transaction.set_properties({"turn": str(turn)})
+        for name, text in sides.items():
+            started = time.perf_counter()
+            frame = spark.sql(text(turn))
+            frame.collect()
+            whole[name].append(time.perf_counter() - started)
+            planned[name].append(spark_s_part(frame))
+    base = statistics.median(whole["plain Parquet"][warm_up:])
+    for name in sides:
+        median = statistics.median(whole[name][warm_up:])
+        part = statistics.median(planned[name][warm_up:])
+        say(f"1,000 rows: {name:<20} {median * 1000:6.1f} ms ({(median - base) * 1000:+6.1f}), planned in {part} ms")
+
+
+def large(spark: SparkSession, location: str) -> None:
+    """Until Spark has its partitions; the first plan is the first that Python makes of anything but small tables."""
+    for name, condition in ((FIRST, "true"), (METRICS, "c1 > 5"), (NEXT, "true"), (NEXT, "c2 is not null")):
+        started = time.perf_counter()
+        frame = spark.read.format("iceberg").load(location).where(condition).select("c1")
+        partitions = frame._jdf.queryExecution().toRdd().getNumPartitions()
+        taken = time.perf_counter() - started
+        say(f"many files: {name:<20} {taken:.2f} s, {partitions} partitions")
+    started = time.perf_counter()
+    ((rows,),) = spark.read.format("iceberg").load(location).groupBy().count().collect()
+    say(f"many files: {'count(*)':<20} {time.perf_counter() - started:.3f} s, {rows:,} rows")
+
+
+def main() -> None:
+    """Builds the tables and measures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeat", type=int, default=30)
+    parser.add_argument("--warm-up", type=int, default=20)
+    parser.add_argument("--files", type=int, default=100_000)
+    parser.add_argument("--folder", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary, EmbeddedMetastore() as metastore:
+        location = str(build(options.folder or Path(temporary), options.files, max(1, options.files // 2000)))
+        spark = extended_session(metastore, spark_driver_memory="2g")
+        spark.sql("select 1").collect()
+        large(spark, location)
+        catalog = load_catalog("bench", type="hive", uri=metastore.uri, warehouse=metastore.warehouse)
+        catalog.create_namespace("bench")
+        small(spark, catalog, options.repeat, options.warm_up)
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()
