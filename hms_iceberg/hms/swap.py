@@ -98,13 +98,14 @@ class PointerSwap:
         Raises:
             TableAlreadyExistsError: the name is taken.
             NoSuchNamespaceError: no such namespace.
-            CommitStateUnknownError: the answer was lost, and the table is not there (yet).
+            CommitStateUnknownError: the answer was lost, and the table is not there (yet); or it was an error that may
+                be about our own table, and the table cannot be looked at.
         """
         name = self._named(identifier)
         try:
             self.client.create_table(self._new_row(identifier, new))
         except TableAlreadyExistsError as error:
-            row = self._find(identifier)
+            row = self._row_after(identifier, error)
             if row is None or not _shows(row, new):
                 raise TableAlreadyExistsError(
                     f"Cannot create {name}: {_kind(row)} of that name exists. Choose another name, or drop it."
@@ -114,8 +115,8 @@ class PointerSwap:
                 raise _unknown(name, error) from error
         except MetastoreUnavailableError:
             raise  # nothing was sent
-        except MetastoreError:
-            row = self._find(identifier)  # a listener of the server may fail after the table was created
+        except MetastoreError as error:
+            row = self._row_after(identifier, error)  # a listener of the server may fail after the table was created
             if row is None or not _shows(row, new):
                 raise
 
@@ -283,10 +284,7 @@ class PointerSwap:
     def _judge(self, identifier: Identifier, base: Version, new: Version, error: MetastoreError) -> None:
         """The server answered with an error, so that nothing is pending: the row says what it did."""
         name = self._named(identifier)
-        try:
-            row = self._find(identifier)
-        except IcebergError as failed:
-            raise _unknown(name, error) from failed
+        row = self._row_after(identifier, error)
         if row is None:
             raise NoSuchTableError(f"Cannot commit to {name}: it was dropped meanwhile.") from error
         if _shows(row, new):
@@ -305,13 +303,9 @@ class PointerSwap:
         try:
             guard.ensure_active()
         except LockError as error:
-            name = self._named(identifier)
-            try:
-                row = self._find(identifier)
-            except IcebergError as failed:
-                raise _unknown(name, error) from failed
+            row = self._row_after(identifier, error)
             if row is None or not _shows(row, new):
-                raise _unknown(name, error) from error
+                raise _unknown(self._named(identifier), error) from error
 
     def _appears(self, identifier: Identifier, new: Version) -> bool:
         for pause in _LOOKS:
@@ -324,6 +318,17 @@ class PointerSwap:
             if row is not None:
                 return _shows(row, new)
         return False
+
+    def _row_after(self, identifier: Identifier, error: IcebergError) -> ttypes.Table | None:
+        """The row, which says what a request did that was answered with an error.
+
+        Raises:
+            CommitStateUnknownError: it cannot be read.
+        """
+        try:
+            return self._find(identifier)
+        except IcebergError as failed:
+            raise _unknown(self._named(identifier), error) from failed
 
     def _find(self, identifier: Identifier) -> ttypes.Table | None:
         try:

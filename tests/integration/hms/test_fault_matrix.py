@@ -210,7 +210,8 @@ def test_a_commit_whose_client_is_killed_harms_nobody(
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedMetastore]:
     """A metastore of these tests' own, as they kill it."""
-    with EmbeddedMetastore(tmp_path_factory.mktemp("metastore"), lock_expiry_seconds=4) as server:
+    folder = tmp_path_factory.mktemp("metastore")
+    with EmbeddedMetastore(folder, lock_expiry_seconds=4, start_timeout=300) as server:
         yield server
 
 
@@ -257,6 +258,7 @@ def test_a_commit_whose_metastore_is_killed_is_reported_truly_and_the_next_one_i
         for number, step, fault in cells if ALL else [cells[(TODAY * 5 + len(kind)) % len(cells)]]:
             with tried.cell(f"call {number + 1}, {step}, {fault.name}"):
                 name = fresh(namespace)
+                start(server)  # where the cell before broke off
                 operation.prepare(catalog, name)
                 done = fault is Fault.DROP_ANSWER
                 rule = proxy.at(
