@@ -34,7 +34,7 @@ from hms_iceberg.hms.turn import LocalTurn
 
 logger = logging.getLogger(__name__)
 
-_MAX_TEXT = 128  # of HL_USER, HL_HOST and HL_AGENT_INFO
+_MAX_TEXT = 128  # of HL_USER, HL_HOST, HL_AGENT_INFO, HL_DB and HL_TABLE
 _QUOTES = re.compile(r"['\\]")  # Hive 2.3 puts the texts of a lock into SQL as they are
 _REFUSED_TRIES = 5
 _ANSWER_SECONDS = 30.0
@@ -241,7 +241,7 @@ class TableLock:
             except MetastoreError as refusal:
                 refused += 1
                 error = refusal
-                if refused == _REFUSED_TRIES or _cannot_lock(refusal):
+                if refused == _REFUSED_TRIES or _cannot_lock(refusal) or self._has_long_name():
                     raise self._refused(refusal) from refusal
             if time.monotonic() + wait >= deadline:
                 raise self._refused(error) from error
@@ -280,7 +280,17 @@ class TableLock:
                 "them with Hive's schematool, or commit without locks (table property engine.hive.lock-enabled=false, "
                 "where the metastore supports compare-and-swap)."
             )
+        elif self._has_long_name():
+            remedy = (
+                f"Its tables of locks may hold no name of more than {_MAX_TEXT} characters. Commit, or rename the table, "
+                "without a lock (catalog property iceberg.engine.hive.lock-enabled=false, where the metastore supports "
+                "compare-and-swap)."
+            )
         return LockError(f"The metastore gave no lock on table {self.name}: {error} {remedy}")
+
+    def _has_long_name(self) -> bool:
+        """Whether a name may be too long for a lock: Hive 2.3 knows tables of 256 characters, and locks of 128."""
+        return max(len(self._database), len(self._table)) > _MAX_TEXT
 
     # -------------------------------------------------------------------------------------------- waiting
 

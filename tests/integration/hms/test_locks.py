@@ -267,6 +267,17 @@ def test_a_metastore_that_cannot_lock_is_a_clear_error(
     assert time.monotonic() - began < 1, "what cannot get better is not tried again"
 
 
+def test_a_name_that_is_too_long_for_a_lock_is_a_clear_error(client: HmsClient, database: str) -> None:
+    fits, too_long = "t" * 128, "t" * 129
+    mine = TableLock(client, database, fits, QUICK)
+    mine.acquire()
+    mine.release()
+    began = time.monotonic()
+    with pytest.raises(LockError, match=r"more than 128 characters.*iceberg\.engine\.hive\.lock-enabled=false"):
+        TableLock(client, database, too_long, QUICK).acquire()
+    assert time.monotonic() - began < 1, "what cannot get better is not tried again"
+
+
 # ----------------------------------------------------------------------------------------------- the doctor
 
 
