@@ -282,7 +282,7 @@ class TableLock:
             )
         elif self._has_long_name():
             remedy = (
-                f"Its tables of locks may hold no name of more than {_MAX_TEXT} characters. Commit, or rename the table, "
+                f"Its tables of locks may hold no name of more than {_MAX_TEXT} characters. Commit, or rename it, "
                 "without a lock (catalog property iceberg.engine.hive.lock-enabled=false, where the metastore supports "
                 "compare-and-swap)."
             )
