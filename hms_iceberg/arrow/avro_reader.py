@@ -5,6 +5,7 @@ Source: Iceberg specification, "Appendix A: Format-specific Requirements" (Avro)
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -13,12 +14,13 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
+from hms_iceberg.arrow.avro_blocks import AvroBlocks
 from hms_iceberg.arrow.file_schema import identified
 from hms_iceberg.arrow.parquet_reader import RangeMetrics, RowRange, empty_batches
 from hms_iceberg.arrow.projection import leaf_count
 from hms_iceberg.arrow.schema import FIELD_ID_KEY
 from hms_iceberg.errors import CorruptDataFileError, CorruptFileError, UnsupportedError
-from hms_iceberg.spec.avro_container import decompress, parsed_schema, read_blocks, read_container
+from hms_iceberg.spec.avro_container import AvroBlock, parsed_schema
 from hms_iceberg.spec.name_mapping import NameMapping
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values import decimal_value
@@ -46,6 +48,19 @@ _LOGICAL = {
     ("long", "local-timestamp-micros"): pa.timestamp("us"),
     ("long", "local-timestamp-nanos"): pa.timestamp("ns"),
 }
+_DAMAGE = (
+    CorruptFileError,
+    pa.ArrowException,
+    OSError,
+    EOFError,
+    LookupError,
+    ValueError,
+    OverflowError,
+    TypeError,
+    MemoryError,
+)
+# Records are Python objects, far larger than in a column.
+_MOST_ROWS = 1 << 16
 # Turns a decoded value into what pyarrow.array takes; None where it takes it as it is.
 _Convert = Callable[[Any], Any]
 
@@ -67,27 +82,23 @@ class AvroReader:
 
     def __init__(self, storage: Storage, location: str, mapping: NameMapping | None) -> None:
         self._location = location
-        data = storage.read(location)
+        with self._damaged():
+            self._blocks = AvroBlocks(storage, location)
         try:
-            self._container = read_container(data, location)
-            self._blocks = list(read_blocks(self._container, location))
-            schema = json.loads(self._container.schema_json)
-            plain = _Types()
-            self._fields = [plain.field(field) for field in schema["fields"]]
-            self._decoder = parsed_schema(json.dumps(_without_logical_types(schema)).encode())
-        except (CorruptFileError, ValueError, KeyError, TypeError) as error:
-            raise CorruptDataFileError(
-                f"Cannot read {location}: {error}. The file is damaged or is no Avro file; restore it, or remove it "
-                f"from the table."
-            ) from error
-        except UnsupportedError as error:
-            raise UnsupportedError(f"Cannot read {location}: {error}") from error
-        self._names = [field["name"] for field in schema["fields"]]
-        self.schema = identified(pa.schema([field for field, _ in self._fields]), mapping)
+            with self._damaged():
+                schema = json.loads(self._blocks.container.schema_json)
+                plain = _Types()
+                self._fields = [plain.field(field) for field in schema["fields"]]
+                self._decoder = parsed_schema(json.dumps(_without_logical_types(schema)).encode())
+                self._names = [field["name"] for field in schema["fields"]]
+                self.schema = identified(pa.schema([field for field, _ in self._fields]), mapping)
+        except BaseException:
+            self.close()
+            raise
 
     def ranges(self) -> list[RowRange]:
-        """The whole file: one block knows no other's rows."""
-        return [RowRange(0, 0, sum(block.records for block in self._blocks), len(self._container.data))]
+        """Runs of blocks."""
+        return self._blocks.ranges
 
     def matching(
         self, ranges: Sequence[RowRange], schema: Schema, field_ids: set[int], may_match: Callable[[RangeMetrics], bool]
@@ -98,14 +109,15 @@ class AvroReader:
     def read(
         self, rows: RowRange, leaves: Sequence[int], batch_rows: int, use_threads: bool
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The file's rows, block by block, with whole top-level columns."""
+        """The rows of a run of blocks, with whole top-level columns."""
         if not leaves:
             yield from empty_batches(rows.start, rows.start + rows.rows, batch_rows)
             return
         chosen = top_level(self.schema, leaves)
+        batch_rows = min(batch_rows, _MOST_ROWS)
         position = rows.start
         waiting: list[dict[str, Any]] = []
-        for block in self._blocks:
+        for block in self._blocks.blocks(rows):
             waiting.extend(self._records(block))
             while len(waiting) >= batch_rows:
                 yield position, self._batch(waiting[:batch_rows], chosen)
@@ -114,17 +126,15 @@ class AvroReader:
         if waiting:
             yield position, self._batch(waiting, chosen)
 
-    def _records(self, block: Any) -> list[dict[str, Any]]:
-        try:
-            raw = decompress(self._container.data[block.start : block.end], self._container.codec, self._location)
+    def _records(self, block: AvroBlock) -> list[dict[str, Any]]:
+        with self._damaged(f"the Avro block at byte {block.first}: "):
+            raw = self._blocks.content(block)
             stream = io.BytesIO(raw)
-            return [fastavro.schemaless_reader(stream, self._decoder, None) for _ in range(block.records)]  # type: ignore[misc]
-        except (CorruptFileError, EOFError, IndexError, ValueError, OverflowError, TypeError, MemoryError) as error:
-            raise CorruptDataFileError(
-                f"Cannot read {self._location}: a record of the Avro block at byte {block.first} is damaged ({error})."
-            ) from error
-        except UnsupportedError as error:
-            raise UnsupportedError(f"Cannot read {self._location}: {error}") from error
+            decode: Callable[..., Any] = fastavro.schemaless_reader
+            records = [decode(stream, self._decoder, None) for _ in range(block.records)]
+            if stream.tell() != len(raw):
+                raise ValueError(f"{len(raw) - stream.tell():,} bytes are left over")
+        return records
 
     def _batch(self, records: list[dict[str, Any]], chosen: Sequence[int]) -> pa.RecordBatch:
         arrays = []
@@ -136,11 +146,24 @@ class AvroReader:
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([self._fields[index][0] for index in chosen]))
 
     def bytes_of(self, rows: RowRange, leaves: Sequence[int]) -> int:
-        """The bytes of the whole file."""
+        """The bytes of the whole run."""
         return rows.bytes
 
     def close(self) -> None:
-        """Nothing to do: the file was read as a whole."""
+        """Closes the file."""
+        self._blocks.close()
+
+    @contextlib.contextmanager
+    def _damaged(self, where: str = "") -> Iterator[None]:
+        try:
+            yield
+        except UnsupportedError as error:
+            raise UnsupportedError(f"Cannot read {self._location}: {error}") from error
+        except _DAMAGE as error:
+            raise CorruptDataFileError(
+                f"Cannot read {self._location}: {where}{error}. The file is damaged or is no Avro file; restore it, or "
+                f"remove it from the table."
+            ) from error
 
 
 def top_level(schema: pa.Schema, leaves: Sequence[int]) -> list[int]:

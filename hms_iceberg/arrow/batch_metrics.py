@@ -90,7 +90,7 @@ class _Leaf:
         if isinstance(self._kind, (FixedType, UUIDType)):
             array = array.cast(pa.binary())
         found = pc.min_max(array)
-        pair = pa.concat_arrays([pa.array([found[name].as_py()], array.type) for name in ("min", "max")])
+        pair = pa.array([found["min"], found["max"]], array.type)
         if isinstance(self._kind, UUIDType):
             pair = pair.cast(pa.binary(16))
         low, high = to_stored(pair, self._kind)

@@ -22,7 +22,7 @@ class FileLeaf:
         index: position among the file's leaves.
         field_id: the field it belongs to, None where it belongs to none.
         repeated: whether a list or map encloses it.
-        type: its Arrow type.
+        type: the Arrow type of its values.
         path: names from the top.
     """
 
@@ -56,7 +56,7 @@ def file_leaves(schema: pa.Schema) -> list[FileLeaf]:
     leaves: list[FileLeaf] = []
     for field in schema:
         for leaf, path, repeated in _leaves(field, (field.name,), False):
-            leaves.append(FileLeaf(len(leaves), field_id_of(leaf), repeated, leaf.type, path))
+            leaves.append(FileLeaf(len(leaves), field_id_of(leaf), repeated, _values_of(leaf.type), path))
     return leaves
 
 
@@ -72,6 +72,10 @@ def _leaves(field: pa.Field, path: tuple[str, ...], repeated: bool) -> Iterator[
 
 def _plain(kind: pa.DataType) -> pa.DataType:
     return kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind
+
+
+def _values_of(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def _with_id(field: pa.Field, field_id: int | None) -> pa.Field:

@@ -18,6 +18,18 @@ from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
 _NONE, _ZLIB, _SNAPPY, _LZO, _LZ4, _ZSTD = range(6)
 _TAIL_GUESS = 16 * 1024
 
+_DAMAGE = (
+    LookupError,
+    struct.error,
+    zlib.error,
+    ValueError,
+    TypeError,
+    OverflowError,
+    MemoryError,
+    OSError,
+    pa.ArrowException,
+)
+
 PRESENT, DATA, SECONDARY = 0, 1, 5
 DIRECT, DIRECT_V2 = 0, 2
 
@@ -65,7 +77,7 @@ class OrcLayout:
         self._location = location
         try:
             self._read_tail(size)
-        except (IndexError, struct.error, zlib.error, ValueError, KeyError) as error:
+        except _DAMAGE as error:
             raise CorruptDataFileError(
                 f"Cannot read {location}: the tail of the ORC file is damaged ({error})."
             ) from error
@@ -132,17 +144,53 @@ class OrcLayout:
         if self._compression == _ZSTD:
             with pa.input_stream(pa.BufferReader(chunk), compression="zstd") as stream:
                 return bytes(stream.read())
+        if self._compression == _LZ4:
+            return _lz4(chunk)
         if self._compression == _SNAPPY:
             size, _ = _varint(chunk, 0)
             return bytes(pa.decompress(chunk, decompressed_size=size, codec="snappy", asbytes=True))
         raise UnsupportedError(
             f"Cannot read timestamps outside of 1677 to 2262 from {self._location}: its compression (number "
-            f"{self._compression}) is not supported for them. Rewrite the file with zlib, zstd or snappy."
+            f"{self._compression}) is not supported for them. Rewrite the file with zlib, zstd, snappy or lz4."
         )
 
 
 def _stripe(fields: dict[int, list[Any]]) -> Stripe:
     return Stripe(*(_number(fields, number) for number in range(1, 6)))
+
+
+# ------------------------------------------------------------------------------------------------------- LZ4
+
+
+def _lz4(chunk: bytes) -> bytes:
+    """An LZ4 block, which pyarrow only takes with its length. Source: LZ4 block format description."""
+    out = bytearray()
+    at = 0
+    while True:
+        token = chunk[at]
+        literals, at = _lz4_length(chunk, at + 1, token >> 4)
+        out += chunk[at : at + literals]
+        at += literals
+        if at >= len(chunk):
+            return bytes(out)
+        distance = int.from_bytes(chunk[at : at + 2], "little")
+        length, at = _lz4_length(chunk, at + 2, token & 15)
+        length += 4
+        repeated = out[len(out) - distance :]
+        if not 0 < distance <= len(out):
+            raise ValueError("an LZ4 block refers to what is before its start")
+        out += (repeated * (length // distance + 1))[:length]
+
+
+def _lz4_length(chunk: bytes, at: int, length: int) -> tuple[int, int]:
+    if length == 15:
+        while True:
+            more = chunk[at]
+            at += 1
+            length += more
+            if more < 255:
+                break
+    return length, at
 
 
 # --------------------------------------------------------------------------------------------- protocol buffers

@@ -45,13 +45,34 @@ class OrcReader:
             with self._damaged():
                 self._orc = orc.ORCFile(self._file)
                 self.schema = identified(self._orc.schema, mapping)
+            self._stripes = self._found_stripes()
         except BaseException:
             self.close()
             raise
 
     def ranges(self) -> list[RowRange]:
-        """The whole file: pyarrow does not say how many rows a stripe has before it is read."""
-        return [RowRange(0, 0, self._orc.nrows, self._orc.content_length)]
+        """All stripes."""
+        return self._stripes
+
+    def _found_stripes(self) -> list[RowRange]:
+        """The stripes with their rows, of which pyarrow only says how many there are before it reads them."""
+        found: list[RowRange] = []
+        start = 0
+        try:
+            for index, stripe in enumerate(OrcLayout(self._file, self._file.size(), self._location).stripes):
+                found.append(RowRange(index, start, stripe.rows, stripe.data_length, stripe.offset))
+                start += stripe.rows
+        except UnsupportedError:  # LZO, whose footer only pyarrow can read
+            for index in range(self._orc.nstripes):
+                rows = self._orc.read_stripe(index, columns=[]).num_rows
+                found.append(RowRange(index, start, rows, self._orc.content_length // self._orc.nstripes))
+                start += rows
+        if start != self._orc.nrows or len(found) != self._orc.nstripes:
+            raise CorruptDataFileError(
+                f"Cannot read {self._location}: its {len(found)} stripes hold {start:,} rows, its footer says "
+                f"{self._orc.nrows:,} rows in {self._orc.nstripes} stripes. The file is damaged; restore it."
+            )
+        return found
 
     def matching(
         self, ranges: Sequence[RowRange], schema: Schema, field_ids: set[int], may_match: Callable[[RangeMetrics], bool]
@@ -62,22 +83,19 @@ class OrcReader:
     def read(
         self, rows: RowRange, leaves: Sequence[int], batch_rows: int, use_threads: bool
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The file's rows, stripe by stripe, with whole top-level columns."""
+        """The rows of a stripe, with whole top-level columns."""
         if not leaves:
             yield from empty_batches(rows.start, rows.start + rows.rows, batch_rows)
             return
         names = [self.schema.names[index] for index in top_level(self.schema, leaves)]
-        position = rows.start
-        for stripe in range(self._orc.nstripes):
-            batch = self._stripe(stripe, names)
-            for start in range(0, batch.num_rows, batch_rows):
-                part = batch.slice(start, batch_rows)
-                yield position, part
-                position += part.num_rows
-        if position != rows.start + rows.rows:
+        batch = self._stripe(rows.index, names)
+        if batch.num_rows != rows.rows:
             raise CorruptDataFileError(
-                f"Cannot read {self._location}: it should hold {rows.rows:,} rows, found {position - rows.start:,}."
+                f"Cannot read {self._location}: stripe {rows.index} should hold {rows.rows:,} rows, found "
+                f"{batch.num_rows:,}."
             )
+        for start in range(0, rows.rows, batch_rows):
+            yield rows.start + start, batch.slice(start, batch_rows)
 
     def _stripe(self, stripe: int, names: list[str]) -> pa.RecordBatch:
         try:
@@ -111,7 +129,7 @@ class OrcReader:
         return pa.RecordBatch.from_arrays(arrays, names=names)
 
     def bytes_of(self, rows: RowRange, leaves: Sequence[int]) -> int:
-        """The bytes of the whole file."""
+        """The bytes of the whole stripe."""
         return rows.bytes
 
     def close(self) -> None:

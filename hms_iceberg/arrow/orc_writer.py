@@ -210,7 +210,11 @@ def _as_orc(array: pa.Array, kind: IcebergType, wanted: pa.DataType) -> pa.Array
         return array.view(pa.int64())
     if isinstance(kind, (UUIDType, FixedType)):
         return array.cast(pa.binary())
-    return conform(array, wanted)
+    array = conform(array, wanted)
+    if pa.types.is_nested(wanted):
+        # Of slices within a struct, pyarrow's ORC writer would write other rows; what is taken has none.
+        array = array.take(pa.array(range(len(array)), pa.int64()))
+    return array
 
 
 def _check_timestamps(array: pa.Array, kind: IcebergType, path: str) -> None:

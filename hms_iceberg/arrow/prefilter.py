@@ -17,6 +17,8 @@ from hms_iceberg.arrow.readers import FileReader
 # Columns of the filter are decoded twice where something matches, so they must be a small part of what is read.
 _SMALL_PART = 0.25
 _TRIES_WITHOUT_SUCCESS = 4
+# Most row groups that match do so early, and nothing is decoded behind the first batch that does.
+_BATCH_ROWS = 1 << 15
 
 
 class Prefilter:
@@ -34,7 +36,7 @@ class Prefilter:
         filter_leaves: Sequence[int],
         all_leaves: Sequence[int],
         matches: Callable[[pa.RecordBatch], bool],
-        batch_rows: int,
+        use_threads: bool,
     ) -> bool:
         """Whether certainly no row of a range matches; False also where it is not worth finding out.
 
@@ -44,12 +46,12 @@ class Prefilter:
             filter_leaves: leaves that the filter needs.
             all_leaves: leaves that the scan needs.
             matches: whether any row of a batch of the filter's leaves matches.
-            batch_rows: at most so many rows a batch.
+            use_threads: whether columns are decoded in parallel.
         """
         small = reader.bytes_of(rows, filter_leaves)
         if not filter_leaves or small > _SMALL_PART * reader.bytes_of(rows, all_leaves) or self._given_up():
             return False
-        found = any(matches(batch) for _, batch in reader.read(rows, filter_leaves, batch_rows, True))
+        found = any(matches(batch) for _, batch in reader.read(rows, filter_leaves, _BATCH_ROWS, use_threads))
         with self._lock:
             self._tries += 1
             self._successes += not found

@@ -103,8 +103,24 @@ class FileProjection:
 
     def project(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """The wanted columns of a batch that holds the chosen leaves, plain."""
-        rows = batch.num_rows
-        return [make(rows) if index is None else make(batch.column(index)) for index, make in self._makers]
+        return [self.column(index, batch) for index in range(len(self._makers))]
+
+    def column(
+        self, index: int, batch: pa.RecordBatch, mask: pa.BooleanArray | None = None, rows: int | None = None
+    ) -> pa.Array:
+        """One wanted column of a batch, plain.
+
+        Args:
+            index: its place among the wanted ones.
+            batch: holds the chosen leaves.
+            mask: which rows to take; None for all.
+            rows: how many those are.
+        """
+        source, make = self._makers[index]
+        if source is None:
+            return make(batch.num_rows if rows is None else rows)
+        column = batch.column(source)
+        return make(column if mask is None else column.filter(mask))
 
     # ------------------------------------------------------------------------------------------ compilation
 

@@ -12,18 +12,23 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.filesystems import parse_location
 from hms_iceberg.arrow.parallel import default_workers, read_in_order
+from hms_iceberg.arrow.schema import to_arrow
 from hms_iceberg.arrow.task_reader import ScanContext, count_live, read_task
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.scan.plan import FileScanTask, ScanPlan
+from hms_iceberg.scan.splitting import split
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 
 _BUFFER_BYTES = 256 * 1024 * 1024
 _BATCH_ROWS = 131_072
-# Fewer, larger batches cost less where all of them are kept.
-WHOLE_BATCH_ROWS = 1 << 20
+# Where all batches are kept, fewer and larger ones cost less, and none has to wait for its turn.
+_WHOLE_BATCH_ROWS = 1 << 20
+_WHOLE_BYTES = 1 << 62
 _MANY = 1 << 20
+# One thread decodes an ORC file, stripe after stripe, so that parts of a larger one are read side by side.
+_ORC_PART_BYTES = 64 * 1024 * 1024
 
 
 def scan_to_batches(
@@ -91,6 +96,7 @@ def read_tasks(
         workers: files read at once; by default one a processor, and more for a remote store.
         buffer_bytes: batches that wait for the reader, in bytes.
     """
+    tasks = chain.from_iterable(map(_parts, tasks))
     if workers is None:
         most = default_workers(_MANY, not parse_location(metadata.location).is_local)
         tasks = iter(tasks)
@@ -99,6 +105,27 @@ def read_tasks(
         workers = max(len(first), 1)
     context = ScanContext(metadata, storage, filter_schema, projected, batch_rows)
     return read_in_order(tasks, lambda task: read_task(context, task), workers, buffer_bytes)
+
+
+def read_all(
+    tasks: Iterable[FileScanTask], filter_schema: Schema, projected: Schema, metadata: TableMetadata, storage: Storage
+) -> pa.Table:
+    """The rows of some tasks of a scan as one table; see ``read_tasks`` for the arguments."""
+    batches = read_tasks(
+        tasks,
+        filter_schema,
+        projected,
+        metadata,
+        storage,
+        batch_rows=_WHOLE_BATCH_ROWS,
+        buffer_bytes=_WHOLE_BYTES,
+    )
+    return pa.Table.from_batches(list(batches), to_arrow(projected))
+
+
+def _parts(task: FileScanTask) -> Iterable[FileScanTask]:
+    """What is read side by side of a file."""
+    return split(task, _ORC_PART_BYTES) if task.file.file_format.upper() == "ORC" else (task,)
 
 
 def count_rows(plans: Iterable[ScanPlan], metadata: TableMetadata, storage: Storage) -> int:

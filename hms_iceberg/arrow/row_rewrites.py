@@ -161,7 +161,7 @@ class RowRewriter:
         """The live rows of a file without their positions; the number of the first affected row among the file's,
         and the places of the affected rows in the batch."""
         task = each.task
-        unfiltered = FileScanTask(
+        unfiltered = FileScanTask.of(
             task.file,
             task.delete_files,
             AlwaysTrue(),

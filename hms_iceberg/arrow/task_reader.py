@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -21,11 +24,12 @@ from hms_iceberg.arrow.readers import FileReader, check_row_count, open_reader
 from hms_iceberg.arrow.schema import to_arrow
 from hms_iceberg.arrow.statistics import ColumnMetrics
 from hms_iceberg.arrow.values import constant
-from hms_iceberg.errors import IcebergError
+from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.expressions.bound import BoundReference
 from hms_iceberg.expressions.metrics import InclusiveMetrics
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue
 from hms_iceberg.expressions.visitors import bound_predicates, referenced_field_ids
+from hms_iceberg.scan.manifest_source import named_snapshot
 from hms_iceberg.scan.metadata_filter import is_of_table, only_tests
 from hms_iceberg.scan.plan import FileScanTask
 from hms_iceberg.spec import metadata_columns as columns
@@ -38,8 +42,6 @@ from hms_iceberg.storage import Storage
 
 # Keys of equality deletes are looked up in larger batches, since each look-up has a cost of its own.
 _KEYED_BATCH_ROWS = 1 << 20
-# Columns are copied without deleted rows, which is quicker while they are in the processor's cache.
-_COPIED_BATCH_ROWS = 1 << 17
 _POSITION = columns.POSITION.field_id
 
 
@@ -68,6 +70,24 @@ class ScanContext:
         self.positions = PositionDeletes(storage)
         self.equality = EqualityDeletes(storage, metadata)
         self._projections: deque[FileProjection] = deque(maxlen=8)
+        self._lock = Lock()
+        self._reading = 0
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """While a file is read."""
+        with self._lock:
+            self._reading += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._reading -= 1
+
+    @property
+    def spare_processors(self) -> bool:
+        """Whether fewer files are read now than there are processors; else each is decoded best by one thread."""
+        return self._reading < (os.cpu_count() or 1)
 
     def projection(self, reader: FileReader, wanted: tuple[NestedField, ...], file: DataFile) -> FileProjection:
         """How a file's columns become the wanted ones; files of the same columns share the answer."""
@@ -104,15 +124,17 @@ def read_task(
     """
     if isinstance(task.residual, AlwaysFalse):
         return
+    with named_snapshot(task.snapshot_id, context.metadata.location), context.reading():
+        yield from _read(context, task, deleted_by)
+
+
+def _read(context: ScanContext, task: FileScanTask, deleted_by: Sequence[DataFile] | None) -> Iterator[pa.RecordBatch]:
     wanted = _Wanted()
     deletes = _Deletes(context, task.file, task.delete_files, wanted)
     only = None if deleted_by is None else _Deletes(context, task.file, deleted_by, wanted)
     if only is not None and only.removes_nothing_beyond(deletes):
         return
-    try:
-        reader = open_reader(context.storage, task.file.file_path, task.file.file_format, context.mapping)
-    except IcebergError as error:
-        raise type(error)(f"{error} It is a data file of the table at {context.metadata.location}.") from error
+    reader = open_reader(context.storage, task.file.file_path, task.file.file_format, context.mapping)
     try:
         check_row_count(reader, task.file)
         yield from _TaskReader(context, task, reader, wanted, deletes, only).batches()
@@ -144,6 +166,30 @@ class _Wanted:
     def index(self, field: NestedField) -> int:
         """The place of a column among those to make."""
         return self._places.setdefault(field, len(self._places))
+
+
+class _Columns:
+    """The wanted columns of a batch, made as they are asked for.
+
+    What a filter or a key looks at is made of all rows, the rest only of the rows that are kept: conversions are then
+    spared to the others, and codes of a dictionary are quicker to leave out than text.
+    """
+
+    def __init__(self, projection: FileProjection, batch: pa.RecordBatch) -> None:
+        self._projection = projection
+        self._batch = batch
+        self._whole: dict[int, pa.Array] = {}
+
+    def __getitem__(self, index: int) -> pa.Array:
+        if index not in self._whole:
+            self._whole[index] = self._projection.column(index, self._batch)
+        return self._whole[index]
+
+    def kept(self, index: int, mask: pa.BooleanArray | None, rows: int) -> pa.Array:
+        """A column of some rows only; of all without a mask."""
+        if index in self._whole or mask is None:
+            return self[index] if mask is None else self[index].filter(mask)
+        return self._projection.column(index, self._batch, mask, rows)
 
 
 class _Deletes:
@@ -193,7 +239,7 @@ class _Deletes:
         first, last = np.searchsorted(self._positions, (rows.start, rows.start + rows.rows))
         return int(last - first)
 
-    def removed(self, position: int, count: int, made: Sequence[pa.Array]) -> Any | None:
+    def removed(self, position: int, count: int, made: _Columns) -> Any | None:
         """Which rows of a batch are removed, as a numpy array; None for none."""
         mask = None
         if self._positions is not None:
@@ -248,14 +294,14 @@ class _TaskReader:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The result."""
         batch_rows = self._context.batch_rows
-        if self._deletes.has_positions:
-            batch_rows = min(_COPIED_BATCH_ROWS, batch_rows)
         if self._deletes.has_keys or (self._only is not None and self._only.has_keys):
             batch_rows = max(_KEYED_BATCH_ROWS, batch_rows)
         for rows in self._ranges():
             if self._holds_no_match(rows):
                 continue
-            for position, batch in self._reader.read(rows, self._projection.leaves, batch_rows, True):
+            for position, batch in self._reader.read(
+                rows, self._projection.leaves, batch_rows, self._context.spare_processors
+            ):
                 result = self._result(position, batch)
                 if result is not None:
                     yield result
@@ -264,6 +310,7 @@ class _TaskReader:
         ranges = self._reader.ranges()
         if self._task.byte_range is not None:
             first, length = self._task.byte_range
+            self._check_length(ranges)
             ranges = [each for each in ranges if first <= each.offset < first + length]
         schema = self._context.filter_schema
         tests = only_tests(self._task.residual, is_of_table)
@@ -275,6 +322,15 @@ class _TaskReader:
             metrics = InclusiveMetrics(schema, tests)
             ranges = [each for each in ranges if metrics.eval(_positions_of(each))]
         return [each for each in ranges if each.rows and self._has_rows(each)]
+
+    def _check_length(self, ranges: Sequence[RowRange]) -> None:
+        """Refuses a file that goes on behind its last part, where nobody would read it."""
+        file = self._task.file
+        if ranges and ranges[-1].offset >= file.file_size_in_bytes:
+            raise CorruptDataFileError(
+                f"Cannot read a part of {file.file_path}: its manifest entry says {file.file_size_in_bytes:,} bytes, "
+                f"but rows begin at byte {ranges[-1].offset:,}. It was changed since it was committed; restore it."
+            )
 
     def _has_rows(self, rows: RowRange) -> bool:
         if self._deletes.positions_in(rows) == rows.rows:
@@ -296,11 +352,16 @@ class _TaskReader:
             return bool(mask.true_count)
 
         return self._context.prefilter.rules_out(
-            self._reader, rows, projection.leaves, self._projection.leaves, matches, self._context.batch_rows
+            self._reader,
+            rows,
+            projection.leaves,
+            self._projection.leaves,
+            matches,
+            self._context.spare_processors,
         )
 
     def _result(self, position: int, batch: pa.RecordBatch) -> pa.RecordBatch | None:
-        made = self._projection.project(batch)
+        made = _Columns(self._projection, batch)
         count = batch.num_rows
         keep = self._live(position, count, made)
         positions = None
@@ -318,12 +379,12 @@ class _TaskReader:
         arrays = [
             self._metadata_array(field, rows, positions)
             if index is None
-            else self._lineage(field, _filtered(made[index], mask), positions)
+            else self._lineage(field, made.kept(index, mask, rows), positions)
             for index, field in zip(self._outputs, self._context.projected.fields, strict=True)
         ]
         return _batch(arrays, rows, self._context.arrow_schema)
 
-    def _live(self, position: int, count: int, made: Sequence[pa.Array]) -> Any | None:
+    def _live(self, position: int, count: int, made: _Columns) -> Any | None:
         """Which rows are wanted: not deleted, not filtered out; as a numpy array, None for all."""
         removed = self._deletes.removed(position, count, made)
         keep = None if removed is None else ~removed
@@ -338,7 +399,7 @@ class _TaskReader:
             keep = matching if keep is None else keep & matching
         return keep
 
-    def _tested(self, ref: BoundReference, position: int, count: int, made: Sequence[pa.Array]) -> pa.Array:
+    def _tested(self, ref: BoundReference, position: int, count: int, made: _Columns) -> pa.Array:
         """The values of a column of the filter in a batch."""
         index = self._filter_columns[ref]
         if not columns.is_metadata_column(ref.field_id):
@@ -408,10 +469,6 @@ def _positions_of(rows: RowRange) -> RangeMetrics:
     """What is known of the positions of a range of rows."""
     first, last = (to_bytes(LongType(), each) for each in (rows.start, rows.start + rows.rows - 1))
     return RangeMetrics(rows.rows, ColumnMetrics(lower_bounds={_POSITION: first}, upper_bounds={_POSITION: last}))
-
-
-def _filtered(array: pa.Array, mask: pa.Array | None) -> pa.Array:
-    return array if mask is None else array.filter(mask)
 
 
 def _batch(arrays: list[pa.Array], rows: int, schema: pa.Schema) -> pa.RecordBatch:

@@ -19,7 +19,7 @@ from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.cache import ManifestCache
 from hms_iceberg.scan.delete_index import DeleteIndex
 from hms_iceberg.scan.incremental import added_files, snapshot_or_current, snapshots_between
-from hms_iceberg.scan.manifest_source import ManifestSource, manifests_of
+from hms_iceberg.scan.manifest_source import ManifestSource, manifests_of, named_snapshot
 from hms_iceberg.scan.plan import FileScanTask, ScanPlan
 from hms_iceberg.scan.planner import DataFiles, DeleteFiles, Planner, manifest_source
 from hms_iceberg.spec.manifests import DataFile, ManifestContent, ManifestFile
@@ -219,6 +219,10 @@ class _SnapshotDiffer:
 
     def changes(self, ordinal: int, snapshot: Snapshot) -> SnapshotChanges:
         """What a snapshot did."""
+        with named_snapshot(snapshot.snapshot_id, self._metadata.location):
+            return self._changes(ordinal, snapshot)
+
+    def _changes(self, ordinal: int, snapshot: Snapshot) -> SnapshotChanges:
         started = time.perf_counter()
         if snapshot.operation == Operation.APPEND:
             added = added_files(self._planner, [snapshot], self._storage)

@@ -11,7 +11,7 @@ from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.cache import ManifestCache
-from hms_iceberg.scan.manifest_source import manifests_of
+from hms_iceberg.scan.manifest_source import manifests_of, named_snapshot
 from hms_iceberg.scan.plan import ScanPlan
 from hms_iceberg.scan.planner import DataFiles, Planner, manifest_source
 from hms_iceberg.spec.manifests import ManifestContent, ManifestFile
@@ -76,7 +76,8 @@ def plan_appends(request: AppendRequest, storage: Storage, manifest_cache: Manif
     last = snapshot_or_current(metadata, request.to_snapshot_id)
     between = snapshots_between(metadata, request.from_snapshot_id, last, request.from_inclusive)
     appends = [each for each in between if each.operation == Operation.APPEND]
-    return planner.plan(last, added_files(planner, appends, storage), None, started)
+    with named_snapshot(None if last is None else last.snapshot_id, metadata.location):
+        return planner.plan(last, added_files(planner, appends, storage), None, started)
 
 
 def added_files(planner: Planner, snapshots: Sequence[Snapshot], storage: Storage) -> DataFiles:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from hms_iceberg.errors import CorruptFileError, CorruptManifestError, UnsupportedError
+from hms_iceberg.errors import CorruptFileError, CorruptManifestError, MissingFileError, UnsupportedError
 from hms_iceberg.expressions.manifest_evaluator import partition_summary_evaluator
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.cache import ManifestCache, ManifestFrame, decode_one, decode_small, join_frames
@@ -31,6 +32,23 @@ _READERS = 16
 _SMALL = 500
 _GROUP_ENTRIES = 2000
 _GROUP_MANIFESTS = 200
+
+
+@contextmanager
+def named_snapshot(snapshot_id: int | None, location: str) -> Iterator[None]:
+    """Errors of files that are gone or damaged also name the snapshot and the table that need them.
+
+    Args:
+        snapshot_id: the snapshot; None for none.
+        location: of the table.
+    """
+    try:
+        yield
+    except (MissingFileError, CorruptFileError) as error:
+        owner = "" if snapshot_id is None else f"snapshot {snapshot_id} of "
+        if owner and owner in str(error):
+            raise
+        raise type(error)(f"{error} It belongs to {owner}the table at {location}.") from error
 
 
 def manifests_of(snapshot: Snapshot, storage: Storage, *, checked: bool = True) -> list[ManifestFile]:

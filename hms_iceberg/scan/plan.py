@@ -113,4 +113,4 @@ class ScanPlan:
 
     def tasks(self) -> Iterator[FileScanTask]:
         """One task for each data file, in the order of ``files``; made while they are asked for."""
-        yield from planned_tasks(self)
+        return planned_tasks(self)

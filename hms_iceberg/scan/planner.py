@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hms_iceberg.errors import NoSuchSnapshotError
@@ -20,7 +21,7 @@ from hms_iceberg.scan.bounds import as_text
 from hms_iceberg.scan.cache import ManifestCache, ManifestFrame, shared_cache
 from hms_iceberg.scan.delete_index import DELETE_FILE_PATH_ID, DeleteIndex, key_metric_columns
 from hms_iceberg.scan.manifest_frames import FILE_COLUMNS, METRIC_COLUMNS, file_dtypes
-from hms_iceberg.scan.manifest_source import ManifestSource, keep_manifests, manifests_of
+from hms_iceberg.scan.manifest_source import ManifestSource, keep_manifests, manifests_of, named_snapshot
 from hms_iceberg.scan.metadata_filter import FileFilter, is_of_table, only_tests
 from hms_iceberg.scan.metrics_filter import may_match, metrics_of
 from hms_iceberg.scan.partition_columns import field_types, partition_columns
@@ -93,11 +94,14 @@ def plan_parts(
     row_filter = bind(schema, request.row_filter, request.case_sensitive)
     source = manifest_source(request.metadata, storage, manifest_cache)
     planner = Planner(request.metadata, schema, row_filter, source, request.decide)
-    manifests = [] if snapshot is None else manifests_of(snapshot, storage)
-    deletes = planner.delete_files([each for each in manifests if each.content is ManifestContent.DELETES])
+    of_snapshot = partial(named_snapshot, None if snapshot is None else snapshot.snapshot_id, request.metadata.location)
+    with of_snapshot():
+        manifests = [] if snapshot is None else manifests_of(snapshot, storage)
+        deletes = planner.delete_files([each for each in manifests if each.content is ManifestContent.DELETES])
     data = [each for each in manifests if each.content is ManifestContent.DATA]
     for part in _parts(data, entries):
-        plan = planner.plan(snapshot, planner.data_files(part, deletes.key_types), deletes, started)
+        with of_snapshot():
+            plan = planner.plan(snapshot, planner.data_files(part, deletes.key_types), deletes, started)
         logger.debug("planned snapshot %s: %s", None if snapshot is None else snapshot.snapshot_id, plan.metrics)
         yield plan
         started = time.perf_counter()

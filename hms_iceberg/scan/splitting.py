@@ -19,8 +19,7 @@ from hms_iceberg.spec.table_properties import (
     int_property,
 )
 
-# Avro and ORC files are read as a whole.
-_SPLITTABLE = ("PARQUET",)
+_SPLITTABLE = ("PARQUET", "ORC", "AVRO")
 
 
 @dataclass(frozen=True)
@@ -93,8 +92,8 @@ def task_groups(tasks: Iterable[FileScanTask], options: SplitOptions) -> Iterato
 def split(task: FileScanTask, target_size: int) -> Iterator[FileScanTask]:
     """A task in parts that together read every row once.
 
-    A file with split offsets is cut at each, so that a part is a row group; another one every so many bytes. Deletes
-    are loaded for each part again.
+    A file with split offsets is cut at each, so that a part is a row group or a stripe; another one every so many
+    bytes. Deletes are loaded for each part again.
 
     Args:
         task: a whole file.

@@ -9,7 +9,10 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
 
 from hms_iceberg.expressions.residuals import residual_by_constants, residual_evaluator
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
@@ -19,6 +22,7 @@ from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.manifests import DataFile, DataFileContent
 from hms_iceberg.spec.metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.spec.types import StructType, UUIDType
 
 if TYPE_CHECKING:
@@ -38,23 +42,23 @@ _OPTIONAL = (
 )
 
 
-class FileScanTask:
+class FileScanTask(msgspec.Struct, eq=False, gc=False):
     """One data file to read, or a part of it, and what to do with its rows.
 
-    Args:
-        file: the data file, without metrics.
-        delete_files: the delete files and deletion vectors that apply to it.
-        residual: the part of the filter that the file's partition does not decide; bound to the plan's schema.
-        data_sequence_number: the file's data sequence number.
-        file_sequence_number: the sequence number of the snapshot that added the file.
-        delete_sequence_numbers: data sequence numbers of ``delete_files``, in their order.
-        byte_range: first byte and length of the part that is read: the row groups that begin in it. None for all.
+    A plan makes very many, so that a task is no more than a row's number; it is in no cycle and needs no collector.
+
+    Attributes:
+        byte_range: first byte and length of the part that is read: the row groups, stripes or runs of blocks that begin
+            in it. None for all.
     """
 
-    __slots__ = ("_row", "_rows", "byte_range")
+    _rows: _Rows
+    _row: int
+    byte_range: tuple[int, int] | None = None
 
-    def __init__(
-        self,
+    @classmethod
+    def of(
+        cls,
         file: DataFile,
         delete_files: Sequence[DataFile] = (),
         residual: BooleanExpression | None = None,
@@ -62,26 +66,17 @@ class FileScanTask:
         file_sequence_number: int | None = None,
         delete_sequence_numbers: Sequence[int] = (),
         byte_range: tuple[int, int] | None = None,
-    ) -> None:
+        snapshot_id: int | None = None,
+    ) -> FileScanTask:
+        """A task of its parts, which the properties describe; without a residual every row matches."""
         remaining = AlwaysTrue() if residual is None else residual
         deletes = tuple(delete_files), tuple(delete_sequence_numbers)
-        self._rows: _Rows = _OneRow((file, *deletes, remaining, data_sequence_number, file_sequence_number))
-        self._row = 0
-        self.byte_range = byte_range
-
-    @classmethod
-    def _of_row(cls, rows: _Rows, row: int) -> FileScanTask:
-        task = cls.__new__(cls)
-        task._rows = rows
-        task._row = row
-        task.byte_range = None
-        return task
+        rows = _OneRow((file, *deletes, remaining, data_sequence_number, file_sequence_number), snapshot_id)
+        return cls(rows, 0, byte_range)
 
     def part(self, start: int, length: int) -> FileScanTask:
-        """The task for the row groups of the file that begin in a range of bytes."""
-        task = FileScanTask._of_row(self._rows, self._row)
-        task.byte_range = (start, length)
-        return task
+        """The task for what begins in a range of bytes of the file; see `byte_range`."""
+        return FileScanTask(self._rows, self._row, (start, length))
 
     @property
     def file(self) -> DataFile:
@@ -130,6 +125,11 @@ class FileScanTask:
         )
 
     @property
+    def snapshot_id(self) -> int | None:
+        """The snapshot that was planned, None where there is none."""
+        return self._rows.snapshot_id
+
+    @property
     def start(self) -> int:
         """The first byte that is read."""
         return 0 if self.byte_range is None else self.byte_range[0]
@@ -154,20 +154,25 @@ class FileScanTask:
 
     def __reduce__(self) -> tuple[Any, ...]:
         file, deletes, numbers, *rest = self._rows.value(self._row)
-        return FileScanTask, (file, deletes, *rest, numbers, self.byte_range)
+        return FileScanTask.of, (file, deletes, *rest, numbers, self.byte_range, self.snapshot_id)
 
 
 class _Rows(Protocol):
+    @property
+    def snapshot_id(self) -> int | None:
+        """The snapshot that was planned."""
+
     def value(self, row: int) -> tuple[Any, ...]:
         """File, delete files, their sequence numbers, residual, both sequence numbers of a row."""
         ...
 
 
 class _OneRow:
-    __slots__ = ("_value",)
+    __slots__ = ("_value", "snapshot_id")
 
-    def __init__(self, value: tuple[Any, ...]) -> None:
+    def __init__(self, value: tuple[Any, ...], snapshot_id: int | None) -> None:
         self._value = value
+        self.snapshot_id = snapshot_id
 
     def value(self, row: int) -> tuple[Any, ...]:
         return self._value
@@ -179,6 +184,10 @@ class Plan(Protocol):
     @property
     def metadata(self) -> TableMetadata:
         """The table."""
+
+    @property
+    def snapshot(self) -> Snapshot | None:
+        """The snapshot."""
 
     @property
     def schema(self) -> Schema:
@@ -207,11 +216,12 @@ class Plan(Protocol):
 
 def planned_tasks(plan: Plan) -> Iterator[FileScanTask]:
     """One task for each row of a plan's files, in order."""
-    shared = _Shared(plan)
-    for start in range(0, plan.files.height, _ROWS_AT_ONCE):
-        rows = _PlannedRows(shared, start)
-        for row in range(min(_ROWS_AT_ONCE, plan.files.height - start)):
-            yield FileScanTask._of_row(rows, row)
+    shared, height = _Shared(plan), plan.files.height
+    stretches = (
+        map(FileScanTask, repeat(_PlannedRows(shared, start)), range(min(_ROWS_AT_ONCE, height - start)))
+        for start in range(0, height, _ROWS_AT_ONCE)
+    )
+    return chain.from_iterable(stretches)
 
 
 def content_files(frame: pl.DataFrame, partitions: PartitionColumns) -> list[DataFile]:
@@ -323,6 +333,11 @@ class _PlannedRows:
         self._shared = shared
         self._start = start
         self._values: list[tuple[Any, ...]] | None = None
+
+    @property
+    def snapshot_id(self) -> int | None:
+        snapshot = self._shared.plan.snapshot
+        return None if snapshot is None else snapshot.snapshot_id
 
     def value(self, row: int) -> tuple[Any, ...]:
         if self._values is None:

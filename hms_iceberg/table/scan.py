@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from hms_iceberg.arrow.read import WHOLE_BATCH_ROWS, count_rows, read_tasks, up_to
+from hms_iceberg.arrow.read import count_rows, read_all, read_tasks, up_to
 from hms_iceberg.arrow.schema import to_arrow
 from hms_iceberg.errors import NoSuchRefError, NoSuchSnapshotError
 from hms_iceberg.scan.plan import FileScanTask, ScanPlan, ScanRequest
@@ -131,7 +131,7 @@ class TableScan(RowSource):
         """
         parts = plan_parts(self._request(), self.storage)
         first = next(parts)
-        return (task for plan in chain([first], parts) for task in plan.tasks())
+        return chain.from_iterable(plan.tasks() for plan in chain([first], parts))
 
     def plan_tasks(self) -> Iterator[ScanTaskGroup]:
         """Groups of files and of parts of files that are about as large, for readers that work side by side.
@@ -143,14 +143,10 @@ class TableScan(RowSource):
 
     def read(self, tasks: Iterable[FileScanTask]) -> pa.RecordBatchReader:
         """The rows of some tasks of this scan as record batches, read as they are asked for."""
-        return self._read(tasks, _BATCH_ROWS)
-
-    def _read(self, tasks: Iterable[FileScanTask], rows: int) -> pa.RecordBatchReader:
         import pyarrow as pa
 
         projection = self.projection()
-        if self.limit is not None:
-            rows = max(_LEAST_BATCH_ROWS, min(rows, self.limit))
+        rows = _BATCH_ROWS if self.limit is None else max(_LEAST_BATCH_ROWS, min(_BATCH_ROWS, self.limit))
         batches = read_tasks(
             up_to(tasks, self.limit), self.filter_schema, projection, self.metadata, self.storage, batch_rows=rows
         )
@@ -162,7 +158,9 @@ class TableScan(RowSource):
 
     def to_arrow(self) -> pa.Table:
         """The rows as an Arrow table."""
-        return self._read(self.plan_files(), WHOLE_BATCH_ROWS).read_all()
+        if self.limit is not None:
+            return self.to_arrow_batch_reader().read_all()
+        return read_all(self.plan_files(), self.filter_schema, self.projection(), self.metadata, self.storage)
 
     def to_polars_lazy(self) -> pl.LazyFrame:
         """The rows as a polars LazyFrame: nothing is read before it is collected, and then what its query needs."""

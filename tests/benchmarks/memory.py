@@ -1,7 +1,7 @@
 """Peak memory: of plans of very many files, and of streams of tables that are much larger than memory may be.
 
     python tests/benchmarks/memory.py plan [--files 1000000] [--manifests 500] [--folder /tmp/planning-1m]
-    python tests/benchmarks/memory.py stream [--gib 10] [--copies 40] [--deletes]
+    python tests/benchmarks/memory.py stream [--gib 10] [--copies 40] [--deletes] [--format parquet] [--text 22]
 
 Each measurement is a process of its own; figures are its peak resident memory, interpreter and libraries included.
 """
@@ -23,6 +23,7 @@ from typing import Any
 
 MIB = 1024 * 1024
 _BYTES_A_ROW = 66
+_TEXT_BYTES = 22
 
 
 def say(text: str) -> None:
@@ -100,7 +101,7 @@ def in_fresh_process(name: str, location: str | Path) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------------------------- the tables
 
 
-def large_table(folder: Path, decoded: int, copies: int, deletes: bool) -> str:
+def large_table(folder: Path, decoded: int, copies: int, deletes: bool, file_format: str, text_bytes: int) -> str:
     """A table of so many decoded bytes: one file under many names, so that it needs little room on disk.
 
     Args:
@@ -108,6 +109,8 @@ def large_table(folder: Path, decoded: int, copies: int, deletes: bool) -> str:
         decoded: bytes of all rows as Arrow columns, about.
         copies: number of files.
         deletes: whether each file has a deletion vector of one row in fifty.
+        file_format: parquet, orc or avro.
+        text_bytes: how long the text column is.
 
     Returns:
         The metadata's location.
@@ -118,21 +121,30 @@ def large_table(folder: Path, decoded: int, copies: int, deletes: bool) -> str:
     from hms_iceberg.table import FileSystemTables
 
     random = np.random.default_rng(1)
-    rows = decoded // copies // _BYTES_A_ROW
-    text = np.char.add("comment number ", random.integers(0, 10_000_000, 100_000).astype(str))
+    rows = decoded // copies // (_BYTES_A_ROW - _TEXT_BYTES + text_bytes)
+    at_once = min(rows, 1 << 20)
+    text = np.char.ljust(
+        np.char.add("comment number ", random.integers(0, 10_000_000, 100_000).astype(str)), text_bytes, "."
+    )
     columns = {
-        "id": pa.array(np.arange(rows)),
-        **{f"x{n}": pa.array(random.integers(0, 50_000, rows) / 7) for n in range(3)},
-        "text": pa.array(text).take(pa.array(random.integers(0, 100_000, rows))),
-        "flag": pa.array(random.integers(0, 2, rows).astype(np.bool_)),
+        "id": pa.array(np.arange(at_once)),
+        **{f"x{n}": pa.array(random.integers(0, 50_000, at_once) / 7) for n in range(3)},
+        "text": pa.array(text).take(pa.array(random.integers(0, 100_000, at_once))),
+        "flag": pa.array(random.integers(0, 2, at_once).astype(np.bool_)),
     }
-    data = pa.table(columns)
-    table = FileSystemTables().create(data.schema, str(folder), properties={"format-version": "3"})
-    table.append(data)
+    (data,) = pa.table(columns).to_batches()
+    properties = {
+        "format-version": "3",
+        "write.format.default": file_format,
+        "write.target-file-size-bytes": str(decoded),
+    }
+    table = FileSystemTables().create(data.schema, str(folder), properties=properties)
+    pieces = (data.slice(0, rows - start) for start in range(0, rows, at_once))
+    table.append(pa.RecordBatchReader.from_batches(data.schema, pieces))
     (file,) = [task.file for task in table.scan().plan_files()]
     names = []
     for number in range(1, copies):
-        name = file.file_path.replace(".parquet", f"-{number}.parquet")
+        name = file.file_path.replace(f".{file_format}", f"-{number}.{file_format}")
         os.link(file.file_path.removeprefix("file:"), name.removeprefix("file:"))
         names.append(name)
     with table.new_fast_append() as append:
@@ -161,6 +173,8 @@ def main() -> None:
     streams.add_argument("--gib", type=float, default=10)
     streams.add_argument("--copies", type=int, default=40)
     streams.add_argument("--deletes", action="store_true")
+    streams.add_argument("--format", choices=("parquet", "orc", "avro"), default="parquet")
+    streams.add_argument("--text", type=int, default=_TEXT_BYTES, help="length of the text column")
     one = commands.add_parser("measure")
     one.add_argument("name", choices=MEASURED)
     one.add_argument("location")
@@ -176,7 +190,9 @@ def main() -> None:
             for name in ("plan_whole", "plan_tasks", "plan_groups", "plan_filtered"):
                 report(name, location, 4096)
         else:
-            location = Path(large_table(Path(scratch) / "table", int(given.gib * 2**30), given.copies, given.deletes))
+            size = int(given.gib * 2**30)
+            table = Path(scratch) / "table"
+            location = Path(large_table(table, size, given.copies, given.deletes, given.format, given.text))
             for name in ("stream", "stream_slowly"):
                 report(name, location, 1024)
 

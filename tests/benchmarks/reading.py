@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from hms_iceberg.arrow.read import WHOLE_BATCH_ROWS, read_tasks
+from hms_iceberg.arrow.read import read_all
 from hms_iceberg.arrow.schema import from_arrow, to_arrow
 from hms_iceberg.arrow.storage import ArrowStorage
 from hms_iceberg.arrow.write import write_data_files
@@ -84,13 +84,11 @@ class Bench:
     ) -> list[FileScanTask]:
         """One task a file."""
         residual = AlwaysTrue() if text is None else bind(self.schema, parse(text))
-        return [FileScanTask(file, (deletes or {}).get(file.file_path, ()), residual, 1) for file in self.files]
+        return [FileScanTask.of(file, (deletes or {}).get(file.file_path, ()), residual, 1) for file in self.files]
 
     def scan(self, tasks: list[FileScanTask], columns: tuple[str, ...] = ("*",)) -> pa.Table:
         """Reads tasks as a table."""
-        projected = self.schema.select(*columns)
-        batches = read_tasks(tasks, self.schema, projected, self.metadata, self.storage, batch_rows=WHOLE_BATCH_ROWS)
-        return pa.Table.from_batches(list(batches), to_arrow(projected))
+        return read_all(tasks, self.schema, self.schema.select(*columns), self.metadata, self.storage)
 
     def raw(self, columns: list[str] | None = None, where: Any = None) -> pa.Table:
         """The same files without Iceberg."""

@@ -95,7 +95,7 @@ class FileTable:
     def task(self, file: DataFile, row_filter: BooleanExpression | str | None = None) -> FileScanTask:
         """The task of a file."""
         expression = parse(row_filter) if isinstance(row_filter, str) else row_filter or AlwaysTrue()
-        return FileScanTask(
+        return FileScanTask.of(
             file=file,
             delete_files=tuple(self.deletes.get(file.file_path, ())),
             residual=bind(self.schema, expression),

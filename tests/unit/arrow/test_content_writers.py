@@ -174,6 +174,34 @@ def test_metrics_are_those_of_parquet(tmp_path: Path, file_format: str) -> None:
     assert {key: (other.null_value_counts or {})[key] for key in flat} == parquet.null_value_counts
 
 
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_nested_columns_come_back_from_every_batch_of_several(tmp_path: Path, file_format: str) -> None:
+    structs = [StructType(NestedField(n, "x", DoubleType()), NestedField(n + 1, "y", StringType())) for n in (2, 6)]
+    schema = Schema(NestedField(1, "s", structs[0]), NestedField(4, "l", ListType(5, structs[1], False)))
+    properties = {"write.format.default": file_format, "write.parquet.row-group-limit": "2"}
+    rows = [
+        {"s": {"x": 1.0, "y": None}, "l": [{"x": None, "y": "a"}]},
+        {"s": None, "l": []},
+        {"s": {"x": None, "y": "b"}, "l": None},
+        {"s": {"x": 2.0, "y": "c"}, "l": [{"x": 3.0, "y": None}, None]},
+        {"s": None, "l": [None, {"x": 4.0, "y": "d"}]},
+    ]
+    table = FileTable(tmp_path / "t", schema, properties=properties)
+    table.append(pa.Table.from_pylist(rows))
+    assert table.read().to_pylist() == rows
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_dates_and_times_that_python_cannot_hold_are_written_with_bounds(tmp_path: Path, file_format: str) -> None:
+    schema = Schema(NestedField(1, "day", DateType()), NestedField(2, "at", TimestampType()))
+    table = FileTable(tmp_path / "t", schema, properties={"write.format.default": file_format})
+    days, times = [0, 2**31 - 1], [0, 2**63 - 1_000_000]
+    columns = {"day": pa.array(days, pa.int32()).view(pa.date32()), "at": pa.array(times).view(pa.timestamp("us"))}
+    (file,) = table.append(pa.table(columns))
+    assert file.upper_bounds == {1: days[1].to_bytes(4, "little"), 2: times[1].to_bytes(8, "little")}
+    assert table.read()["day"].cast(pa.int32()).to_pylist() == days
+
+
 def test_orc_types_carry_field_ids_and_what_orc_lacks(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:
     metadata = make_metadata(SCHEMA, properties={"write.format.default": "orc"})
     (file,) = write_data_files(metadata, storage, rows(3))

@@ -288,13 +288,14 @@ def test_a_snapshot_that_the_table_does_not_have_is_named() -> None:
         ManifestTable(SCHEMA).plan(snapshot_id=42)
 
 
-def test_a_missing_manifest_is_named() -> None:
+def test_a_missing_manifest_is_named_with_its_snapshot() -> None:
     table = ManifestTable(SCHEMA)
     table.commit(data_file("a"))
     path = table.manifests[0].manifest_path
     table.storage.delete(path)
-    with pytest.raises(MissingFileError, match=path):
+    with pytest.raises(MissingFileError, match=path) as caught:
         table.plan()
+    assert f"snapshot {table.metadata.current_snapshot_id} of the table at {LOCATION}" in str(caught.value)
 
 
 @pytest.mark.parametrize("files", [1, 600])

@@ -37,7 +37,7 @@ def task(size: int, offsets: tuple[int, ...] | None = None, deletes: tuple[int, 
         )
         for each in deletes
     ]
-    return FileScanTask(file, delete_files)
+    return FileScanTask.of(file, delete_files)
 
 
 def ranges(tasks: Any) -> list[tuple[int, int]]:
@@ -62,10 +62,12 @@ def test_offsets_that_cannot_be_right_are_not_used() -> None:
         assert ranges(split(task(100, wrong), 60)) == [(0, 60), (60, 40)]
 
 
-def test_files_of_other_formats_stay_whole() -> None:
-    for name in ("AVRO", "orc"):
-        (only,) = split(task(100, (4, 50), file_format=name), 10)
-        assert only.byte_range is None
+def test_files_of_all_formats_are_split() -> None:
+    for name in ("AVRO", "orc", "parquet"):
+        assert ranges(split(task(100, (4, 50), file_format=name), 10)) == [(0, 50), (50, 50)]
+        assert ranges(split(task(25, file_format=name), 10)) == [(0, 10), (10, 10), (20, 5)]
+    (only,) = split(task(100, (4, 50), file_format="PUFFIN"), 10)
+    assert only.byte_range is None
 
 
 def test_small_files_come_together_and_each_counts_as_the_cost_of_opening_it() -> None:
@@ -79,7 +81,7 @@ def test_deletes_count_with_their_bytes_and_the_cost_of_opening_them() -> None:
     assert len(list(task_groups([task(30, None, (30,))] * 2, options))) == 2
     assert len(list(task_groups([task(1, None, (1, 1, 1, 1, 1))] * 2, options))) == 2
     vector = task(10_000, file_format="PUFFIN", content_offset=4, content_size_in_bytes=6).file
-    assert ScanTaskGroup((FileScanTask(task(30).file, [vector]),)).size_bytes == 36
+    assert ScanTaskGroup((FileScanTask.of(task(30).file, [vector]),)).size_bytes == 36
 
 
 def test_neighbouring_parts_of_a_file_become_one_again() -> None:

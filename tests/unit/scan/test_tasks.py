@@ -20,7 +20,7 @@ def data_file(path: str, **more: object) -> DataFile:
 
 def test_a_task_can_be_made_of_its_parts() -> None:
     deletes = [data_file("d", content=DataFileContent.EQUALITY_DELETES, equality_ids=(1,))]
-    task = FileScanTask(data_file("a"), deletes, AlwaysTrue(), 3, 4, [5])
+    task = FileScanTask.of(data_file("a"), deletes, AlwaysTrue(), 3, 4, [5])
     assert task.file == data_file("a")
     assert task.delete_files == tuple(deletes)
     assert (task.data_sequence_number, task.file_sequence_number, task.delete_sequence_numbers) == (3, 4, (5,))
@@ -32,7 +32,7 @@ def test_tasks_are_compared_and_pickled_by_what_they_say() -> None:
     table = ManifestTable(SCHEMA, UNPARTITIONED)
     table.commit(data_file("a", split_offsets=(4, 8), sort_order_id=0))
     (task,) = table.plan().tasks()
-    assert task == FileScanTask(data_file("a", split_offsets=(4, 8), sort_order_id=0), (), AlwaysTrue(), 1, 1, ())
+    assert task == FileScanTask.of(data_file("a", split_offsets=(4, 8), sort_order_id=0), (), AlwaysTrue(), 1, 1, ())
     assert pickle.loads(pickle.dumps(task)) == task
     assert hash(task) == hash(pickle.loads(pickle.dumps(task)))
 

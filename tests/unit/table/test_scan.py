@@ -70,6 +70,25 @@ def test_a_wrong_filter_is_refused_by_the_call_not_by_the_first_row(tmp_path: Pa
             read()
 
 
+@pytest.mark.parametrize("content", ["data", "deletes", "manifest list"])
+def test_a_missing_file_names_itself_and_the_snapshot_that_needs_it(tmp_path: Path, content: str) -> None:
+    table = create(tmp_path, 2, "merge-on-read")
+    table.append(numbered(0, 10))
+    table.delete("id = 3")
+    (task,) = table.scan().plan_files()
+    snapshot = table.current_snapshot()
+    assert snapshot is not None and snapshot.manifest_list is not None
+    paths = {"data": task.file.file_path, "deletes": task.delete_files[0].file_path}
+    missing = paths.get(content, snapshot.manifest_list)
+    table.storage.delete(missing)
+    calls = [lambda: table.scan().to_arrow(), lambda: list(table.scan().to_arrow_batch_reader())]
+    for call in calls:
+        with pytest.raises(MissingFileError) as caught:
+            call()
+        assert missing in str(caught.value)
+        assert f"snapshot {snapshot.snapshot_id} of the table at {table.location()}" in str(caught.value)
+
+
 def test_a_limit_opens_no_more_files_than_it_needs(tmp_path: Path) -> None:
     table = create(tmp_path)
     for start in range(0, 30, 10):

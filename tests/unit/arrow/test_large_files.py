@@ -1,0 +1,145 @@
+"""Large ORC and Avro files: read stripe by stripe and run by run, also in parts, and never as a whole."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import fastavro
+import pyarrow as pa
+import pytest
+from pyarrow import orc
+
+from hms_iceberg.arrow import avro_blocks, read
+from hms_iceberg.arrow.orc_layout import OrcLayout
+from hms_iceberg.arrow.read import read_tasks
+from hms_iceberg.errors import CorruptDataFileError
+from hms_iceberg.scan.splitting import split
+from hms_iceberg.spec.manifests import DataFile
+from hms_iceberg.spec.metadata_columns import POSITION
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import LongType, NestedField, StringType
+from tests.support.arrow_tables import FileTable
+
+SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "name", StringType()))
+MAPPING = '[{"field-id": 1, "names": ["id"]}, {"field-id": 2, "names": ["name"]}]'
+ROWS = 20_000
+
+
+def name(number: int) -> str:
+    """Text that is not easily compressed."""
+    return hashlib.md5(str(number).encode()).hexdigest()
+
+
+def written(folder: Path, file_format: str, compression: str = "zlib") -> FileTable:
+    """A table of one file with several stripes or many blocks."""
+    made = FileTable(folder / "t", SCHEMA, properties={"schema.name-mapping.default": MAPPING})
+    location = folder / f"data.{file_format.lower()}"
+    rows = pa.table({"id": range(ROWS), "name": [name(number) for number in range(ROWS)]})
+    if file_format == "ORC":
+        orc.write_table(rows, str(location), compression=compression, stripe_size=40_000, batch_size=1000)
+    else:
+        fields = [{"name": "id", "type": "long"}, {"name": "name", "type": ["null", "string"]}]
+        with open(location, "wb") as output:
+            schema = {"type": "record", "name": "r", "fields": fields}
+            fastavro.writer(output, schema, rows.to_pylist(), "deflate", sync_interval=2000)
+    size = location.stat().st_size
+    made.files.append(
+        DataFile(file_path=str(location), file_format=file_format, record_count=ROWS, file_size_in_bytes=size)
+    )
+    return made
+
+
+@pytest.fixture(params=["ORC", "AVRO"])
+def table(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FileTable:
+    monkeypatch.setattr(avro_blocks, "_RANGE_BYTES", 20_000)
+    return written(tmp_path, request.param)
+
+
+def positions(table: FileTable, size: int) -> list[list[int]]:
+    """The positions that each part of the file gives, asked for by the values in the rows."""
+    (file,) = table.files
+    projected = Schema(*SCHEMA.fields, POSITION)
+    found = []
+    for part in split(table.task(file), size):
+        batches = read_tasks([part], SCHEMA, projected, table.metadata, table.storage, workers=1)
+        rows = [row for batch in batches for row in batch.to_pylist()]
+        assert [row["_pos"] for row in rows] == [row["id"] for row in rows]
+        assert all(row["name"] == name(row["id"]) for row in rows)
+        found.append([row["_pos"] for row in rows])
+    return found
+
+
+def test_parts_of_a_file_hold_every_row_once_with_its_position(table: FileTable) -> None:
+    for size in (200_000, 10**9):
+        parts = positions(table, size)
+        assert sorted(position for part in parts for position in part) == list(range(ROWS))
+    assert sum(bool(part) for part in positions(table, 100_000)) > 2
+
+
+def test_deletes_and_filters_apply_in_every_part(table: FileTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read, "_ORC_PART_BYTES", 20_000)
+    (file,) = table.files
+    gone = range(0, ROWS, 3)
+    table.delete(table.files, table.position_deletes([(file.file_path, position) for position in gone]))
+    wanted = [number for number in range(ROWS) if number % 3 and number >= 500]
+    assert table.read("id >= 500", workers=3)["id"].to_pylist() == wanted
+
+
+def test_a_part_of_a_file_that_is_longer_than_its_metadata_says_is_refused(table: FileTable) -> None:
+    (file,) = table.files
+    task = table.task(replace(file, file_size_in_bytes=30_000)).part(0, 30_000)
+    with pytest.raises(CorruptDataFileError, match="30,000 bytes"):
+        list(read_tasks([task], SCHEMA, SCHEMA, table.metadata, table.storage))
+
+
+def test_an_avro_file_of_a_remote_store_is_fetched_a_stretch_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = written(tmp_path, "AVRO")
+    (file,) = table.files
+    content = Path(file.file_path).read_bytes()
+    fetched: list[int] = []
+
+    class Remote(pa.BufferReader):
+        def read_at(self, nbytes: int, offset: int) -> bytes:
+            fetched.append(nbytes)
+            return bytes(super().read_at(nbytes, offset))
+
+    monkeypatch.setattr(avro_blocks, "_REMOTE_BYTES", 50_000)
+    monkeypatch.setattr(avro_blocks, "_HEADER_BYTES", 40)
+    monkeypatch.setattr(avro_blocks, "open_for_arrow", lambda storage, location: Remote(content))
+    assert table.read()["id"].to_pylist() == list(range(ROWS))
+    assert max(fetched) <= 50_000
+    assert sum(fetched) < 3 * len(content)
+
+
+@pytest.mark.parametrize("compression", ["uncompressed", "zlib", "snappy", "zstd", "lz4"])
+def test_stripes_are_found_in_files_of_every_compression(tmp_path: Path, compression: str) -> None:
+    table = written(tmp_path, "ORC", compression)
+    location = table.files[0].file_path
+    with open(location, "rb") as file:
+        layout = OrcLayout(file, Path(location).stat().st_size, location)
+    assert [stripe.rows for stripe in layout.stripes] == [
+        orc.ORCFile(location).read_stripe(index).num_rows for index in range(orc.ORCFile(location).nstripes)
+    ]
+    assert len(layout.stripes) > 2
+    assert table.read()["id"].to_pylist() == list(range(ROWS))
+
+
+def test_a_record_that_ends_before_its_block_does_is_damage(tmp_path: Path) -> None:
+    table = written(tmp_path, "AVRO")
+    path = Path(table.files[0].file_path)
+    fields = [{"name": "id", "type": "long"}, {"name": "name", "type": ["null", "string"]}]
+    with open(path, "wb") as output:
+        fastavro.writer(output, {"type": "record", "name": "r", "fields": fields}, [{"id": 1, "name": "x"}], "null")
+    content = path.read_bytes()
+    sync = content[-16:]
+    body = content.rindex(sync, 0, -16) + 16
+    path.write_bytes(
+        content[:body] + bytes([2, 2 * (len(content) - body - 17)]) + content[body + 2 : -16] + b"\0" + sync
+    )
+    table.files[0] = replace(table.files[0], record_count=1)
+    with pytest.raises(CorruptDataFileError, match="1 bytes are left over"):
+        table.read()
