@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import orc
@@ -17,7 +18,15 @@ from pyarrow import orc
 from hms_iceberg.arrow.batch_metrics import BatchMetrics
 from hms_iceberg.arrow.file_layout import FileLayout
 from hms_iceberg.arrow.metrics_modes import MetricsMode
-from hms_iceberg.arrow.nested import conform, list_parts, list_values, map_entries, struct_children
+from hms_iceberg.arrow.nested import (
+    conform,
+    list_parts,
+    list_values,
+    make_list,
+    make_map,
+    map_entries,
+    struct_children,
+)
 from hms_iceberg.arrow.schema import ORC_FIELD_ID_KEY, to_arrow_type
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
 from hms_iceberg.spec.manifests import DataFile
@@ -211,9 +220,27 @@ def _as_orc(array: pa.Array, kind: IcebergType, wanted: pa.DataType) -> pa.Array
     if isinstance(kind, (UUIDType, FixedType)):
         return array.cast(pa.binary())
     array = conform(array, wanted)
-    if pa.types.is_nested(wanted):
-        # Of slices within a struct, pyarrow's ORC writer would write other rows; what is taken has none.
-        array = array.take(pa.array(range(len(array)), pa.int64()))
+    return _marked(array) if pa.types.is_nested(wanted) else array
+
+
+def _marked(array: pa.Array) -> pa.Array:
+    """A copy, no slice at any level, with the nulls of each struct marked in it even where there are none.
+
+    pyarrow's ORC writer takes the values of other rows for structs in a slice, and loses those of a struct with nulls
+    within one without.
+    """
+    kind = array.type
+    array = array.take(pa.array(np.arange(len(array))))
+    if pa.types.is_struct(kind):
+        children = [_marked(child) for child in array.flatten()]
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=array.is_null())
+    if pa.types.is_map(kind):
+        offsets, start, length = list_parts(array)
+        keys, items = map_entries(array, start, length)
+        return make_map(array, offsets, _marked(keys), _marked(items), kind.key_field, kind.item_field)
+    if pa.types.is_list(kind):
+        offsets, start, length = list_parts(array)
+        return make_list(array, offsets, _marked(list_values(array, start, length)), kind.value_field)
     return array
 
 

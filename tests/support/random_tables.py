@@ -93,6 +93,11 @@ class RandomTable:
         self.rows: dict[int, Row] = {}
         self.deep: dict[int, Any] = {}
 
+    def __repr__(self) -> str:
+        files = [(task.file.file_format, str(task.file.partition)) for task in self.table.scan().plan_files()]
+        specs = [str(spec) for spec in self.table.specs().values()]
+        return f"RandomTable({self.kinds}, rows {self.rows}, files {files}, specs {specs})"
+
     def write(self, file_format: str) -> None:
         """Sets the format of the files that are written from now on."""
         if self.table.properties.get("write.format.default", "parquet") != file_format:

@@ -40,9 +40,8 @@ HELD = tuple(kind for kind in KINDS if not isinstance(kind, (TimestampNanoType, 
 
 def on_disk(folders: pytest.TempPathFactory) -> Callable[[Schema], RandomTable]:
     def create(schema: Schema) -> RandomTable:
-        properties = {"warehouse": str(folders.mktemp("random"))}
-        catalog = Catalog("files", InMemoryMetastore(), ArrowStorage(), properties)
-        catalog.create_namespace("db", {})
+        catalog = Catalog("files", InMemoryMetastore(), ArrowStorage(), {})
+        catalog.create_namespace("db", {"location": str(folders.mktemp("random"))})
         return RandomTable(catalog, "db.t", schema)
 
     return create
@@ -76,7 +75,7 @@ def _plain(value: Any) -> Any:
 def test_spark_reads_any_table_as_the_python_api_and_filters_it_as_the_reference(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
-    made = data.draw(random_tables(on_disk(tmp_path_factory), HELD, ("parquet", "parquet", "orc", "avro")))
+    made = data.draw(random_tables(on_disk(tmp_path_factory), HELD, ("parquet", "parquet", "orc", "avro"), evolve=True))
     leaves = st.one_of(*(predicates(name, kind, own_literals) for name, kind in made.kinds.items()))
     asked = [data.draw(expressions(leaves)) for _ in range(4)]
     frame = spark.read.format("iceberg").load(made.table.metadata_location)

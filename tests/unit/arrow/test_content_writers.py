@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc
 
+from hms_iceberg.arrow.schema import to_arrow
 from hms_iceberg.arrow.storage import ArrowStorage
 from hms_iceberg.arrow.write import write_data_files
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
@@ -157,6 +158,35 @@ def _with_uuids(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if deep:
             deep["uid"] = uuid.UUID(bytes=deep["uid"])
     return items
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_structs_in_structs_keep_their_rows_where_some_are_null(tmp_path: Path, file_format: str) -> None:
+    def pair(first_id: int) -> StructType:
+        inner = StructType(NestedField(first_id + 2, "n", IntegerType()))
+        return StructType(NestedField(first_id, "inner", inner), NestedField(first_id + 1, "own", IntegerType(), True))
+
+    schema = Schema(
+        NestedField(1, "pair", pair(10)), NestedField(2, "pairs", ListType(3, pair(20), element_required=False))
+    )
+    properties = {"write.format.default": file_format, "write.parquet.row-group-limit": "3"}
+    whole = [{"inner": None if key % 2 else {"n": key if key % 5 else None}, "own": key} for key in range(40)]
+    some = [None if key % 3 == 1 else pair for key, pair in enumerate(whole)]
+    for name, pairs in (("whole", whole), ("some", some)):
+        columns = {"pair": pairs, "pairs": [None if key % 7 == 0 else pairs[key : key + key % 4] for key in range(40)]}
+        table = FileTable(tmp_path / name, schema, properties=properties)
+        table.append(pa.table(columns, schema=to_arrow(schema)))
+        assert table.read().to_pydict() == columns
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_dates_may_lie_beyond_those_of_python(tmp_path: Path, file_format: str) -> None:
+    days = pa.array([-(2**31), 0, 2**31 - 1], pa.int32())
+    table = FileTable(
+        tmp_path, Schema(NestedField(1, "day", DateType())), properties={"write.format.default": file_format}
+    )
+    table.append(pa.table({"day": days.view(pa.date32())}))
+    assert table.read()["day"].cast(pa.int32()).to_pylist() == days.to_pylist()
 
 
 @pytest.mark.parametrize("file_format", ["orc", "avro"])
