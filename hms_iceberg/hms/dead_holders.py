@@ -19,12 +19,12 @@ _AGENT = re.compile(r"/hms_iceberg/at=(?P<system>[0-9a-f]{12})/pid=(?P<pid>\d+)$
 
 def process_mark() -> str:
     """What an agent ends with: this system and this process; only the process where the system cannot be told."""
-    system = _system()
+    system = system_mark()
     return f"at={system}/pid={os.getpid()}" if system else f"pid={os.getpid()}"
 
 
 @lru_cache(maxsize=1)
-def _system() -> str | None:
+def system_mark() -> str | None:
     """A short mark of the running kernel and the process namespace; None where there is no /proc."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
@@ -42,12 +42,17 @@ def is_dead(hostname: str | None, agent: str | None) -> bool:
         agent: the lock's agent, as the metastore has it.
     """
     match = _AGENT.search(agent or "")
-    if match is None or match["system"] != _system() or hostname != socket.gethostname():
+    if match is None or match["system"] != system_mark() or hostname != socket.gethostname():
         return False
+    return not is_running(int(match["pid"]))
+
+
+def is_running(pid: int) -> bool:
+    """False only where no process of this system has that number any more, or only a zombie."""
     try:
-        stat = Path(f"/proc/{match['pid']}/stat").read_text(encoding="utf-8", errors="replace")
+        stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
-        return Path("/proc/self/stat").exists()
+        return not Path("/proc/self/stat").exists()
     except OSError:
-        return False
-    return stat.rpartition(")")[2].split()[:1] in (["Z"], ["X"])
+        return True
+    return stat.rpartition(")")[2].split()[:1] not in (["Z"], ["X"])

@@ -29,13 +29,9 @@ class LockAgents:
 
     def new(self) -> str:
         """An agent for one lock, in use until it is retired."""
-        agent = self.of_process()
+        agent = f"Iceberg-{str(uuid.uuid4())[:23]}-{self._process}/hms_iceberg/{process_mark()}"
         self._in_use.add(agent)
         return agent
-
-    def of_process(self) -> str:
-        """A new agent that is of no lock, but tells of which process it is."""
-        return f"Iceberg-{str(uuid.uuid4())[:23]}-{self._process}/hms_iceberg/{process_mark()}"
 
     def retire(self, agent: str) -> None:
         """Nobody uses the lock of this agent any more, whether or not it could be given back."""

@@ -7,14 +7,14 @@ have the right to make them. Each lives for the time of one probe.
 from __future__ import annotations
 
 import logging
-import socket
+import os
+import re
 import time
 import uuid
 
 from hms_iceberg.errors import IcebergError, NoSuchTableError
 from hms_iceberg.hms.client import HmsClient
-from hms_iceberg.hms.dead_holders import is_dead
-from hms_iceberg.hms.lock_agents import AGENTS
+from hms_iceberg.hms.dead_holders import is_running, system_mark
 from hms_iceberg.hms.thrift_types import ttypes
 
 logger = logging.getLogger(__name__)
@@ -22,14 +22,14 @@ logger = logging.getLogger(__name__)
 PARAMETER = "hms_iceberg.probe"
 
 _PREFIX = "hms_iceberg_probe_"
-_HOST, _AGENT = "hms_iceberg.probe.host", "hms_iceberg.probe.agent"
+_NAME = re.compile(_PREFIX + r"(?P<system>[0-9a-f]*)_(?P<pid>\d+)_(?P<second>\d+)_[0-9a-f]+")
 _FORMATS = ("org.apache.hadoop.mapred.TextInputFormat", "org.apache.hadoop.mapred.TextOutputFormat")
 _MAX_AGE_SECONDS = 3600.0  # no probe takes that long, and no two clocks are that far apart
 
 
 def new_name() -> str:
-    """A name that nobody else draws."""
-    return f"{_PREFIX}{uuid.uuid4().hex[:12]}"
+    """A name that nobody else draws, and that tells of which process it is, and since when."""
+    return f"{_PREFIX}{system_mark() or ''}_{os.getpid()}_{time.time():.0f}_{uuid.uuid4().hex[:12]}"
 
 
 def scratch_row(database: str, name: str, value: str) -> ttypes.Table:
@@ -43,7 +43,7 @@ def scratch_row(database: str, name: str, value: str) -> ttypes.Table:
         tableName=name,
         dbName=database,
         owner="hms_iceberg",
-        createTime=int(time.time()),
+        createTime=0,
         lastAccessTime=0,
         retention=0,
         sd=ttypes.StorageDescriptor(
@@ -57,7 +57,7 @@ def scratch_row(database: str, name: str, value: str) -> ttypes.Table:
             parameters={},
         ),
         partitionKeys=[],
-        parameters={PARAMETER: value, _HOST: socket.gethostname(), _AGENT: AGENTS.of_process()},
+        parameters={PARAMETER: value},
         viewOriginalText="select 1 as probe",
         viewExpandedText="select 1 as probe",
         tableType="VIRTUAL_VIEW",
@@ -77,11 +77,10 @@ def drop(client: HmsClient, database: str, name: str) -> None:
 def drop_left_behind(client: HmsClient, database: str) -> None:
     """Drops what killed processes left in a namespace: those of this machine at once, others after an hour."""
     try:
-        names = client.list_tables(database, f"{_PREFIX}*")
-        for row in client.get_tables(database, names) if names else ():
-            if _is_left_behind(row):
-                logger.info("Dropping the scratch view %s.%s of a process that ended", database, row.tableName)
-                drop(client, database, row.tableName)
+        for name in filter(_is_left_behind, client.list_tables(database, f"{_PREFIX}*")):
+            if PARAMETER in (client.get_table(database, name).parameters or {}):
+                logger.info("Dropping the scratch view %s.%s of a process that ended", database, name)
+                drop(client, database, name)
     except IcebergError as error:
         logger.info("Scratch views in namespace %s cannot be looked for: %s", database, error)
 
@@ -99,8 +98,10 @@ def drop_only_scratch_rows(client: HmsClient, database: str) -> bool:
     return True
 
 
-def _is_left_behind(row: ttypes.Table) -> bool:
-    parameters = row.parameters or {}
-    if PARAMETER not in parameters:
+def _is_left_behind(name: str) -> bool:
+    """By its name alone: a server may take seconds to read a row that its owner drops at the same time."""
+    match = _NAME.fullmatch(name)
+    if match is None:
         return False
-    return is_dead(parameters.get(_HOST), parameters.get(_AGENT)) or time.time() - row.createTime > _MAX_AGE_SECONDS
+    ended = match["system"] == system_mark() and not is_running(int(match["pid"]))
+    return ended or time.time() - int(match["second"]) > _MAX_AGE_SECONDS

@@ -103,6 +103,10 @@ capability.supports_compare_and_swap(client, sys.argv[2])
 """
 
 
+def _name_of_another_machine() -> str:
+    return f"hms_iceberg_probe_{'0' * 12}_1_{time.time():.0f}_abc"
+
+
 def test_what_a_killed_probe_left_goes_with_the_next_one_or_with_its_namespace(
     client: HmsClient, metastore: EmbeddedMetastore, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,8 +114,7 @@ def test_what_a_killed_probe_left_goes_with_the_next_one_or_with_its_namespace(
     catalog.create_namespace(namespace)
     killed = [sys.executable, "-c", PROBER, metastore.uri, namespace]
     assert subprocess.run(killed, check=False).returncode == -signal.SIGKILL
-    foreign = scratch_rows.scratch_row(namespace, scratch_rows.new_name(), "1")
-    foreign.parameters["hms_iceberg.probe.host"] = "far-away"
+    foreign = scratch_rows.scratch_row(namespace, _name_of_another_machine(), "1")
     client.create_table(foreign)
     assert len(client.list_tables(namespace)) == 2
     assert (catalog.list_tables(namespace), catalog.list_views(namespace)) == ([], [])

@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from hms_iceberg.hms.dead_holders import _system, is_dead, process_mark
+from hms_iceberg.hms.dead_holders import is_dead, process_mark, system_mark
 
-pytestmark = pytest.mark.skipif(_system() is None, reason="needs /proc")
+pytestmark = pytest.mark.skipif(system_mark() is None, reason="needs /proc")
 
 
 def agent(pid: int) -> str:
