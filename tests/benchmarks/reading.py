@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
+from hms_iceberg.arrow.puffin_writer import write_deletion_vectors
 from hms_iceberg.arrow.read import read_all
 from hms_iceberg.arrow.schema import from_arrow, to_arrow
 from hms_iceberg.arrow.storage import ArrowStorage
@@ -107,6 +108,16 @@ class Bench:
             found[file.file_path] = (self.delete_file(location, DataFileContent.POSITION_DELETES, count),)
         return found
 
+    def deletion_vectors(self, share: float) -> dict[str, tuple[DataFile, ...]]:
+        """A deletion vector for each data file, all in one Puffin file."""
+        random = np.random.default_rng(7)
+        deleted = [
+            (file, np.sort(random.choice(file.record_count, int(file.record_count * share), replace=False)))
+            for file in self.files
+        ]
+        vectors = write_deletion_vectors(self.storage, f"{self.metadata.location}/vectors.puffin", deleted)
+        return {file.file_path: (vector,) for file, vector in zip(self.files, vectors, strict=True)}
+
     def equality_deletes(self, keys: int) -> dict[str, tuple[DataFile, ...]]:
         """One equality delete file on the order key for all data files."""
         column = self.schema.find_field("l_orderkey")
@@ -177,6 +188,8 @@ def main() -> None:
             lambda: bench.scan(bench.tasks(positions, FILTER), two),
             lambda: bench.raw(list(two), RAW_FILTER),
         )
+        vectors = bench.deletion_vectors(0.01)
+        bench.compare("1% in deletion vectors, all columns", lambda: bench.scan(bench.tasks(vectors)), bench.raw)
         equality = bench.equality_deletes(100_000)
         bench.compare("100,000 equality deletes, all columns", lambda: bench.scan(bench.tasks(equality)), bench.raw)
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hms_iceberg.arrow import prefilter
+from hms_iceberg.arrow import parquet_reader, prefilter
 from hms_iceberg.arrow.parquet_reader import ParquetReader
 from hms_iceberg.arrow.read import read_tasks
 from hms_iceberg.arrow.schema import to_arrow
@@ -179,6 +179,43 @@ def test_row_groups_without_a_match_are_not_read_beyond_the_filters_columns(
     assert len(ids(made.read("id >= 0"))) == 1000
     assert read.count((0, 1, 2)) == 10
     assert read.count((0,)) == 4  # then it is known not to pay
+
+
+@pytest.mark.parametrize("dictionary_bytes", [1 << 20, 10])
+def test_text_is_the_same_where_it_is_read_as_codes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dictionary_bytes: int
+) -> None:
+    """Also where the writer gave its dictionary up after the first page."""
+    monkeypatch.setattr(parquet_reader, "_CODED_ROWS", 1)
+    made = FileTable(tmp_path / "t", SCHEMA)
+    names = [None if each % 7 == 0 else f"name {each % 13}" for each in range(5000)]
+    rows = pa.table({"id": pa.array(range(5000), pa.int64()), "name": names, "score": [0.5] * 5000})
+    location = str(tmp_path / "data.parquet")
+    pq.write_table(
+        rows.cast(to_arrow(SCHEMA)),
+        location,
+        row_group_size=2000,
+        data_page_size=100,
+        dictionary_pagesize_limit=dictionary_bytes,
+        write_batch_size=50,
+    )
+    made.files.append(DataFile(file_path=location, file_format="PARQUET", record_count=5000, file_size_in_bytes=1))
+    reader = ParquetReader(made.storage, location, None)
+    assert pa.types.is_dictionary(reader.schema.field("name").type)
+    reader.close()
+    assert made.read()["name"].to_pylist() == names
+    made.delete(made.files, made.position_deletes([(location, each) for each in range(0, 5000, 3)]))
+    for text, test in {
+        "name = 'name 5'": lambda name: name == "name 5",
+        "name is null": lambda name: name is None,
+        "name like 'name 1%'": lambda name: name is not None and name.startswith("name 1"),
+        "name > 'name 3' and id >= 0": lambda name: name is not None and name > "name 3",
+    }.items():
+        for batch_rows in (70, 1000):
+            wanted = [each for each in range(5000) if each % 3 and test(names[each])]
+            found = made.read(text, batch_rows=batch_rows)
+            assert found["id"].to_pylist() == wanted
+            assert found["name"].to_pylist() == [names[each] for each in wanted]
 
 
 def test_files_of_different_partitions_and_columns_do_not_share_constants(tmp_path: Path) -> None:

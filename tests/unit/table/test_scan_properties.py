@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from hms_iceberg.arrow import avro_blocks, avro_writer
+from hms_iceberg.arrow import avro_blocks, avro_writer, parquet_reader
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.spec.schema import Schema
 from tests.support.expression_strategies import EXAMPLES, KINDS, NANOS, expressions, matches, predicates, table_leaves
@@ -22,11 +22,12 @@ FORMATS = ("parquet", "orc", "avro")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def small_runs_of_blocks() -> Iterator[None]:
-    """Every record of an Avro file is a block, and every block is read on its own."""
+def small_files_as_large_ones() -> Iterator[None]:
+    """Every record of an Avro file is a block that is read on its own; text in Parquet files is read as codes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(avro_writer, "BLOCK_BYTES", 1)
         patch.setattr(avro_blocks, "_RANGE_BYTES", 1)
+        patch.setattr(parquet_reader, "_CODED_ROWS", 1)
         yield
 
 
