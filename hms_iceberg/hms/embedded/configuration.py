@@ -50,6 +50,8 @@ def hive_site(database: Path, warehouse: str, lock_expiry_seconds: int, properti
         "hive.metastore.schema.verification": "false",
         "hive.metastore.server.min.threads": "4",
         "hive.txn.timeout": f"{lock_expiry_seconds}s",
+        # Two seconds by default, for a database that was restarted; here two requests only met on one row.
+        "hive.hmshandler.retry.interval": "250ms",
         "hive.async.log.enabled": "false",
         "datanucleus.schema.autoCreateAll": "true",
         "datanucleus.connectionPoolingType": "HikariCP",
