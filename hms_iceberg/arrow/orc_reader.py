@@ -22,6 +22,9 @@ from hms_iceberg.spec.name_mapping import NameMapping
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 
+# Rows of a batch where a stripe is too large to be decoded at once.
+_STREAMED_ROWS = 1 << 14
+
 
 class OrcReader:
     """An open ORC file; its methods are those of ``readers.FileReader``.
@@ -88,7 +91,11 @@ class OrcReader:
             yield from empty_batches(rows.start, rows.start + rows.rows, batch_rows)
             return
         names = [self.schema.names[index] for index in top_level(self.schema, leaves)]
-        batch = self._stripe(rows.index, names)
+        try:
+            batch = self._stripe(rows.index, names)
+        except pa.ArrowCapacityError:  # more than 2 GiB of text, decoded
+            yield from self._streamed(rows, names, batch_rows)
+            return
         if batch.num_rows != rows.rows:
             raise CorruptDataFileError(
                 f"Cannot read {self._location}: stripe {rows.index} should hold {rows.rows:,} rows, found "
@@ -97,12 +104,30 @@ class OrcReader:
         for start in range(0, rows.rows, batch_rows):
             yield rows.start + start, batch.slice(start, batch_rows)
 
+    def _streamed(self, rows: RowRange, names: list[str], batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The rows of a stripe, a batch at a time; all stripes before it are decoded on the way."""
+        from pyarrow import dataset
+
+        fragment = dataset.OrcFileFormat().make_fragment(self._file)
+        scanner = fragment.scanner(columns=names, batch_size=min(batch_rows, _STREAMED_ROWS), use_threads=False)
+        start, end = 0, rows.start + rows.rows
+        with self._damaged():
+            for batch in scanner.to_batches():
+                first, last = max(start, rows.start), min(start + batch.num_rows, end)
+                if first < last:
+                    yield first, batch.slice(first - start, last - first)
+                start += batch.num_rows
+                if start >= end:
+                    return
+
     def _stripe(self, stripe: int, names: list[str]) -> pa.RecordBatch:
         try:
             return self._orc.read_stripe(stripe, columns=names).select(names)
         except pa.ArrowInvalid as error:
             if "out of range for nanosecond" not in str(error):
                 raise self._damage(error) from error
+        except pa.ArrowCapacityError:
+            raise
         except (pa.ArrowException, OSError, ValueError) as error:
             raise self._damage(error) from error
         return self._stripe_beyond_nanoseconds(stripe, names)

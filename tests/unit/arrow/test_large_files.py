@@ -13,6 +13,7 @@ from pyarrow import orc
 
 from hms_iceberg.arrow import avro_blocks, read
 from hms_iceberg.arrow.orc_layout import OrcLayout
+from hms_iceberg.arrow.orc_reader import OrcReader
 from hms_iceberg.arrow.read import read_tasks
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.scan.splitting import split
@@ -143,3 +144,17 @@ def test_a_record_that_ends_before_its_block_does_is_damage(tmp_path: Path) -> N
     table.files[0] = replace(table.files[0], record_count=1)
     with pytest.raises(CorruptDataFileError, match="1 bytes are left over"):
         table.read()
+
+
+def test_a_stripe_that_is_too_large_to_decode_at_once_is_streamed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = written(tmp_path, "ORC")
+
+    def too_large(*_: object) -> pa.RecordBatch:
+        raise pa.ArrowCapacityError("array cannot contain more than 2147483646 bytes")
+
+    monkeypatch.setattr(OrcReader, "_stripe", too_large)
+    found = table.read("id >= 700", Schema(*SCHEMA.fields, POSITION))
+    assert found["id"].to_pylist() == found["_pos"].to_pylist() == list(range(700, ROWS))
+    assert found["name"].to_pylist() == [name(number) for number in range(700, ROWS)]
