@@ -13,10 +13,13 @@ from hms_iceberg.expressions.residuals import residual_evaluator
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.scan.bounds import stored_bounds
 from hms_iceberg.scan.delete_index import key_metric_columns
+from hms_iceberg.scan.manifest_source import manifests_of
 from hms_iceberg.scan.plan import ScanPlan
 from hms_iceberg.scan.planner import file_metrics
 from hms_iceberg.spark.schemas import spark_value
+from hms_iceberg.spec.manifests import ManifestContent
 from hms_iceberg.spec.metadata_columns import is_metadata_column
+from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.spec.types import (
     BooleanType,
     DateType,
@@ -38,6 +41,30 @@ if TYPE_CHECKING:
 
 _FLOATS = (FloatType, DoubleType)
 _FIXED_SIZE = (BooleanType, IntegerType, LongType, DateType, TimestampType, TimestamptzType, DecimalType, *_FLOATS)
+
+
+def row_counts(snapshot: Snapshot | None, asked: Sequence[Mapping[str, str]], storage: Storage) -> list[Any] | None:
+    """The answers to all of some aggregates over all rows of a snapshot, as its manifest list alone tells them.
+
+    Args:
+        snapshot: the snapshot; None where the table has none.
+        asked: as for :func:`metadata_answers`.
+        storage: where the manifest list is.
+
+    Returns:
+        None where more than rows are counted, something is deleted, or the list does not tell (format version 1).
+    """
+    if any("column" in each for each in asked):
+        return None
+    rows = 0
+    for manifest in manifests_of(snapshot, storage) if snapshot else ():
+        if manifest.content is ManifestContent.DELETES and manifest.has_live_files:
+            return None
+        if manifest.content is ManifestContent.DATA:
+            if manifest.added_rows_count is None or manifest.existing_rows_count is None:
+                return None
+            rows += manifest.added_rows_count + manifest.existing_rows_count
+    return [rows for _ in asked]
 
 
 def metadata_answers(plan: ScanPlan, asked: Sequence[Mapping[str, str]], storage: Storage) -> list[Any] | None:

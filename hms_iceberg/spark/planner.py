@@ -15,8 +15,10 @@ from typing import Any
 
 from hms_iceberg.arrow.storage import ArrowStorage
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.expressions.tree import AlwaysTrue
+from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
+from hms_iceberg.scan.incremental import snapshot_or_current
 from hms_iceberg.scan.metadata_filter import with_metadata_columns
+from hms_iceberg.scan.plan import ScanPlan
 from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.catalogs import (
     find_table,
@@ -30,11 +32,12 @@ from hms_iceberg.spark.descriptions import describe
 from hms_iceberg.spark.filters import named_columns, row_filter
 from hms_iceberg.spark.foreign_files import worker_command
 from hms_iceberg.spark.inspection import describe_inspection, inspection_rows
-from hms_iceberg.spark.metadata_answers import metadata_answers
+from hms_iceberg.spark.metadata_answers import metadata_answers, row_counts
 from hms_iceberg.spark.plan_answer import AnswerForm, plan_answer
 from hms_iceberg.spark.read_options import planned
 from hms_iceberg.spark.streams import check_stream, latest_offset, plan_batch
 from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.metadata_files import read_version
 
@@ -111,18 +114,30 @@ class Planner:
         if condition is not None:
             schema = with_metadata_columns(metadata, schema, named_columns(condition))
         wanted, exact = row_filter(condition, schema)
+        asked = question.get("aggregates") if exact else None
+        answers = None
+        if asked and isinstance(wanted, AlwaysTrue) and question.get("start_snapshot_id") is None:
+            answers = row_counts(snapshot_or_current(metadata, question["snapshot_id"]), asked, storage)
+        if answers is None:
+            plan, is_filtered = self._plan(metadata, storage, question, schema, wanted)
+            answers = metadata_answers(plan, asked, storage) if asked and is_filtered else None
+        if answers is not None:
+            plan = planned(metadata, storage, question, schema, AlwaysFalse())  # no file is read
+        return plan_answer(plan, question["name"], form, answers)
+
+    @staticmethod
+    def _plan(
+        metadata: TableMetadata, storage: Storage, question: dict[str, Any], schema: Schema, wanted: BooleanExpression
+    ) -> tuple[ScanPlan, bool]:
+        """The plan, and whether it is one with the filter."""
         try:
-            plan = planned(metadata, storage, question, schema, wanted)
+            return planned(metadata, storage, question, schema, wanted), True
         except InvalidInputError:
             if isinstance(wanted, AlwaysTrue):
                 raise
             # Spark compares what Iceberg will not; the filter only saves work, so it can be left out.
             logger.debug("Planning without the filter %s", wanted, exc_info=True)
-            exact = False
-            plan = planned(metadata, storage, question, schema, AlwaysTrue())
-        asked = question.get("aggregates") if exact else None
-        answers = metadata_answers(plan, asked, storage) if asked else None
-        return plan_answer(plan, question["name"], form, answers)
+            return planned(metadata, storage, question, schema, AlwaysTrue()), False
 
     def _metadata(self, location: str, storage: Storage) -> TableMetadata:
         """A metadata file never changes, so that a few of those read last are kept."""

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 
+from hms_iceberg.scan.manifest_source import manifests_of
 from hms_iceberg.spec.transforms import IdentityTransform
 from hms_iceberg.spec.types import LongType
 from tests.support.spark_tables import Rows, data_files, delete_positions, delete_vector, plan_text
@@ -83,6 +85,27 @@ def test_deleted_rows_are_not_counted(spark: SparkSession, catalog: Catalog, nam
         frame = spark.sql(f"select min(id), max(id), count(id) from {namespace}.v{version}")
         assert frame.collect()[0][0] == least
         assert "FileScan" in plan_text(frame)
+
+
+def test_all_rows_are_counted_without_a_look_into_any_manifest(
+    spark: SparkSession, catalog: Catalog, namespace: str
+) -> None:
+    rows = Rows({"id": pa.int64()})
+    table = catalog.create_table(f"{namespace}.counted", rows.schema)
+    table.append(rows([(n,) for n in range(10)]))
+    first = table.current_snapshot()
+    table.append(rows([(n,) for n in range(10, 15)]))
+    table.delete("id < 3")  # copy-on-write: rows move on to a manifest of other files
+    assert first is not None
+    for snapshot in table.snapshots():
+        for manifest in manifests_of(snapshot, table.storage):
+            table.storage.delete(manifest.manifest_path)
+    counted = "select count(*) from {}"
+    assert spark.sql(counted.format(f"{namespace}.counted")).collect()[0][0] == 12
+    travel = f"{namespace}.counted version as of {first.snapshot_id}"
+    assert spark.sql(counted.format(travel)).collect()[0][0] == 10
+    with pytest.raises(AnalysisException, match="MissingFileError"):
+        spark.sql(f"select count(id) from {namespace}.counted").collect()
 
 
 def test_the_least_and_the_greatest_of_every_type_are_those_of_the_rows(
