@@ -22,8 +22,43 @@ from hms_iceberg.spec.name_mapping import NameMapping
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 
-# Rows of a batch where a stripe is too large to be decoded at once.
+# Rows that are decoded at once where a stripe is streamed.
 _STREAMED_ROWS = 1 << 14
+_BEYOND = "out of range for nanosecond"
+
+
+class _Stream:
+    """The rows of some columns of a file, in order and a few at a time: a whole stripe may take a gigabyte.
+
+    pyarrow streams a file from its first row only. Where stripes are left out, or their timestamps are beyond its
+    nanoseconds, they are decoded one by one.
+
+    Args:
+        file: the ORC file.
+        names: its top-level columns.
+        batch_rows: rows decoded at once.
+    """
+
+    def __init__(self, file: pa.NativeFile, names: Sequence[str], batch_rows: int) -> None:
+        from pyarrow import dataset
+
+        fragment = dataset.OrcFileFormat().make_fragment(file)
+        scanner = fragment.scanner(columns=list(names), batch_size=batch_rows, use_threads=False)
+        self.position = 0
+        self._batches = scanner.to_batches()
+        self._rest: pa.RecordBatch | None = None
+
+    def up_to(self, end: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The rows from the present position to another, with the position of each batch."""
+        while self.position < end:
+            batch = self._rest or next(self._batches, None)
+            if batch is None:
+                return
+            taken = batch.slice(0, end - self.position)
+            self._rest = batch.slice(taken.num_rows) if taken.num_rows < batch.num_rows else None
+            start = self.position
+            self.position += taken.num_rows
+            yield start, taken
 
 
 class OrcReader:
@@ -49,6 +84,7 @@ class OrcReader:
                 self._orc = orc.ORCFile(self._file)
                 self.schema = identified(self._orc.schema, mapping)
             self._stripes = self._found_stripes()
+            self._streams: dict[tuple[str, ...], _Stream] = {}
         except BaseException:
             self.close()
             raise
@@ -90,41 +126,57 @@ class OrcReader:
         if not leaves:
             yield from empty_batches(rows.start, rows.start + rows.rows, batch_rows)
             return
-        names = [self.schema.names[index] for index in top_level(self.schema, leaves)]
+        names = tuple(self.schema.names[index] for index in top_level(self.schema, leaves))
+        start = 0
+        if rows.rows > batch_rows:
+            for position, batch in self._streamed(rows, names, batch_rows):
+                yield position, batch
+                start = position + batch.num_rows - rows.start
+        if start < rows.rows:
+            yield from self._decoded(rows, names, batch_rows, start)
+
+    def _streamed(
+        self, rows: RowRange, names: tuple[str, ...], batch_rows: int
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The rows of a stripe, decoded as they are asked for; none or not all where that cannot be (see `_Stream`)."""
+        if names not in self._streams:
+            self._streams[names] = _Stream(self._file, names, min(batch_rows, _STREAMED_ROWS))
+        stream = self._streams[names]
+        if stream.position == rows.start:
+            try:
+                yield from stream.up_to(rows.start + rows.rows)
+            except pa.ArrowInvalid as error:
+                if _BEYOND not in str(error):
+                    raise self._damage(error) from error
+            except (pa.ArrowException, OSError, ValueError) as error:
+                raise self._damage(error) from error
+
+    def _decoded(
+        self, rows: RowRange, names: tuple[str, ...], batch_rows: int, start: int
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The rows of a stripe that is decoded at once, from one of them on."""
         try:
-            batch = self._stripe(rows.index, names)
+            batch = self._stripe(rows.index, list(names))
         except pa.ArrowCapacityError:  # more than 2 GiB of text, decoded
-            yield from self._streamed(rows, names, batch_rows)
+            stream = _Stream(self._file, names, min(batch_rows, _STREAMED_ROWS))
+            with self._damaged():
+                for _ in stream.up_to(rows.start + start):
+                    pass
+                yield from stream.up_to(rows.start + rows.rows)
             return
         if batch.num_rows != rows.rows:
             raise CorruptDataFileError(
                 f"Cannot read {self._location}: stripe {rows.index} should hold {rows.rows:,} rows, found "
                 f"{batch.num_rows:,}."
             )
-        for start in range(0, rows.rows, batch_rows):
-            yield rows.start + start, batch.slice(start, batch_rows)
-
-    def _streamed(self, rows: RowRange, names: list[str], batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The rows of a stripe, a batch at a time; all stripes before it are decoded on the way."""
-        from pyarrow import dataset
-
-        fragment = dataset.OrcFileFormat().make_fragment(self._file)
-        scanner = fragment.scanner(columns=names, batch_size=min(batch_rows, _STREAMED_ROWS), use_threads=False)
-        start, end = 0, rows.start + rows.rows
-        with self._damaged():
-            for batch in scanner.to_batches():
-                first, last = max(start, rows.start), min(start + batch.num_rows, end)
-                if first < last:
-                    yield first, batch.slice(first - start, last - first)
-                start += batch.num_rows
-                if start >= end:
-                    return
+        for first in range(start, rows.rows, batch_rows):
+            yield rows.start + first, batch.slice(first, batch_rows)
 
     def _stripe(self, stripe: int, names: list[str]) -> pa.RecordBatch:
         try:
             return self._orc.read_stripe(stripe, columns=names).select(names)
         except pa.ArrowInvalid as error:
-            if "out of range for nanosecond" not in str(error):
+            if _BEYOND not in str(error):
                 raise self._damage(error) from error
         except pa.ArrowCapacityError:
             raise

@@ -27,7 +27,7 @@ _BATCH_ROWS = 131_072
 _WHOLE_BATCH_ROWS = 1 << 20
 _WHOLE_BYTES = 1 << 62
 _MANY = 1 << 20
-# One thread decodes an ORC file, stripe after stripe, so that parts of a larger one are read side by side.
+# One thread decodes an ORC file, stripe after stripe: parts of a larger one are read side by side, where all is kept.
 _ORC_PART_BYTES = 64 * 1024 * 1024
 
 
@@ -96,7 +96,6 @@ def read_tasks(
         workers: files read at once; by default one a processor, and more for a remote store.
         buffer_bytes: batches that wait for the reader, in bytes.
     """
-    tasks = chain.from_iterable(map(_parts, tasks))
     if workers is None:
         most = default_workers(_MANY, not parse_location(metadata.location).is_local)
         tasks = iter(tasks)
@@ -112,7 +111,7 @@ def read_all(
 ) -> pa.Table:
     """The rows of some tasks of a scan as one table; see ``read_tasks`` for the arguments."""
     batches = read_tasks(
-        tasks,
+        chain.from_iterable(map(_parts, tasks)),
         filter_schema,
         projected,
         metadata,

@@ -20,7 +20,7 @@ from hms_iceberg.scan.splitting import split
 from hms_iceberg.spec.manifests import DataFile
 from hms_iceberg.spec.metadata_columns import POSITION
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import LongType, NestedField, StringType
+from hms_iceberg.spec.types import LongType, NestedField, StringType, TimestampType
 from tests.support.arrow_tables import FileTable
 
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "name", StringType()))
@@ -86,6 +86,8 @@ def test_deletes_and_filters_apply_in_every_part(table: FileTable, monkeypatch: 
     table.delete(table.files, table.position_deletes([(file.file_path, position) for position in gone]))
     wanted = [number for number in range(ROWS) if number % 3 and number >= 500]
     assert table.read("id >= 500", workers=3)["id"].to_pylist() == wanted
+    tasks = [table.task(file, "id >= 500")]
+    assert read.read_all(tasks, SCHEMA, SCHEMA, table.metadata, table.storage)["id"].to_pylist() == wanted
 
 
 def test_a_part_of_a_file_that_is_longer_than_its_metadata_says_is_refused(table: FileTable) -> None:
@@ -155,6 +157,48 @@ def test_a_stripe_that_is_too_large_to_decode_at_once_is_streamed(
         raise pa.ArrowCapacityError("array cannot contain more than 2147483646 bytes")
 
     monkeypatch.setattr(OrcReader, "_stripe", too_large)
-    found = table.read("id >= 700", Schema(*SCHEMA.fields, POSITION))
-    assert found["id"].to_pylist() == found["_pos"].to_pylist() == list(range(700, ROWS))
-    assert found["name"].to_pylist() == [name(number) for number in range(700, ROWS)]
+    for batch_rows in (100, 1 << 20):
+        found = table.read("id >= 700", Schema(*SCHEMA.fields, POSITION), batch_rows=batch_rows)
+        assert found["id"].to_pylist() == found["_pos"].to_pylist() == list(range(700, ROWS))
+        assert found["name"].to_pylist() == [name(number) for number in range(700, ROWS)]
+
+
+def test_a_stripe_of_more_rows_than_a_batch_is_decoded_as_it_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = written(tmp_path, "ORC")
+    (file,) = table.files
+    table.delete(table.files, table.position_deletes([(file.file_path, position) for position in range(0, ROWS, 3)]))
+    decoded: list[int] = []
+    whole = OrcReader._stripe
+
+    def counted(reader: OrcReader, stripe: int, names: list[str]) -> pa.RecordBatch:
+        decoded.append(stripe)
+        return whole(reader, stripe, names)
+
+    monkeypatch.setattr(OrcReader, "_stripe", counted)
+    wanted = [number for number in range(ROWS) if number % 3]
+    assert table.read(batch_rows=100)["id"].to_pylist() == wanted
+    assert table.read(projected=SCHEMA.select("name"), batch_rows=7)["name"].to_pylist() == [*map(name, wanted)]
+    assert not decoded
+    assert table.read(f"id >= {ROWS // 2}", batch_rows=100)["id"].to_pylist() == [
+        number for number in wanted if number >= ROWS // 2
+    ]
+
+
+def test_timestamps_beyond_nanoseconds_end_the_stream_of_a_file_and_not_its_rows(tmp_path: Path) -> None:
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "at", TimestampType()))
+    mapping = '[{"field-id": 1, "names": ["id"]}, {"field-id": 2, "names": ["at"]}]'
+    made = FileTable(tmp_path / "t", schema, properties={"schema.name-mapping.default": mapping})
+    location = tmp_path / "data.orc"
+    moments = [number * 86_400_000_000 for number in range(ROWS - 2)]
+    moments[ROWS // 2 : ROWS // 2] = [253_402_300_799_000_000, -62_135_596_800_000_000]
+    rows = pa.table({"id": range(ROWS), "at": pa.array(moments, pa.timestamp("us"))})
+    orc.write_table(rows, str(location), stripe_size=40_000, batch_size=1000)
+    assert orc.ORCFile(location).nstripes > 2
+    size = location.stat().st_size
+    made.files.append(DataFile(file_path=str(location), file_format="ORC", record_count=ROWS, file_size_in_bytes=size))
+    for batch_rows in (300, 1 << 20):
+        found = made.read(batch_rows=batch_rows)
+        assert found["id"].to_pylist() == list(range(ROWS))
+        assert found["at"].cast(pa.int64()).to_pylist() == moments
