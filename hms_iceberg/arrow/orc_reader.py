@@ -128,7 +128,7 @@ class OrcReader:
             return
         names = tuple(self.schema.names[index] for index in top_level(self.schema, leaves))
         start = 0
-        if rows.rows > batch_rows:
+        if rows.rows > batch_rows and not _is_dotted(names):
             for position, batch in self._streamed(rows, names, batch_rows):
                 yield position, batch
                 start = position + batch.num_rows - rows.start
@@ -157,7 +157,12 @@ class OrcReader:
         """The rows of a stripe that is decoded at once, from one of them on."""
         try:
             batch = self._stripe(rows.index, list(names))
-        except pa.ArrowCapacityError:  # more than 2 GiB of text, decoded
+        except pa.ArrowCapacityError as error:  # more than 2 GiB of text, decoded
+            if _is_dotted(names):
+                raise UnsupportedError(
+                    f"Cannot read {self._location}: a stripe is too large to be decoded at once, and pyarrow streams "
+                    f"no columns of names with a dot ({', '.join(names)}). Rewrite the file as Parquet."
+                ) from error
             stream = _Stream(self._file, names, min(batch_rows, _STREAMED_ROWS))
             with self._damaged():
                 for _ in stream.up_to(rows.start + start):
@@ -174,7 +179,8 @@ class OrcReader:
 
     def _stripe(self, stripe: int, names: list[str]) -> pa.RecordBatch:
         try:
-            return self._orc.read_stripe(stripe, columns=names).select(names)
+            columns = None if _is_dotted(names) else names
+            return self._orc.read_stripe(stripe, columns=columns).select(names)
         except pa.ArrowInvalid as error:
             if _BEYOND not in str(error):
                 raise self._damage(error) from error
@@ -226,6 +232,11 @@ class OrcReader:
             f"Cannot read {self._location}: {error}. The file is damaged or is no ORC file; restore it, or remove it "
             f"from the table."
         )
+
+
+def _is_dotted(names: Sequence[str]) -> bool:
+    """Whether pyarrow would take a name for that of a field in a struct."""
+    return any("." in name for name in names)
 
 
 def _micros(kind: pa.DataType) -> pa.DataType:

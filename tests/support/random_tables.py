@@ -169,11 +169,12 @@ class RandomTable:
 
     def delete_like(self, number: int) -> None:
         """Deletes the rows that hold in `a` what a row holds, null like null; floats can be no key."""
-        if isinstance(self.kinds["a"], FLOATS):
+        key, kind = self.rows[number][0], self.kinds["a"]
+        file_format = self.table.properties.get("write.format.default", "parquet")
+        if isinstance(kind, FLOATS) or _writable(key, kind, file_format) != key:
             return
-        key = self.rows[number][0]
         with self.table.new_row_delta() as delta:
-            delta.delete_equal(pa.table({"a": from_stored([key], self.kinds["a"])}), ["a"], UNPARTITIONED)
+            delta.delete_equal(pa.table({"a": from_stored([key], kind)}), ["a"], UNPARTITIONED)
         self.rows = {each: row for each, row in self.rows.items() if repr(row[0]) != repr(key)}
 
     def described(self, number: int) -> str:

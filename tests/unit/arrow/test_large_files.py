@@ -19,8 +19,9 @@ from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.scan.splitting import split
 from hms_iceberg.spec.manifests import DataFile
 from hms_iceberg.spec.metadata_columns import POSITION
+from hms_iceberg.spec.name_mapping import create_name_mapping
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import LongType, NestedField, StringType, TimestampType
+from hms_iceberg.spec.types import LongType, NestedField, StringType, StructType, TimestampType
 from tests.support.arrow_tables import FileTable
 
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "name", StringType()))
@@ -202,3 +203,18 @@ def test_timestamps_beyond_nanoseconds_end_the_stream_of_a_file_and_not_its_rows
         found = made.read(batch_rows=batch_rows)
         assert found["id"].to_pylist() == list(range(ROWS))
         assert found["at"].cast(pa.int64()).to_pylist() == moments
+
+
+def test_a_column_of_a_dotted_name_is_no_field_of_a_struct(tmp_path: Path) -> None:
+    inner = StructType(NestedField(3, "b", LongType()))
+    schema = Schema(NestedField(1, "a.b", LongType()), NestedField(2, "a", inner))
+    mapping = create_name_mapping(schema).to_json()
+    made = FileTable(tmp_path / "t", schema, properties={"schema.name-mapping.default": mapping})
+    location = tmp_path / "data.orc"
+    orc.write_table(pa.table({"a.b": range(50), "a": [{"b": -number} for number in range(50)]}), str(location))
+    size = location.stat().st_size
+    made.files.append(DataFile(file_path=str(location), file_format="ORC", record_count=50, file_size_in_bytes=size))
+    for batch_rows in (10, 1000):
+        found = made.read(batch_rows=batch_rows)
+        assert found["a.b"].to_pylist() == list(range(50))
+        assert found["a"].to_pylist() == [{"b": -number} for number in range(50)]
