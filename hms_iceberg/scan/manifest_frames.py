@@ -405,7 +405,11 @@ def _decode(
     except CorruptFileError as error:
         raise CorruptManifestError(str(error)) from error
     dtypes = {**file_dtypes(), **metric_dtypes(), **_partition_types(flat), "status": pl.Int32}
-    return rows, pl.DataFrame(records, schema={name: dtypes[name] for name in columns}, strict=False)
+    try:
+        return rows, pl.DataFrame(records, schema={name: dtypes[name] for name in columns}, strict=False)
+    except (pl.exceptions.PolarsError, RuntimeError) as error:  # such as decimals of 39 digits
+        what = ", ".join(map(_what, manifests))
+        raise CorruptManifestError(f"Cannot read {what}: it holds a value that its type cannot: {error}") from error
 
 
 def _with_new_header(

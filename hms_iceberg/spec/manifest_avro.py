@@ -229,6 +229,9 @@ class _EntryEncoder:
         }
 
 
+_DECIMAL_LIMIT = 10**38
+
+
 class _PartitionEncoder:
     """Turns partition tuples into Avro records: by Avro's field names, decimals and UUIDs as bytes."""
 
@@ -243,7 +246,8 @@ class _PartitionEncoder:
         """The Avro record of a file's partition.
 
         Raises:
-            InvalidInputError: the partition has another number of values than the spec has fields.
+            InvalidInputError: the partition has another number of values than the spec has fields, or a decimal of
+                more digits than there are, as truncating the least of 38 digits gives.
         """
         partition = data_file.partition
         if len(partition) != len(self._fields):
@@ -255,7 +259,13 @@ class _PartitionEncoder:
         for (name, decimal_size, is_uuid), value in zip(self._fields, partition, strict=True):
             if value is not None:
                 if decimal_size:
-                    value = _unscaled(value).to_bytes(decimal_size, "big", signed=True)
+                    unscaled = _unscaled(value)
+                    if abs(unscaled) >= _DECIMAL_LIMIT:
+                        raise InvalidInputError(
+                            f"Cannot write file {data_file.file_path}: its partition value {value} of field {name!r} "
+                            "has more than 38 digits, which no reader can hold. Partition by another transform."
+                        )
+                    value = unscaled.to_bytes(decimal_size, "big", signed=True)
                 elif is_uuid:
                     value = value.bytes
             record[name] = value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ from hms_iceberg.errors import (
 from hms_iceberg.expressions.tree import EqualTo
 from hms_iceberg.spec.manifests import DataFile
 from hms_iceberg.spec.statistics import StatisticsFile
-from hms_iceberg.spec.transforms import BucketTransform
+from hms_iceberg.spec.transforms import BucketTransform, TruncateTransform
 from hms_iceberg.table import StaticTable, Table
 from hms_iceberg.table.time_travel import milliseconds, snapshot_as_of
 from hms_iceberg.updates.properties import SetProperties
@@ -293,3 +294,19 @@ def test_statistics_and_the_format_version_are_changed(table: Table) -> None:
     assert table.format_version == 3
     with pytest.raises(InvalidInputError, match="downgrade"):
         table.upgrade_table_version(2)
+
+
+def test_a_partition_value_of_more_digits_than_there_are_is_refused_and_leaves_nothing(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    column = pa.schema([("amount", pa.decimal128(38, 0))])
+    table = catalog.create_table("db.large", column, properties=QUICK)
+    with table.update_spec() as update:
+        update.add_field("amount", TruncateTransform(1000), "thousands")
+    least, greatest = Decimal("-" + "9" * 38), Decimal("9" * 38)
+    table.append(pa.table({"amount": [greatest]}, schema=column))
+    before = sorted(filter(Path.is_file, tmp_path.rglob("*")))
+    with pytest.raises(InvalidInputError, match="more than 38 digits"):
+        table.append(pa.table({"amount": [least]}, schema=column))
+    assert sorted(filter(Path.is_file, tmp_path.rglob("*"))) == before
+    assert table.scan("amount > 5").to_arrow()["amount"].to_pylist() == [greatest]
