@@ -109,7 +109,14 @@ def in_fresh_process(name: str, location: str | Path) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------------------------- the tables
 
 
-def large_table(folder: Path, decoded: int, copies: int, deletes: bool, file_format: str, text_bytes: int) -> str:
+def large_table(
+    folder: Path,
+    decoded: int,
+    copies: int,
+    deletes: bool,
+    file_format: str = "parquet",
+    text_bytes: int = _TEXT_BYTES,
+) -> str:
     """A table of so many decoded bytes: one file under many names, so that it needs little room on disk.
 
     Args:
