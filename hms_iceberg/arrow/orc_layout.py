@@ -145,7 +145,7 @@ class OrcLayout:
             with pa.input_stream(pa.BufferReader(chunk), compression="zstd") as stream:
                 return bytes(stream.read())
         if self._compression == _LZ4:
-            return _lz4(chunk)
+            return _lz4(chunk, self._block_size)
         if self._compression == _SNAPPY:
             size, _ = _varint(chunk, 0)
             return bytes(pa.decompress(chunk, decompressed_size=size, codec="snappy", asbytes=True))
@@ -155,42 +155,19 @@ class OrcLayout:
         )
 
 
+def _lz4(chunk: bytes, most: int) -> bytes:
+    """An LZ4 block of at most so many bytes, decompressed."""
+    import cramjam
+
+    out = bytearray(most)
+    try:
+        return bytes(out[: cramjam.lz4.decompress_block_into(chunk, out, output_len=most)])
+    except cramjam.DecompressionError as error:
+        raise ValueError(str(error)) from error
+
+
 def _stripe(fields: dict[int, list[Any]]) -> Stripe:
     return Stripe(*(_number(fields, number) for number in range(1, 6)))
-
-
-# ------------------------------------------------------------------------------------------------------- LZ4
-
-
-def _lz4(chunk: bytes) -> bytes:
-    """An LZ4 block, which pyarrow only takes with its length. Source: LZ4 block format description."""
-    out = bytearray()
-    at = 0
-    while True:
-        token = chunk[at]
-        literals, at = _lz4_length(chunk, at + 1, token >> 4)
-        out += chunk[at : at + literals]
-        at += literals
-        if at >= len(chunk):
-            return bytes(out)
-        distance = int.from_bytes(chunk[at : at + 2], "little")
-        length, at = _lz4_length(chunk, at + 2, token & 15)
-        length += 4
-        repeated = out[len(out) - distance :]
-        if not 0 < distance <= len(out):
-            raise ValueError("an LZ4 block refers to what is before its start")
-        out += (repeated * (length // distance + 1))[:length]
-
-
-def _lz4_length(chunk: bytes, at: int, length: int) -> tuple[int, int]:
-    if length == 15:
-        while True:
-            more = chunk[at]
-            at += 1
-            length += more
-            if more < 255:
-                break
-    return length, at
 
 
 # --------------------------------------------------------------------------------------------- protocol buffers

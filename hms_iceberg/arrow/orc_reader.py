@@ -168,6 +168,8 @@ class OrcReader:
                 for _ in stream.up_to(rows.start + start):
                     pass
                 yield from stream.up_to(rows.start + rows.rows)
+            if stream.position < rows.start + rows.rows:
+                raise self._damage(ValueError(f"it ends at row {stream.position:,}")) from error
             return
         if batch.num_rows != rows.rows:
             raise CorruptDataFileError(

@@ -16,7 +16,7 @@ from hms_iceberg.errors import NoSuchSnapshotError
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.complement import complement
 from hms_iceberg.expressions.projections import inclusive_projection, strict_projection
-from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.bounds import as_text
 from hms_iceberg.scan.cache import ManifestCache, ManifestFrame, shared_cache
 from hms_iceberg.scan.delete_index import DELETE_FILE_PATH_ID, DeleteIndex, key_metric_columns
@@ -96,7 +96,10 @@ def plan_parts(
     planner = Planner(request.metadata, schema, row_filter, source, request.decide)
     of_snapshot = partial(named_snapshot, None if snapshot is None else snapshot.snapshot_id, request.metadata.location)
     with of_snapshot():
-        manifests = [] if snapshot is None else manifests_of(snapshot, storage)
+        if snapshot is None or isinstance(row_filter, AlwaysFalse):
+            manifests = []
+        else:
+            manifests = manifests_of(snapshot, storage)
         deletes = planner.delete_files([each for each in manifests if each.content is ManifestContent.DELETES])
     data = [each for each in manifests if each.content is ManifestContent.DATA]
     for part in _parts(data, entries):

@@ -329,9 +329,12 @@ def decompress(compressed: bytes, codec: str, what: str) -> bytes:
         if avro_codec == "bzip2":
             return bz2.decompress(compressed)
         cramjam = _cramjam(avro_codec)
-        if avro_codec == "snappy":
-            return bytes(cramjam.snappy.decompress_raw(compressed[:-4]))
-        return bytes(cramjam.zstd.decompress(compressed))
+        try:
+            if avro_codec == "snappy":
+                return bytes(cramjam.snappy.decompress_raw(compressed[:-4]))
+            return bytes(cramjam.zstd.decompress(compressed))
+        except cramjam.DecompressionError as error:
+            raise ValueError(str(error)) from error
     except (zlib.error, OSError, EOFError, ValueError) as error:
         raise CorruptFileError(f"Cannot read {what}: a block cannot be decompressed ({codec}: {error})") from error
 

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hms_iceberg.errors import CorruptManifestError, InvalidInputError, UnsupportedError
+from hms_iceberg.errors import CorruptFileError, CorruptManifestError, InvalidInputError, UnsupportedError
+from hms_iceberg.spec.avro_container import decompress
 from hms_iceberg.spec.manifest_avro import decode_manifest, decode_manifest_list, encode_manifest, encode_manifest_list
 from hms_iceberg.spec.manifest_schema import avro_name, decimal_bytes
 from hms_iceberg.spec.manifests import (
@@ -508,3 +509,9 @@ def test_a_uuid_is_ordered_as_unsigned_bytes_in_a_summary() -> None:
     _, manifest = encode(*(added(data_file(partition=(each,))) for each in (high, low)), schema=schema, spec=spec)
     assert manifest.partitions is not None
     assert (manifest.partitions[0].lower_bound, manifest.partitions[0].upper_bound) == (low.bytes, high.bytes)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "zstd", "bzip2"])
+def test_a_block_that_cannot_be_decompressed_is_a_corrupt_file(codec: str) -> None:
+    with pytest.raises(CorruptFileError, match=r"m\.avro: a block cannot be decompressed"):
+        decompress(b"\xff\x01 this was never compressed", codec, "m.avro")
