@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from hms_iceberg.arrow.schema import from_arrow
-from hms_iceberg.arrow.storage import ArrowStorage
+from hms_iceberg.arrow.columns.schema import from_arrow
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.config import catalog_properties, default_catalog_name, known_catalogs
 from hms_iceberg.errors import (
     ConfigurationError,
@@ -24,8 +24,8 @@ from hms_iceberg.errors import (
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
 from hms_iceberg.metastore_names import namespace_name, table_identifier, text_properties
 from hms_iceberg.scan.preload import planning_ready
-from hms_iceberg.spec.metadata import DEFAULT_FORMAT_VERSION, TableMetadata
-from hms_iceberg.spec.metadata_changes import new_table_metadata, replace_table_metadata, split_properties
+from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata, replace_table_metadata, split_properties
+from hms_iceberg.spec.metadata.table_metadata import DEFAULT_FORMAT_VERSION, TableMetadata
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import UNSORTED, SortOrder

@@ -12,8 +12,8 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.spec.view_metadata import ViewMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.views.view_metadata import ViewMetadata
 
 Identifier: TypeAlias = tuple[str, ...]
 """A table's name in parts, the namespace first: `("db", "events")`."""

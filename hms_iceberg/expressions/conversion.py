@@ -22,7 +22,6 @@ from uuid import UUID
 
 from hms_iceberg.expressions.literals import Literal
 from hms_iceberg.expressions.text_values import literal_from_text
-from hms_iceberg.spec.datetimes import MICROS_PER_DAY, NANOS_PER_DAY, NANOS_PER_MICRO
 from hms_iceberg.spec.types import (
     BinaryType,
     BooleanType,
@@ -42,7 +41,8 @@ from hms_iceberg.spec.types import (
     TimeType,
     UUIDType,
 )
-from hms_iceberg.spec.values import INT_RANGE, LONG_RANGE, decimal_value
+from hms_iceberg.spec.values.datetimes import MICROS_PER_DAY, NANOS_PER_DAY, NANOS_PER_MICRO
+from hms_iceberg.spec.values.single_values import INT_RANGE, LONG_RANGE, decimal_value
 
 MAX_FLOAT = (2 - 2**-23) * 2.0**127
 MAX_DOUBLE = math.ldexp(1 - 2**-53, 1024)

@@ -14,7 +14,6 @@ from typing import Any
 from uuid import UUID
 
 from hms_iceberg.errors import TypeMismatchError
-from hms_iceberg.spec.datetimes import format_date, format_time, format_timestamp, format_timestamp_nanos
 from hms_iceberg.spec.types import (
     MAX_DECIMAL_PRECISION,
     BinaryType,
@@ -35,6 +34,7 @@ from hms_iceberg.spec.types import (
     TimeType,
     UUIDType,
 )
+from hms_iceberg.spec.values.datetimes import format_date, format_time, format_timestamp, format_timestamp_nanos
 
 # Far more than any column holds; bounds the work that one literal can cause.
 MAX_EXPONENT = 1000

@@ -15,7 +15,7 @@ from hms_iceberg.expressions.metrics import bound_value
 from hms_iceberg.expressions.projections import inclusive_projection
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.expressions.visitors import fold
-from hms_iceberg.spec.manifests import FieldSummary
+from hms_iceberg.spec.manifests.manifest import FieldSummary
 from hms_iceberg.spec.partitioning import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import DoubleType, FloatType, StructType, UUIDType

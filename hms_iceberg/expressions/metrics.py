@@ -17,7 +17,7 @@ from hms_iceberg.expressions.bounds import Decision, MightMatchVisitor, MustMatc
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.expressions.visitors import fold
 from hms_iceberg.spec.types import DoubleType, FloatType, IcebergType, PrimitiveType, UUIDType
-from hms_iceberg.spec.values import from_bytes
+from hms_iceberg.spec.values.single_values import from_bytes
 
 
 class ContentMetrics(Protocol):

@@ -19,7 +19,6 @@ from hms_iceberg.expressions.bound import (
 )
 from hms_iceberg.expressions.conversion import ABOVE_ALL, BELOW_ALL, Place, integer_place, value_range
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Operation, Or
-from hms_iceberg.spec.datetimes import MICROS_PER_DAY, MICROS_PER_HOUR, NANOS_PER_DAY, NANOS_PER_MICRO, days_from_civil
 from hms_iceberg.spec.transforms import (
     DayTransform,
     HourTransform,
@@ -39,7 +38,14 @@ from hms_iceberg.spec.types import (
     TimestampNanoType,
     TimestamptzNanoType,
 )
-from hms_iceberg.spec.values import decimal_value, unscaled_value
+from hms_iceberg.spec.values.datetimes import (
+    MICROS_PER_DAY,
+    MICROS_PER_HOUR,
+    NANOS_PER_DAY,
+    NANOS_PER_MICRO,
+    days_from_civil,
+)
+from hms_iceberg.spec.values.single_values import decimal_value, unscaled_value
 
 _EPOCH_YEAR = 1970
 

@@ -10,7 +10,6 @@ from decimal import Decimal
 from uuid import UUID
 
 from hms_iceberg.expressions.literals import Literal, literal
-from hms_iceberg.spec.datetimes import parse_date, parse_time, parse_timestamp
 from hms_iceberg.spec.types import (
     BinaryType,
     BooleanType,
@@ -30,6 +29,7 @@ from hms_iceberg.spec.types import (
     TimeType,
     UUIDType,
 )
+from hms_iceberg.spec.values.datetimes import parse_date, parse_time, parse_timestamp
 
 WITHOUT_ZONE = (TimestampType, TimestampNanoType)
 WITH_ZONE = (TimestamptzType, TimestamptzNanoType)

@@ -65,7 +65,7 @@ from hms_iceberg.spec.types import (
     TimestampNanoType,
     TimestamptzNanoType,
 )
-from hms_iceberg.spec.values import INT_RANGE, LONG_RANGE, decimal_value, unscaled_value
+from hms_iceberg.spec.values.single_values import INT_RANGE, LONG_RANGE, decimal_value, unscaled_value
 
 
 def project(field: PartitionField, predicate: BoundPredicate, strict: bool) -> BooleanExpression | None:

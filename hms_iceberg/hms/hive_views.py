@@ -35,7 +35,7 @@ from hms_iceberg.hms.table_rows import (
 )
 from hms_iceberg.hms.thrift_types import ttypes
 from hms_iceberg.metastore import Identifier, TablePointer, Version, ViewMetadataVersion
-from hms_iceberg.spec.view_metadata import ViewVersion
+from hms_iceberg.spec.views.view_metadata import ViewVersion
 
 ICEBERG_VIEW = "ICEBERG-VIEW"
 _RESERVED = (TABLE_TYPE, METADATA_LOCATION, PREVIOUS_METADATA_LOCATION, "uuid", "current-schema", OWNER)

@@ -16,7 +16,7 @@ from hms_iceberg.hms.column_types import ColumnOptions, hive_columns
 from hms_iceberg.hms.settings import RowSettings, current_user
 from hms_iceberg.hms.thrift_types import ttypes
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitioning import spec_to_json
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json

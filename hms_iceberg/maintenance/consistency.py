@@ -14,17 +14,17 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from hms_iceberg.arrow.puffin import read_deletion_vector
-from hms_iceberg.arrow.readers import open_reader
+from hms_iceberg.arrow.deletes.puffin import read_deletion_vector
+from hms_iceberg.arrow.formats.readers import open_reader
 from hms_iceberg.errors import IcebergError, MissingFileError, NoSuchSnapshotError
 from hms_iceberg.maintenance import findings as found
 from hms_iceberg.maintenance.findings import Finding
 from hms_iceberg.maintenance.manifest_check import check_manifest
 from hms_iceberg.maintenance.summary_check import check_summary
 from hms_iceberg.scan.manifest_source import manifests_of
-from hms_iceberg.spec.manifest_avro import decode_manifest
-from hms_iceberg.spec.manifests import DataFile, ManifestContent, ManifestEntry, ManifestFile
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent, ManifestEntry, ManifestFile
+from hms_iceberg.spec.manifests.manifest_avro import decode_manifest
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.readable import ReadableTable

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from hms_iceberg.arrow.filesystems import parse_location
+from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.errors import IcebergError, StorageError
 from hms_iceberg.table.manage_snapshots import Time
 from hms_iceberg.table.table import Table

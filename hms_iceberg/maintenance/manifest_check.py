@@ -11,10 +11,16 @@ from typing import Any
 from hms_iceberg.errors import IcebergError
 from hms_iceberg.maintenance import findings as found
 from hms_iceberg.maintenance.findings import Finding
-from hms_iceberg.spec.manifests import FieldSummary, ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.manifests.manifest import (
+    FieldSummary,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+)
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.types import IcebergType, UnknownType, UUIDType
-from hms_iceberg.spec.values import from_bytes
+from hms_iceberg.spec.values.single_values import from_bytes
 
 _STATUSES = (
     (ManifestEntryStatus.ADDED, "added"),

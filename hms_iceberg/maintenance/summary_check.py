@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from hms_iceberg.maintenance import findings as found
 from hms_iceberg.maintenance.findings import Finding
-from hms_iceberg.spec.manifests import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
+from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
 from hms_iceberg.spec.snapshots import Snapshot
 
 # Where a snapshot removed entries twice, its counts of removed files are those of the first ones.

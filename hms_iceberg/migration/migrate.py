@@ -40,10 +40,10 @@ from hms_iceberg.migration.state import (
     default_backup_name,
     staging_name,
 )
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import METADATA_PATH, metadata_folder
 from hms_iceberg.table import Table
-from hms_iceberg.updates.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from hms_iceberg.arrow.metrics_modes import metrics_modes
+from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.hms.hive_rows import HivePartition, HiveTable
 from hms_iceberg.hms.hive_tables import HiveTables
@@ -18,7 +18,7 @@ from hms_iceberg.migration.listing import Listing, list_files
 from hms_iceberg.migration.progress import Progress, silent
 from hms_iceberg.migration.source import SourceTable, carried_parameters, inspect_source, refusal
 from hms_iceberg.migration.state import HIDDEN_FOLDER, PARTITIONED_METADATA, UNPARTITIONED_METADATA
-from hms_iceberg.spec.manifests import DataFile
+from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.name_mapping import NAME_MAPPING_PROPERTY
 from hms_iceberg.spec.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema

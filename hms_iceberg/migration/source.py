@@ -25,7 +25,7 @@ from hms_iceberg.spec.types import (
     TimestampType,
     TimestamptzType,
 )
-from hms_iceberg.spec.values import from_python
+from hms_iceberg.spec.values.single_values import from_python
 
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 _PROVIDER = "spark.sql.sources.provider"

@@ -30,7 +30,7 @@ from hms_iceberg.spec.types import (
     TimeType,
     UUIDType,
 )
-from hms_iceberg.spec.values import decimal_value, unscaled_value
+from hms_iceberg.spec.values.single_values import decimal_value, unscaled_value
 
 if TYPE_CHECKING:
     import polars as pl

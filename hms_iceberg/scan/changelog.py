@@ -22,8 +22,8 @@ from hms_iceberg.scan.incremental import added_files, snapshot_or_current, snaps
 from hms_iceberg.scan.manifest_source import ManifestSource, manifests_of, named_snapshot
 from hms_iceberg.scan.plan import FileScanTask, ScanPlan
 from hms_iceberg.scan.planner import DataFiles, DeleteFiles, Planner, manifest_source
-from hms_iceberg.spec.manifests import DataFile, ManifestContent, ManifestFile
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent, ManifestFile
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Operation, Snapshot
 from hms_iceberg.storage import Storage

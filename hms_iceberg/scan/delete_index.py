@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from hms_iceberg.errors import CorruptManifestError
 from hms_iceberg.scan.bounds import decode_bounds, has_bounds
 from hms_iceberg.scan.partition_columns import PartitionColumns
-from hms_iceberg.spec.manifests import DataFileContent
+from hms_iceberg.spec.manifests.manifest import DataFileContent
 from hms_iceberg.spec.types import DoubleType, FloatType, IcebergType, PrimitiveType
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.errors import CorruptManifestError, IcebergError
 from hms_iceberg.scan.partition_columns import PartitionColumns
-from hms_iceberg.spec.manifest_counts import Count, check_contents, check_counts
-from hms_iceberg.spec.manifests import ManifestEntryStatus, ManifestFile
+from hms_iceberg.spec.manifests.manifest import ManifestEntryStatus, ManifestFile
+from hms_iceberg.spec.manifests.manifest_counts import Count, check_contents, check_counts
 from hms_iceberg.spec.types import (
     DateType,
     IcebergType,
@@ -24,7 +24,7 @@ from hms_iceberg.spec.types import (
     TimestamptzType,
     TimeType,
 )
-from hms_iceberg.spec.values import from_bytes
+from hms_iceberg.spec.values.single_values import from_bytes
 
 if TYPE_CHECKING:
     import polars as pl

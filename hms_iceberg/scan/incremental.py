@@ -14,8 +14,8 @@ from hms_iceberg.scan.cache import ManifestCache
 from hms_iceberg.scan.manifest_source import manifests_of, named_snapshot
 from hms_iceberg.scan.plan import ScanPlan
 from hms_iceberg.scan.planner import DataFiles, Planner, manifest_source
-from hms_iceberg.spec.manifests import ManifestContent, ManifestFile
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestFile
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Operation, Snapshot
 from hms_iceberg.storage import Storage

@@ -16,7 +16,7 @@ import numpy as np
 
 from hms_iceberg.errors import CorruptManifestError
 from hms_iceberg.scan.manifest_frames import ManifestDecoder
-from hms_iceberg.spec.avro_container import encode_long
+from hms_iceberg.spec.manifests.avro_container import encode_long
 
 if TYPE_CHECKING:
     import polars as pl

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError
 from hms_iceberg.scan.frame_checks import MANIFEST, check_frame
 from hms_iceberg.scan.partition_columns import PartitionColumns
-from hms_iceberg.spec.avro_container import (
+from hms_iceberg.spec.manifests.avro_container import (
     AvroContainer,
     codec_name,
     decompress,
@@ -30,8 +30,8 @@ from hms_iceberg.spec.avro_container import (
     read_records,
     write_header,
 )
-from hms_iceberg.spec.manifest_layout import MALFORMED, EntryLayout, entry_layout
-from hms_iceberg.spec.manifests import ManifestEntryStatus, ManifestFile
+from hms_iceberg.spec.manifests.manifest import ManifestEntryStatus, ManifestFile
+from hms_iceberg.spec.manifests.manifest_layout import MALFORMED, EntryLayout, entry_layout
 
 if TYPE_CHECKING:
     import polars as pl

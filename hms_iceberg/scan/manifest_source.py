@@ -16,9 +16,9 @@ from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.cache import ManifestCache, ManifestFrame, decode_one, decode_small, join_frames
 from hms_iceberg.scan.manifest_frames import ManifestDecoder, columnar_schema
 from hms_iceberg.scan.partition_columns import PartitionColumns
-from hms_iceberg.spec.avro_container import read_container
-from hms_iceberg.spec.manifest_avro import decode_manifest_list
-from hms_iceberg.spec.manifests import FieldSummary, ManifestFile
+from hms_iceberg.spec.manifests.avro_container import read_container
+from hms_iceberg.spec.manifests.manifest import FieldSummary, ManifestFile
+from hms_iceberg.spec.manifests.manifest_avro import decode_manifest_list
 from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.spec.types import StructType, UnknownType, UUIDType
 from hms_iceberg.storage import Storage

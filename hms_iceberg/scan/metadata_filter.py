@@ -15,8 +15,8 @@ from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanEx
 from hms_iceberg.expressions.visitors import ExpressionVisitor, bound_predicates, fold
 from hms_iceberg.scan.partition_columns import PartitionColumns, polars_dtype
 from hms_iceberg.scan.partition_filter import partition_predicate
-from hms_iceberg.spec.manifests import DataFile
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import (
     DELETED,
     FILE,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hms_iceberg.errors import CorruptMetadataError
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitioning import PartitionField
 from hms_iceberg.spec.types import (
     BooleanType,

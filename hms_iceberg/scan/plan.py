@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.scan.tasks import FileScanTask, planned_tasks
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot
 

@@ -19,8 +19,8 @@ from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.expressions.visitors import bound_predicates
 from hms_iceberg.scan.metadata_filter import file_constants, is_of_file
 from hms_iceberg.scan.partition_columns import PartitionColumns
-from hms_iceberg.spec.manifests import DataFile, DataFileContent
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.spec.types import StructType, UUIDType

@@ -55,9 +55,9 @@ def load_bridge(spark: SparkSession) -> Any:
 
 
 def _sources() -> dict[str, str]:
-    folder = resources.files("hms_iceberg.spark").joinpath("bridge")
-    files = sorted((file for file in folder.iterdir() if file.name.endswith(".java")), key=lambda file: file.name)
-    return {file.name: file.read_text("utf-8") for file in files}
+    rooms = [room for room in resources.files("hms_iceberg.spark").joinpath("bridge").iterdir() if room.is_dir()]
+    files = [file for room in rooms for file in room.iterdir() if file.name.endswith(".java")]
+    return {file.name: file.read_text("utf-8") for file in sorted(files, key=lambda file: file.name)}
 
 
 def _digest(sources: dict[str, str], spark_version: str) -> str:

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hms_iceberg.arrow.storage import ArrowStorage
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.incremental import snapshot_or_current
@@ -28,15 +28,15 @@ from hms_iceberg.spark.catalogs import (
     open_catalog,
     storage_of,
 )
-from hms_iceberg.spark.descriptions import describe
-from hms_iceberg.spark.filters import named_columns, row_filter
-from hms_iceberg.spark.foreign_files import worker_command
-from hms_iceberg.spark.inspection import describe_inspection, inspection_rows
-from hms_iceberg.spark.metadata_answers import metadata_answers, row_counts
-from hms_iceberg.spark.plan_answer import AnswerForm, plan_answer
 from hms_iceberg.spark.read_options import planned
-from hms_iceberg.spark.streams import check_stream, latest_offset, plan_batch
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spark.reading.descriptions import describe
+from hms_iceberg.spark.reading.filters import named_columns, row_filter
+from hms_iceberg.spark.reading.foreign_files import worker_command
+from hms_iceberg.spark.reading.inspection import describe_inspection, inspection_rows
+from hms_iceberg.spark.reading.metadata_answers import metadata_answers, row_counts
+from hms_iceberg.spark.reading.plan_answer import AnswerForm, plan_answer
+from hms_iceberg.spark.reading.streams import check_stream, latest_offset, plan_batch
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.metadata_files import read_version

@@ -16,7 +16,7 @@ from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.scan.incremental import AppendRequest, plan_appends, snapshot_or_current, snapshots_between
 from hms_iceberg.scan.plan import ScanPlan, ScanRequest
 from hms_iceberg.scan.planner import plan_scan
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.scan import TableScan

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from hms_iceberg.errors import UnsupportedError
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import (
     FILE,
     LAST_UPDATED_SEQUENCE_NUMBER,

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from hms_iceberg.errors import IcebergError, InvalidSchemaError
-from hms_iceberg.spec import json_values
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     DecimalType,
@@ -20,6 +19,7 @@ from hms_iceberg.spec.types import (
     StructType,
     parse_primitive,
 )
+from hms_iceberg.spec.values import json_values
 
 
 def type_to_json(kind: IcebergType) -> str | dict[str, Any]:

@@ -14,10 +14,6 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError, UnsupportedError
-from hms_iceberg.spec import datetimes
-from hms_iceberg.spec.binary_values import decimal_value, unscaled_value
-from hms_iceberg.spec.hashing import hash_function
-from hms_iceberg.spec.human_text import human_string
 from hms_iceberg.spec.types import (
     BinaryType,
     BooleanType,
@@ -37,6 +33,10 @@ from hms_iceberg.spec.types import (
     TimestamptzType,
     UnknownType,
 )
+from hms_iceberg.spec.values import datetimes
+from hms_iceberg.spec.values.binary_values import decimal_value, unscaled_value
+from hms_iceberg.spec.values.hashing import hash_function
+from hms_iceberg.spec.values.human_text import human_string
 
 _MICRO_TIMESTAMPS = (TimestampType, TimestamptzType)
 _NANO_TIMESTAMPS = (TimestampNanoType, TimestamptzNanoType)

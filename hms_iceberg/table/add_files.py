@@ -6,20 +6,20 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from hms_iceberg.arrow.filesystems import parse_location
-from hms_iceberg.arrow.imported_files import FileImport
-from hms_iceberg.arrow.metrics_modes import metrics_modes
+from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
 from hms_iceberg.arrow.parallel import default_workers
+from hms_iceberg.arrow.reading.imported_files import FileImport
+from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.scan.plan import ScanRequest
 from hms_iceberg.scan.planner import plan_scan
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.name_mapping import create_name_mapping
 from hms_iceberg.table.change_options import ChangeOptions
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.append import FastAppend
+from hms_iceberg.updates.machinery.snapshot_writer import parent_on
 from hms_iceberg.updates.properties import SetProperties
-from hms_iceberg.updates.snapshot_writer import parent_on
 
 _NAME_MAPPING = "schema.name-mapping.default"
 

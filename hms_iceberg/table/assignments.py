@@ -8,15 +8,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hms_iceberg.arrow.casting import SchemaFit
-from hms_iceberg.arrow.nested import combine
-from hms_iceberg.arrow.row_rewrites import AffectedRows
-from hms_iceberg.arrow.schema import to_arrow, to_arrow_type
-from hms_iceberg.arrow.values import constant
+from hms_iceberg.arrow.columns.casting import SchemaFit
+from hms_iceberg.arrow.columns.nested import combine
+from hms_iceberg.arrow.columns.schema import to_arrow, to_arrow_type
+from hms_iceberg.arrow.columns.values import constant
+from hms_iceberg.arrow.reading.row_rewrites import AffectedRows
 from hms_iceberg.errors import IcebergError, InvalidInputError, NullValueError, TypeMismatchError
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import NestedField
-from hms_iceberg.spec.values import from_python
+from hms_iceberg.spec.values.single_values import from_python
 
 Evaluate = Callable[[pa.RecordBatch], pa.Array]
 

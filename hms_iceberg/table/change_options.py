@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.spec.table_properties import WAP_ENABLED, bool_property
 

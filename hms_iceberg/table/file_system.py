@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from hms_iceberg.arrow.filesystems import parse_location
-from hms_iceberg.arrow.schema import from_arrow
-from hms_iceberg.arrow.storage import ArrowStorage
+from hms_iceberg.arrow.columns.schema import from_arrow
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.errors import (
     CommitFailedError,
     CommitStateUnknownError,
@@ -28,8 +28,8 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
 from hms_iceberg.scan.preload import planning_ready
-from hms_iceberg.spec.metadata import DEFAULT_FORMAT_VERSION, TableMetadata
-from hms_iceberg.spec.metadata_changes import new_table_metadata, split_properties
+from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata, split_properties
+from hms_iceberg.spec.metadata.table_metadata import DEFAULT_FORMAT_VERSION, TableMetadata
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import UNSORTED, SortOrder

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 
 from pyarrow import fs
 
-from hms_iceberg.arrow.storage import ArrowStorage
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import (
     ConfigurationError,
     InvalidInputError,

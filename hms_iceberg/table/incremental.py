@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
-from hms_iceberg.arrow.changelog import ChangelogOptions, changelog_batches, changelog_schema
-from hms_iceberg.arrow.read import scan_to_batches
-from hms_iceberg.arrow.schema import to_arrow
+from hms_iceberg.arrow.columns.schema import to_arrow
+from hms_iceberg.arrow.reading.changelog import ChangelogOptions, changelog_batches, changelog_schema
+from hms_iceberg.arrow.reading.read import scan_to_batches
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.scan.changelog import ChangelogRequest, ChangelogScanTask, plan_changelog
 from hms_iceberg.scan.incremental import AppendRequest, plan_appends

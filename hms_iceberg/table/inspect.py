@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from hms_iceberg.arrow.frames import frame_to_arrow
-from hms_iceberg.arrow.position_delete_table import position_deletes
+from hms_iceberg.arrow.columns.frames import frame_to_arrow
+from hms_iceberg.arrow.deletes.position_delete_table import position_deletes
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.scan.metadata_tables import MetadataRequest, metadata_table
 from hms_iceberg.storage import Storage

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable
 
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import SnapshotRefType
 from hms_iceberg.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from hms_iceberg.table.pending import PendingChange
@@ -13,10 +13,10 @@ from hms_iceberg.table.time_travel import milliseconds
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.cherry_pick import CherryPick
 from hms_iceberg.updates.expire_snapshots import ExpireSnapshots
+from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.refs import CreateRef, FastForward, RemoveRef, RenameBranch, ReplaceRef, SetRetention
 from hms_iceberg.updates.rollback import Rollback, SetCurrentSnapshot
 from hms_iceberg.updates.table_settings import RemoveStatistics, SetStatistics
-from hms_iceberg.updates.update import Update
 
 Time = int | str | dt.datetime
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TypeVar
 
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.transaction.transaction import Transaction
-from hms_iceberg.updates.update import Update
+from hms_iceberg.updates.machinery.update import Update
 
 Self = TypeVar("Self", bound="PendingChange")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 
 from hms_iceberg.errors import IcebergError
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage
-from hms_iceberg.updates.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
 
 logger = logging.getLogger(__name__)
 

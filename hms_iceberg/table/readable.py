@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.metastore import Identifier, MetadataVersion
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.name_mapping import NameMapping
 from hms_iceberg.spec.partitioning import PartitionSpec
 from hms_iceberg.spec.schema import Schema

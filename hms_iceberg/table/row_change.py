@@ -12,10 +12,10 @@ from itertools import chain
 
 import pyarrow as pa
 
-from hms_iceberg.arrow.delete_writer import DeletedPositions, delete_granularity, write_row_deletes
-from hms_iceberg.arrow.nested import conform
-from hms_iceberg.arrow.row_rewrites import AffectedRows, Replacement, RowRewriter, earlier_positions
-from hms_iceberg.arrow.schema import to_arrow
+from hms_iceberg.arrow.columns.nested import conform
+from hms_iceberg.arrow.columns.schema import to_arrow
+from hms_iceberg.arrow.deletes.delete_writer import DeletedPositions, delete_granularity, write_row_deletes
+from hms_iceberg.arrow.reading.row_rewrites import AffectedRows, Replacement, RowRewriter, earlier_positions
 from hms_iceberg.errors import ConfigurationError, TypeMismatchError, UnsupportedError
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.parser import parse
@@ -24,17 +24,17 @@ from hms_iceberg.expressions.visitors import bound_predicates
 from hms_iceberg.scan.plan import ScanPlan, ScanRequest
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.tasks import FileScanTask, content_files
-from hms_iceberg.spec.manifests import DataFile, ManifestContent
+from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent
 from hms_iceberg.spec.types import DoubleType, FloatType
 from hms_iceberg.table.change_options import ChangeOptions
 from hms_iceberg.table.writes import write_rows
 from hms_iceberg.transaction.transaction import Transaction
-from hms_iceberg.updates.isolation import Isolation, isolation_of
-from hms_iceberg.updates.manifest_files import manifest_list_of
+from hms_iceberg.updates.machinery.isolation import Isolation, isolation_of
+from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
+from hms_iceberg.updates.machinery.snapshot_writer import parent_on
 from hms_iceberg.updates.overwrite import Overwrite
 from hms_iceberg.updates.require_unchanged import RequireUnchanged
 from hms_iceberg.updates.row_delta import RowDelta
-from hms_iceberg.updates.snapshot_writer import parent_on
 
 logger = logging.getLogger(__name__)
 

@@ -10,22 +10,22 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hms_iceberg.arrow.delete_writer import DeletedPositions, write_row_deletes
-from hms_iceberg.arrow.equality_delete_writer import write_equality_deletes
-from hms_iceberg.arrow.row_rewrites import earlier_positions
-from hms_iceberg.arrow.write import ArrowInput
+from hms_iceberg.arrow.deletes.delete_writer import DeletedPositions, write_row_deletes
+from hms_iceberg.arrow.reading.row_rewrites import earlier_positions
+from hms_iceberg.arrow.writing.equality_delete_writer import write_equality_deletes
+from hms_iceberg.arrow.writing.write import ArrowInput
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.scan.plan import ScanRequest
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.tasks import FileScanTask
-from hms_iceberg.spec.manifests import DataFile
+from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.partitioning import PartitionSpec
 from hms_iceberg.table.file_changes import Validated
 from hms_iceberg.table.writes import write_rows
 from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.updates.machinery.snapshot_writer import parent_on
+from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.row_delta import RowDelta
-from hms_iceberg.updates.snapshot_writer import parent_on
-from hms_iceberg.updates.update import Update
 
 
 class NewRowDelta(Validated):

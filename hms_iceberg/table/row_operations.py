@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hms_iceberg.arrow.write import ArrowInput
+from hms_iceberg.arrow.writing.write import ArrowInput
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysFalse, BooleanExpression
 from hms_iceberg.table.assignments import Assignments
@@ -16,9 +16,9 @@ from hms_iceberg.table.row_change import RowChange, as_expression, rows_in
 from hms_iceberg.table.writes import write_rows
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.delete import DeleteFiles
+from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.overwrite import Overwrite
 from hms_iceberg.updates.replace_partitions import ReplacePartitions
-from hms_iceberg.updates.update import Update
 
 logger = logging.getLogger(__name__)
 

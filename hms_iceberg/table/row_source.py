@@ -11,7 +11,7 @@ from hms_iceberg.errors import InvalidInputError, MissingDependencyError
 from hms_iceberg.expressions.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue, And, BooleanExpression
 from hms_iceberg.scan.metadata_filter import filter_schema
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import metadata_column
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage

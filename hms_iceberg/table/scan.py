@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from hms_iceberg.arrow.read import count_rows, read_all, read_tasks, up_to
-from hms_iceberg.arrow.schema import to_arrow
+from hms_iceberg.arrow.columns.schema import to_arrow
+from hms_iceberg.arrow.reading.read import count_rows, read_all, read_tasks, up_to
 from hms_iceberg.errors import NoSuchRefError, NoSuchSnapshotError
 from hms_iceberg.scan.plan import FileScanTask, ScanPlan, ScanRequest
 from hms_iceberg.scan.planner import plan_parts, plan_scan
 from hms_iceberg.scan.splitting import ScanTaskGroup, SplitOptions, task_groups
-from hms_iceberg.spec.datetimes import format_milliseconds
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.spec.values.datetimes import format_milliseconds
 from hms_iceberg.table.lazy_frame import lazy_frame
 from hms_iceberg.table.row_source import RowSource, limited
 from hms_iceberg.table.time_travel import milliseconds, snapshot_as_of

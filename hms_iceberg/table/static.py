@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hms_iceberg.arrow.storage import ArrowStorage
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.metastore import Identifier
 from hms_iceberg.scan.preload import planning_ready

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from hms_iceberg.arrow.write import ArrowInput
+from hms_iceberg.arrow.writing.write import ArrowInput
 from hms_iceberg.metastore import Identifier, MetadataVersion, Metastore
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.file_changes import (

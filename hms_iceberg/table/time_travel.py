@@ -8,9 +8,9 @@ from __future__ import annotations
 import datetime as dt
 
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
-from hms_iceberg.spec.datetimes import format_milliseconds, parse_timestamp
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.spec.values.datetimes import format_milliseconds, parse_timestamp
 
 
 def snapshot_as_of(metadata: TableMetadata, time: int | str | dt.datetime, inclusive: bool = True) -> Snapshot | None:

@@ -7,11 +7,11 @@ from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from hms_iceberg.arrow.write import ArrowInput
+from hms_iceberg.arrow.writing.write import ArrowInput
 from hms_iceberg.metastore import MetadataVersion
-from hms_iceberg.spec.manifests import DataFile
-from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.spec.metadata_changes import FORMAT_VERSION_PROPERTY
+from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.metadata.metadata_changes import FORMAT_VERSION_PROPERTY
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import bool_property
 from hms_iceberg.table.change_options import ChangeOptions
 from hms_iceberg.table.file_changes import (
@@ -29,10 +29,10 @@ from hms_iceberg.table.write_methods import RowWriteMethods
 from hms_iceberg.table.writes import write_rows
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.append import FastAppend
+from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.merge_append import MergeAppend
 from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.table_settings import SetLocation
-from hms_iceberg.updates.update import Update
 
 if TYPE_CHECKING:
     from hms_iceberg.table.table import Table

@@ -9,6 +9,7 @@ from hms_iceberg.spec.sorting import NullOrder, SortDirection, SortOrder
 from hms_iceberg.spec.transforms import IdentityTransform, Transform, parse_transform
 from hms_iceberg.table.pending import PendingChange
 from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.partition_spec import (
     AddPartitionField,
     PartitionChange,
@@ -17,7 +18,6 @@ from hms_iceberg.updates.partition_spec import (
     RenamePartitionField,
 )
 from hms_iceberg.updates.sort_order import ReplaceSortOrder, SortKey
-from hms_iceberg.updates.update import Update
 
 
 class UpdateSpec(PendingChange):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from hms_iceberg.arrow.write import ArrowInput
+from hms_iceberg.arrow.writing.write import ArrowInput
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.table.add_files import add_files
 from hms_iceberg.table.change_options import ChangeOptions

@@ -11,9 +11,9 @@ import uuid
 
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.metastore import MetadataVersion
-from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.spec.metadata_changes import append_metadata_log, suppress_intermediate_snapshots
-from hms_iceberg.spec.metadata_json import compress, metadata_from_json, metadata_to_json
+from hms_iceberg.spec.metadata.metadata_changes import append_metadata_log, suppress_intermediate_snapshots
+from hms_iceberg.spec.metadata.metadata_json import compress, metadata_from_json, metadata_to_json
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import (
     METADATA_COMPRESSION,
     METADATA_DELETE_AFTER_COMMIT,

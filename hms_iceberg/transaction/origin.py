@@ -8,7 +8,7 @@ from typing import Protocol
 
 from hms_iceberg.errors import CommitConflictError, NoSuchTableError
 from hms_iceberg.metastore import Identifier, MetadataVersion
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 
 
 class Origin(Protocol):

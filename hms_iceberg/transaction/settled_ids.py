@@ -7,8 +7,8 @@ it is replayed; files stay what they were written as.
 from __future__ import annotations
 
 from hms_iceberg.errors import CommitConflictError
-from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.updates.update import Update
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.updates.machinery.update import Update
 
 
 def adds_files(update: Update) -> bool:

@@ -23,7 +23,7 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
 )
 from hms_iceberg.metastore import Identifier, MetadataVersion, Metastore
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import COMMIT_NUM_RETRIES, int_property
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.metadata_files import delete_dropped_versions, read_version, write_version
@@ -31,8 +31,8 @@ from hms_iceberg.transaction.origin import Origin
 from hms_iceberg.transaction.retry import commit_policy, status_policy
 from hms_iceberg.transaction.settled_ids import adds_files, check_new_ids, check_same_ids
 from hms_iceberg.transaction.workspace import FileWorkspace
+from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.require_unchanged import RequireUnchanged
-from hms_iceberg.updates.update import Update
 
 logger = logging.getLogger(__name__)
 

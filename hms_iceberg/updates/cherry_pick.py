@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hms_iceberg.errors import CommitConflictError, InvalidInputError
-from hms_iceberg.spec.manifests import DataFile, ManifestContent, ManifestEntryStatus
-from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.spec.metadata_changes import require_snapshot, set_branch_snapshot
+from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent, ManifestEntryStatus
+from hms_iceberg.spec.metadata.metadata_changes import require_snapshot, set_branch_snapshot
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation, Snapshot, new_snapshot_id
-from hms_iceberg.updates.conflicts import Concurrent
-from hms_iceberg.updates.content import ContentChange, commit_content
-from hms_iceberg.updates.history import entries_since
-from hms_iceberg.updates.operations import always
-from hms_iceberg.updates.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.conflicts import Concurrent
+from hms_iceberg.updates.machinery.content import ContentChange, commit_content
+from hms_iceberg.updates.machinery.history import entries_since
+from hms_iceberg.updates.machinery.operations import always
+from hms_iceberg.updates.machinery.update import FileReader, Workspace
 
 WAP_ID = "wap.id"
 PUBLISHED_WAP_ID = "published-wap-id"

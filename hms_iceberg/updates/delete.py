@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hms_iceberg.expressions.tree import BooleanExpression
-from hms_iceberg.spec.manifests import DataFile
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation, new_snapshot_id
-from hms_iceberg.updates.content import ContentChange, commit_content
-from hms_iceberg.updates.file_matching import FileMatcher
-from hms_iceberg.updates.operations import always
+from hms_iceberg.updates.machinery.content import ContentChange, commit_content
+from hms_iceberg.updates.machinery.file_matching import FileMatcher
+from hms_iceberg.updates.machinery.operations import always
+from hms_iceberg.updates.machinery.update import FileReader, Workspace
 from hms_iceberg.updates.overwrite import WholeFileTest
-from hms_iceberg.updates.update import FileReader, Workspace
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from functools import partial
 from typing import TypeVar
 
 from hms_iceberg.errors import CorruptFileError, StorageError, UnsupportedError
-from hms_iceberg.spec.manifests import DataFile
-from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.spec.metadata_changes import remove_ref, remove_snapshots, require_snapshot
+from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.metadata.metadata_changes import remove_ref, remove_snapshots, require_snapshot
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH, SnapshotRef
 from hms_iceberg.spec.table_properties import (
     GC_ENABLED,
@@ -24,8 +24,8 @@ from hms_iceberg.spec.table_properties import (
     bool_property,
     int_property,
 )
-from hms_iceberg.updates.manifest_files import entries_of, manifest_list_of
-from hms_iceberg.updates.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.machinery.update import FileReader, Workspace
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")

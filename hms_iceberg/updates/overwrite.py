@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
-from hms_iceberg.spec.manifests import DataFile, ManifestEntry
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.manifests.manifest import DataFile, ManifestEntry
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH, new_snapshot_id
 from hms_iceberg.updates.append import check_data
-from hms_iceberg.updates.conflicts import Concurrent
-from hms_iceberg.updates.content import ContentChange, commit_content
-from hms_iceberg.updates.file_matching import FileMatcher
-from hms_iceberg.updates.isolation import Isolation
-from hms_iceberg.updates.operations import overwrite_operation
-from hms_iceberg.updates.snapshot_writer import parent_on
-from hms_iceberg.updates.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.conflicts import Concurrent
+from hms_iceberg.updates.machinery.content import ContentChange, commit_content
+from hms_iceberg.updates.machinery.file_matching import FileMatcher
+from hms_iceberg.updates.machinery.isolation import Isolation
+from hms_iceberg.updates.machinery.operations import overwrite_operation
+from hms_iceberg.updates.machinery.snapshot_writer import parent_on
+from hms_iceberg.updates.machinery.update import FileReader, Workspace
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from hms_iceberg.errors import CommitConflictError, InvalidPartitionSpecError, UnknownColumnError
-from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.spec.metadata_changes import set_default_spec
+from hms_iceberg.spec.metadata.metadata_changes import set_default_spec
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import (
@@ -20,7 +20,7 @@ from hms_iceberg.spec.transforms import (
     VoidTransform,
 )
 from hms_iceberg.spec.types import NestedField
-from hms_iceberg.updates.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.update import FileReader, Workspace
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hms_iceberg.errors import CommitConflictError, InvalidInputError
-from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.spec.metadata_changes import (
+from hms_iceberg.spec.metadata.metadata_changes import (
     FORMAT_VERSION_PROPERTY,
     remove_properties,
     set_properties,
     split_properties,
 )
-from hms_iceberg.updates.update import FileReader, Workspace
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.updates.machinery.update import FileReader, Workspace
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from hms_iceberg.errors import (
     NoSuchSnapshotError,
     RefAlreadyExistsError,
 )
-from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.spec.metadata_changes import remove_ref, require_ref, set_branch_snapshot, set_ref
+from hms_iceberg.spec.metadata.metadata_changes import remove_ref, require_ref, set_branch_snapshot, set_ref
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH, SnapshotRef, SnapshotRefType
-from hms_iceberg.updates.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.update import FileReader, Workspace
 
 
 def check_ref_unchanged(name: str, start: TableMetadata, base: TableMetadata, what: str) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hms_iceberg.expressions.tree import BooleanExpression
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
-from hms_iceberg.updates.conflicts import Concurrent
-from hms_iceberg.updates.snapshot_writer import parent_on
-from hms_iceberg.updates.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.conflicts import Concurrent
+from hms_iceberg.updates.machinery.snapshot_writer import parent_on
+from hms_iceberg.updates.machinery.update import FileReader, Workspace
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from hms_iceberg.spec.manifests import DataFile, ManifestContent, ManifestEntryStatus, ManifestFile
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent, ManifestEntryStatus, ManifestFile
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation, new_snapshot_id
-from hms_iceberg.updates.manifest_files import entries_of, manifest_list_of, write_entries
-from hms_iceberg.updates.snapshot_writer import SnapshotDraft, parent_on, write_snapshot
-from hms_iceberg.updates.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of, write_entries
+from hms_iceberg.updates.machinery.snapshot_writer import SnapshotDraft, parent_on, write_snapshot
+from hms_iceberg.updates.machinery.update import FileReader, Workspace
 
 
 @dataclass(frozen=True)

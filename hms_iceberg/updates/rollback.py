@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
-from hms_iceberg.spec.datetimes import format_milliseconds
-from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.spec.metadata_changes import require_ref, require_snapshot, set_branch_snapshot
+from hms_iceberg.spec.metadata.metadata_changes import require_ref, require_snapshot, set_branch_snapshot
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
+from hms_iceberg.spec.values.datetimes import format_milliseconds
+from hms_iceberg.updates.machinery.update import FileReader, Workspace
 from hms_iceberg.updates.refs import check_ref_unchanged
-from hms_iceberg.updates.update import FileReader, Workspace
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hms_iceberg.errors import CommitConflictError, InvalidSchemaChangeError, UnknownColumnError
-from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.spec.metadata_changes import remove_properties, set_current_schema, set_properties
+from hms_iceberg.spec.metadata.metadata_changes import remove_properties, set_current_schema, set_properties
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.name_mapping import NAME_MAPPING_PROPERTY, update_name_mapping
 from hms_iceberg.spec.promotion import keeps_results
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.updates.machinery.update import FileReader, Workspace
 from hms_iceberg.updates.schema_changes import SchemaChange, touched
 from hms_iceberg.updates.schema_editor import SchemaEditor
-from hms_iceberg.updates.update import FileReader, Workspace
 
 # Properties that end with a column's name follow the column when it is renamed or dropped.
 COLUMN_PROPERTY_PREFIXES = (

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hms_iceberg.errors import CommitConflictError
-from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.spec.metadata_changes import (
+from hms_iceberg.spec.metadata.metadata_changes import (
     remove_partition_statistics,
     remove_statistics,
     set_location,
     set_partition_statistics,
     set_statistics,
 )
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.statistics import PartitionStatisticsFile, StatisticsFile
-from hms_iceberg.updates.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.update import FileReader, Workspace
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from hms_iceberg.metastore import CatalogMetastore, Identifier, ViewMetastore
 from hms_iceberg.metastore_names import namespace_name, table_identifier, text_properties
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.table_properties import bool_property
-from hms_iceberg.spec.view_metadata import ViewVersion, new_view_metadata, replace_version, set_view_properties
+from hms_iceberg.spec.views.view_metadata import ViewVersion, new_view_metadata, replace_version, set_view_properties
 from hms_iceberg.storage import Storage
 from hms_iceberg.view.commit import change_view, create_view, delete_quietly, read_view
 from hms_iceberg.view.view import View, view_schema

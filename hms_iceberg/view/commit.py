@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 from hms_iceberg.errors import CommitStateUnknownError, ConfigurationError, IcebergError, NoSuchViewError
 from hms_iceberg.metastore import Identifier, ViewMetadataVersion, ViewMetastore
-from hms_iceberg.spec.metadata_json import compress
+from hms_iceberg.spec.metadata.metadata_json import compress
 from hms_iceberg.spec.table_properties import metadata_folder, text_property
-from hms_iceberg.spec.view_metadata import ViewMetadata
-from hms_iceberg.spec.view_metadata_json import view_metadata_from_json, view_metadata_to_json
+from hms_iceberg.spec.views.view_metadata import ViewMetadata
+from hms_iceberg.spec.views.view_metadata_json import view_metadata_from_json, view_metadata_to_json
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.retry import commit_policy
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from hms_iceberg.arrow.schema import from_arrow
+from hms_iceberg.arrow.columns.schema import from_arrow
 from hms_iceberg.metastore import Identifier, ViewMetadataVersion, ViewMetastore
 from hms_iceberg.metastore_names import text_properties
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.view_metadata import (
+from hms_iceberg.spec.views.view_metadata import (
     SQLViewRepresentation,
     ViewHistoryEntry,
     ViewMetadata,

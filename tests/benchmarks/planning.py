@@ -44,10 +44,10 @@ def say(text: str) -> None:
 
 def build(folder: Path, files: int, manifests: int) -> Path:
     """Write metadata JSON, manifest list and manifests of a v2 table; returns the metadata's location."""
-    from hms_iceberg.spec.manifest_avro import encode_manifest, encode_manifest_list
-    from hms_iceberg.spec.manifests import ManifestContent, ManifestEntry, ManifestEntryStatus
-    from hms_iceberg.spec.metadata_changes import add_snapshot, new_table_metadata
-    from hms_iceberg.spec.metadata_json import metadata_to_json
+    from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestEntry, ManifestEntryStatus
+    from hms_iceberg.spec.manifests.manifest_avro import encode_manifest, encode_manifest_list
+    from hms_iceberg.spec.metadata.metadata_changes import add_snapshot, new_table_metadata
+    from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
     from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
     from hms_iceberg.spec.schema import Schema
     from hms_iceberg.spec.snapshots import Snapshot
@@ -88,7 +88,7 @@ def build(folder: Path, files: int, manifests: int) -> Path:
 
 
 def data_file(folder: Path, number: int) -> Any:
-    from hms_iceberg.spec.manifests import DataFile
+    from hms_iceberg.spec.manifests.manifest import DataFile
 
     columns = range(1, 21)
     lower: dict[int, bytes] = {}

@@ -19,17 +19,17 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from hms_iceberg.arrow.puffin_writer import write_deletion_vectors
-from hms_iceberg.arrow.read import read_all
-from hms_iceberg.arrow.schema import from_arrow, to_arrow
-from hms_iceberg.arrow.storage import ArrowStorage
-from hms_iceberg.arrow.write import write_data_files
+from hms_iceberg.arrow.columns.schema import from_arrow, to_arrow
+from hms_iceberg.arrow.deletes.puffin_writer import write_deletion_vectors
+from hms_iceberg.arrow.reading.read import read_all
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.scan.plan import FileScanTask
-from hms_iceberg.spec.manifests import DataFile, DataFileContent
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
 from hms_iceberg.spec.schema import Schema
 

@@ -16,10 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hms_iceberg.arrow.schema import to_arrow
+from hms_iceberg.arrow.columns.schema import to_arrow
 from hms_iceberg.catalog import load_catalog
 from hms_iceberg.hms.embedded import EmbeddedMetastore
-from hms_iceberg.spec.manifests import DataFile, DataFileContent
+from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.updates.row_delta import RowDelta

@@ -67,7 +67,7 @@ class Points:
 
     def install(self) -> None:
         """Puts the points where they belong."""
-        from hms_iceberg.arrow.storage import ArrowStorage, _LocalOutput
+        from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage, _LocalOutput
         from hms_iceberg.hms.connection import Connection
 
         def around(owner: Any, name: str, before: str, after: str) -> None:

@@ -30,7 +30,7 @@ class Fuse:
 
 def install(fuse: Fuse) -> None:
     """Counts what changes the metastore or a file, just after it was done."""
-    from hms_iceberg.arrow.storage import ArrowStorage, _LocalOutput
+    from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage, _LocalOutput
     from hms_iceberg.hms.connection import Connection
     from hms_iceberg.hms.pool import ConnectionPool
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import zlib
 
-from hms_iceberg.spec.avro_container import encode_long, read_blocks, read_container
+from hms_iceberg.spec.manifests.avro_container import encode_long, read_blocks, read_container
 
 
 def damaged(rng: random.Random, data: bytes) -> bytes:

@@ -33,7 +33,6 @@ from hms_iceberg.expressions.tree import (
     UnboundPredicate,
     predicate,
 )
-from hms_iceberg.spec.datetimes import MICROS_PER_DAY, NANOS_PER_DAY
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import (
     BucketTransform,
@@ -67,7 +66,8 @@ from hms_iceberg.spec.types import (
     TimeType,
     UUIDType,
 )
-from hms_iceberg.spec.values import decimal_value
+from hms_iceberg.spec.values.datetimes import MICROS_PER_DAY, NANOS_PER_DAY
+from hms_iceberg.spec.values.single_values import decimal_value
 from tests.support.spec_strategies import values
 
 EXAMPLES = int(os.environ.get("HMS_ICEBERG_EXAMPLES", "40"))

@@ -18,8 +18,8 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
 )
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
-from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.spec.metadata_changes import set_properties
+from hms_iceberg.spec.metadata.metadata_changes import set_properties
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from tests.support.tables import metadata
 
 

@@ -15,10 +15,10 @@ import pyarrow.orc as orc
 import pyarrow.parquet as pq
 
 from hms_iceberg import maintenance
-from hms_iceberg.arrow.puffin_writer import PuffinBlob, write_puffin
-from hms_iceberg.arrow.row_rewrites import RowRewriter
-from hms_iceberg.arrow.write import write_data_files
-from hms_iceberg.spec.manifests import DataFile, ManifestContent
+from hms_iceberg.arrow.deletes.puffin_writer import PuffinBlob, write_puffin
+from hms_iceberg.arrow.reading.row_rewrites import RowRewriter
+from hms_iceberg.arrow.writing.write import write_data_files
+from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.statistics import BlobMetadata, PartitionStatisticsFile, StatisticsFile

@@ -14,8 +14,8 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from hms_iceberg.arrow.schema import to_arrow_type
-from hms_iceberg.arrow.values import from_stored, to_stored
+from hms_iceberg.arrow.columns.schema import to_arrow_type
+from hms_iceberg.arrow.columns.values import from_stored, to_stored
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.partitioning import UNPARTITIONED
@@ -33,7 +33,7 @@ from hms_iceberg.spec.types import (
     StringType,
     StructType,
 )
-from hms_iceberg.spec.values import to_python
+from hms_iceberg.spec.values.single_values import to_python
 from hms_iceberg.table import Table
 from tests.support.arrow_tables import arrow_rows
 from tests.support.expression_strategies import FLOATS, KINDS, TIMESTAMPS, TRANSFORMS, near_values, table_rows, tables

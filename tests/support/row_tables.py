@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from hms_iceberg.arrow.storage import ArrowStorage
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.metastore import Identifier
-from hms_iceberg.spec.manifests import DataFile
-from hms_iceberg.spec.metadata_changes import new_table_metadata
+from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import UNSORTED, SortOrder
@@ -19,7 +19,7 @@ from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Created
 from hms_iceberg.transaction.transaction import Transaction
-from hms_iceberg.updates.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.tables import QUICK, SCHEMA, check_snapshot
 

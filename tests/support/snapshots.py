@@ -12,10 +12,16 @@ from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.cache import ManifestCache
 from hms_iceberg.scan.plan import ScanPlan, ScanRequest
 from hms_iceberg.scan.planner import plan_scan
-from hms_iceberg.spec.manifest_avro import decode_manifest_list, encode_manifest, encode_manifest_list
-from hms_iceberg.spec.manifests import DataFile, ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
-from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.spec.metadata_changes import add_snapshot
+from hms_iceberg.spec.manifests.manifest import (
+    DataFile,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+)
+from hms_iceberg.spec.manifests.manifest_avro import decode_manifest_list, encode_manifest, encode_manifest_list
+from hms_iceberg.spec.metadata.metadata_changes import add_snapshot
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot

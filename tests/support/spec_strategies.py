@@ -8,8 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hms_iceberg.spec import metadata_changes as changes
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata import metadata_changes as changes
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot, SnapshotRef, SnapshotRefType
@@ -43,7 +43,7 @@ from hms_iceberg.spec.types import (
     UUIDType,
     VariantType,
 )
-from hms_iceberg.spec.values import decimal_value
+from hms_iceberg.spec.values.single_values import decimal_value
 
 INTS = st.integers(-(2**31), 2**31 - 1)
 LONGS = st.integers(-(2**63), 2**63 - 1)

@@ -12,7 +12,7 @@ from hms_iceberg.scan.manifest_frames import MANIFEST, ManifestDecoder, file_dty
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable, partition_struct
 from hms_iceberg.scan.metric_columns import map_values
 from hms_iceberg.scan.partition_columns import polars_dtype
-from hms_iceberg.spec.manifests import ManifestContent, ManifestEntryStatus, ManifestFile
+from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     BinaryType,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable
 from hms_iceberg.scan.partition_columns import field_types
-from hms_iceberg.spec.manifests import FieldSummary, ManifestContent, ManifestFile
+from hms_iceberg.spec.manifests.manifest import FieldSummary, ManifestContent, ManifestFile
 from hms_iceberg.spec.partitioning import PartitionField
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
@@ -22,7 +22,7 @@ from hms_iceberg.spec.types import (
     StructType,
     UnknownType,
 )
-from hms_iceberg.spec.values import from_bytes
+from hms_iceberg.spec.values.single_values import from_bytes
 
 if TYPE_CHECKING:
     import polars as pl

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hms_iceberg.scan.metadata_tables.files import entry_frame, live
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable, partition_struct
 from hms_iceberg.scan.partition_columns import polars_dtype
-from hms_iceberg.spec.manifests import DataFileContent
+from hms_iceberg.spec.manifests.manifest import DataFileContent
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import IntegerType, LongType, NestedField, StructType, TimestamptzType
 

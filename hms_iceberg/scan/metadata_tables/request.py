@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from hms_iceberg.errors import NoSuchSnapshotError
 from hms_iceberg.scan.manifest_source import manifests_of
 from hms_iceberg.scan.partition_columns import PartitionColumns, partition_columns
-from hms_iceberg.spec.manifests import ManifestFile
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.manifests.manifest import ManifestFile
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitioning import unified_partition_type
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot

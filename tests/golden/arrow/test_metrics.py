@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from hms_iceberg.arrow.schema import to_arrow_type
-from hms_iceberg.arrow.statistics import data_file_from_parquet, leaves_of_footer, read_footer
-from hms_iceberg.arrow.storage import ArrowStorage
-from hms_iceberg.spec.manifest_avro import decode_manifest
-from hms_iceberg.spec.manifest_list_avro import decode_manifest_list
-from hms_iceberg.spec.manifests import DataFile, ManifestContent
-from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.spec.metadata_json import metadata_from_json
+from hms_iceberg.arrow.columns.schema import to_arrow_type
+from hms_iceberg.arrow.metrics.statistics import data_file_from_parquet, leaves_of_footer, read_footer
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent
+from hms_iceberg.spec.manifests.manifest_avro import decode_manifest
+from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list
+from hms_iceberg.spec.metadata.metadata_json import metadata_from_json
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 
 GOLDEN = Path("/tmp/hms_iceberg_golden/public")
 CASES = [

@@ -11,16 +11,16 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.arrow.read import scan_to_batches
-from hms_iceberg.arrow.schema import to_arrow
-from hms_iceberg.arrow.storage import ArrowStorage
+from hms_iceberg.arrow.columns.schema import to_arrow
+from hms_iceberg.arrow.reading.read import scan_to_batches
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.expressions.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.scan.plan import ScanRequest
 from hms_iceberg.scan.planner import plan_scan
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata.metadata_json import metadata_from_json
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import FILE, LAST_UPDATED_SEQUENCE_NUMBER, POSITION, ROW_ID
-from hms_iceberg.spec.metadata_json import metadata_from_json
 from hms_iceberg.spec.schema import Schema
 from tests.support.golden_rows import comparable, encoded_rows, expected_rows, has_repeated_row_ids, is_null_below_noon
 

@@ -18,9 +18,8 @@ import pytest
 from hms_iceberg.expressions.evaluate import evaluator
 from hms_iceberg.expressions.parser import parse
 from hms_iceberg.expressions.tree import BooleanExpression
-from hms_iceberg.spec.datetimes import parse_date, parse_time, parse_timestamp
-from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.spec.metadata_json import metadata_from_json
+from hms_iceberg.spec.metadata.metadata_json import metadata_from_json
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     BinaryType,
@@ -38,6 +37,7 @@ from hms_iceberg.spec.types import (
     TimeType,
     UUIDType,
 )
+from hms_iceberg.spec.values.datetimes import parse_date, parse_time, parse_timestamp
 
 GOLDEN = Path("/tmp/hms_iceberg_golden/public")
 CASES = sorted(path.parent.name for path in GOLDEN.glob("*/expected.json"))

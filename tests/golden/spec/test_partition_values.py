@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from hms_iceberg.spec.manifest_avro import decode_manifest
-from hms_iceberg.spec.manifest_list_avro import decode_manifest_list
-from hms_iceberg.spec.manifests import DataFile
-from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.spec.metadata_json import metadata_from_json
+from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.manifests.manifest_avro import decode_manifest
+from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list
+from hms_iceberg.spec.metadata.metadata_json import metadata_from_json
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.types import (
     BinaryType,
     DoubleType,
@@ -23,7 +23,7 @@ from hms_iceberg.spec.types import (
     TimestampType,
     TimestamptzType,
 )
-from hms_iceberg.spec.values import from_bytes
+from hms_iceberg.spec.values.single_values import from_bytes
 
 GOLDEN = Path("/tmp/hms_iceberg_golden")
 FILES = sorted(GOLDEN.glob("*/*/metadata/*metadata.json"))

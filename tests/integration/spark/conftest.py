@@ -18,7 +18,7 @@ from tests.support.spark_tables import Rows
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
-    from hms_iceberg.spec.manifests import DataFile
+    from hms_iceberg.spec.manifests.manifest import DataFile
     from hms_iceberg.table import Table
 
 

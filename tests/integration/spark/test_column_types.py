@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hms_iceberg.arrow.schema import to_arrow
-from hms_iceberg.spec.manifests import DataFile, DataFileContent
+from hms_iceberg.arrow.columns.schema import to_arrow
+from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform, DayTransform, IdentityTransform

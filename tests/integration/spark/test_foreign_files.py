@@ -116,7 +116,7 @@ def test_a_worker_without_the_package_says_what_to_install(mixed: Table) -> None
     import subprocess
     import sys
 
-    from hms_iceberg.spark.foreign_files import worker_command
+    from hms_iceberg.spark.reading.foreign_files import worker_command
 
     command = worker_command(mixed.metadata, mixed.schema(), ["n"], mixed.storage)
     program = (

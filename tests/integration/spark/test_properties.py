@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
-from hms_iceberg.arrow.storage import ArrowStorage
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import TimestampNanoType, TimestamptzNanoType, TimeType

@@ -14,11 +14,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc
 
-from hms_iceberg.arrow.schema import to_arrow
-from hms_iceberg.arrow.storage import ArrowStorage
-from hms_iceberg.arrow.write import write_data_files
+from hms_iceberg.arrow.columns.schema import to_arrow
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     BinaryType,

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pyroaring
 import pytest
 
-from hms_iceberg.arrow.puffin import decode_deletion_vector, encode_deletion_vector
+from hms_iceberg.arrow.deletes.puffin import decode_deletion_vector, encode_deletion_vector
 from hms_iceberg.errors import IcebergError
-from hms_iceberg.spec.manifests import DataFile
+from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import DoubleType, ListType, LongType, NestedField, StringType
 from tests.support.arrow_tables import FileTable

@@ -11,15 +11,15 @@ import pyarrow.parquet as pq
 import pyroaring
 import pytest
 
-from hms_iceberg.arrow.delete_writer import DeletedPositions, write_row_deletes
-from hms_iceberg.arrow.equality_delete_writer import write_equality_deletes
-from hms_iceberg.arrow.position_deletes import read_position_deletes
-from hms_iceberg.arrow.puffin import read_deletion_vector
-from hms_iceberg.arrow.puffin_writer import PuffinBlob, write_puffin
-from hms_iceberg.arrow.storage import ArrowStorage
+from hms_iceberg.arrow.deletes.delete_writer import DeletedPositions, write_row_deletes
+from hms_iceberg.arrow.deletes.position_deletes import read_position_deletes
+from hms_iceberg.arrow.deletes.puffin import read_deletion_vector
+from hms_iceberg.arrow.deletes.puffin_writer import PuffinBlob, write_puffin
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+from hms_iceberg.arrow.writing.equality_delete_writer import write_equality_deletes
 from hms_iceberg.errors import ConfigurationError, InvalidInputError, SchemaMismatchError
-from hms_iceberg.spec.manifests import DataFile, DataFileContent
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import DoubleType, LongType, NestedField, StringType, StructType
 

@@ -11,13 +11,14 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc
 
-from hms_iceberg.arrow import avro_blocks, read
-from hms_iceberg.arrow.orc_layout import OrcLayout
-from hms_iceberg.arrow.orc_reader import OrcReader
-from hms_iceberg.arrow.read import read_tasks
+from hms_iceberg.arrow.formats import avro_blocks
+from hms_iceberg.arrow.formats.orc_layout import OrcLayout
+from hms_iceberg.arrow.formats.orc_reader import OrcReader
+from hms_iceberg.arrow.reading import read
+from hms_iceberg.arrow.reading.read import read_tasks
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.scan.splitting import split
-from hms_iceberg.spec.manifests import DataFile
+from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata_columns import POSITION
 from hms_iceberg.spec.name_mapping import create_name_mapping
 from hms_iceberg.spec.schema import Schema

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hms_iceberg.arrow import parquet_reader, prefilter
-from hms_iceberg.arrow.parquet_reader import ParquetReader
-from hms_iceberg.arrow.read import read_tasks
-from hms_iceberg.arrow.schema import to_arrow
+from hms_iceberg.arrow.columns.schema import to_arrow
+from hms_iceberg.arrow.formats import parquet_reader
+from hms_iceberg.arrow.formats.parquet_reader import ParquetReader
+from hms_iceberg.arrow.reading import prefilter
+from hms_iceberg.arrow.reading.read import read_tasks
 from hms_iceberg.errors import CorruptDataFileError, MissingFileError, TypeMismatchError
 from hms_iceberg.expressions.metrics import InclusiveMetrics
-from hms_iceberg.spec.manifests import DataFile
+from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata_columns import (
     FILE,
     LAST_UPDATED_SEQUENCE_NUMBER,

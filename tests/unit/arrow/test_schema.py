@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 
-from hms_iceberg.arrow.schema import FIELD_ID_KEY, from_arrow, to_arrow
+from hms_iceberg.arrow.columns.schema import FIELD_ID_KEY, from_arrow, to_arrow
 from hms_iceberg.errors import InvalidSchemaError, TypeMismatchError
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (

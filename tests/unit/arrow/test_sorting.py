@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hms_iceberg.arrow.storage import ArrowStorage
-from hms_iceberg.arrow.write import write_data_files
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+from hms_iceberg.arrow.writing.write import write_data_files
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import NullOrder, SortDirection, SortField, SortOrder
 from hms_iceberg.spec.transforms import BucketTransform, TruncateTransform

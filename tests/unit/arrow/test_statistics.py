@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hms_iceberg.arrow.metrics_modes import COUNTS, FULL, NONE, TRUNCATE_16, MetricsMode, metrics_modes
-from hms_iceberg.arrow.statistics import data_file_from_parquet, split_offsets
-from hms_iceberg.arrow.storage import ArrowStorage
+from hms_iceberg.arrow.metrics.metrics_modes import COUNTS, FULL, NONE, TRUNCATE_16, MetricsMode, metrics_modes
+from hms_iceberg.arrow.metrics.statistics import data_file_from_parquet, split_offsets
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import ConfigurationError, CorruptDataFileError, MissingFileError
-from hms_iceberg.spec.manifests import DataFile
+from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.name_mapping import create_name_mapping
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import SortField, SortOrder
@@ -35,7 +35,7 @@ from hms_iceberg.spec.types import (
     TimeType,
     UUIDType,
 )
-from hms_iceberg.spec.values import from_bytes
+from hms_iceberg.spec.values.single_values import from_bytes
 
 
 def described(folder: Path, column: pa.Array | pa.ChunkedArray, kind: IcebergType, **options: object) -> DataFile:

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
-from hms_iceberg.arrow.filesystems import create_filesystem, parse_location
-from hms_iceberg.arrow.storage import ArrowStorage, open_for_arrow
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage, open_for_arrow
+from hms_iceberg.arrow.storage.filesystems import create_filesystem, parse_location
 from hms_iceberg.errors import ConfigurationError, FileAlreadyExistsError, MissingFileError, StorageError
 from hms_iceberg.storage import Storage
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hms_iceberg.arrow.transforms import transform_array
-from hms_iceberg.arrow.values import from_stored, to_stored
+from hms_iceberg.arrow.columns.transforms import transform_array
+from hms_iceberg.arrow.columns.values import from_stored, to_stored
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.transforms import (
     BucketTransform,
@@ -41,7 +41,7 @@ from hms_iceberg.spec.types import (
     TimeType,
     UUIDType,
 )
-from hms_iceberg.spec.values import decimal_value
+from hms_iceberg.spec.values.single_values import decimal_value
 
 _INT32 = st.integers(-(2**31), 2**31 - 1)
 _INT64 = st.integers(-(2**63), 2**63 - 1)

@@ -12,15 +12,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from hms_iceberg.arrow.storage import ArrowStorage
-from hms_iceberg.arrow.write import write_data_files
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.errors import (
     ConfigurationError,
     NullValueError,
     SchemaMismatchError,
     TypeMismatchError,
 )
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     BinaryType,
@@ -44,7 +44,7 @@ from hms_iceberg.spec.types import (
     UnknownType,
     UUIDType,
 )
-from hms_iceberg.spec.values import from_bytes
+from hms_iceberg.spec.values.single_values import from_bytes
 
 MakeMetadata = Callable[..., TableMetadata]
 SCHEMA = Schema(

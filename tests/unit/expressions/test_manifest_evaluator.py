@@ -8,7 +8,7 @@ import pytest
 from hms_iceberg.errors import TypeMismatchError, UnknownColumnError
 from hms_iceberg.expressions.manifest_evaluator import manifest_evaluator
 from hms_iceberg.expressions.parser import parse
-from hms_iceberg.spec.manifests import FieldSummary, ManifestFile
+from hms_iceberg.spec.manifests.manifest import FieldSummary, ManifestFile
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import DoubleType, IntegerType, NestedField, StringType, UUIDType

@@ -17,7 +17,7 @@ from hms_iceberg.expressions.bounds import (
 from hms_iceberg.expressions.metrics import InclusiveMetrics, StrictMetrics
 from hms_iceberg.expressions.parser import parse
 from hms_iceberg.expressions.residuals import residual_by_metrics
-from hms_iceberg.spec.manifests import DataFile
+from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     DoubleType,
@@ -29,7 +29,7 @@ from hms_iceberg.spec.types import (
     TimestampType,
     UUIDType,
 )
-from hms_iceberg.spec.values import from_python, to_bytes
+from hms_iceberg.spec.values.single_values import from_python, to_bytes
 
 INNER = StructType(NestedField(20, "x", IntegerType(), True))
 SCHEMA = Schema(

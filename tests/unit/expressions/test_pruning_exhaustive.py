@@ -14,7 +14,7 @@ from hms_iceberg.expressions.literals import stored_literal
 from hms_iceberg.expressions.metrics import InclusiveMetrics, StrictMetrics
 from hms_iceberg.expressions.projections import inclusive_projection, strict_projection
 from hms_iceberg.expressions.tree import BooleanExpression, Operation, predicate
-from hms_iceberg.spec.manifests import DataFile
+from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
@@ -31,7 +31,7 @@ from hms_iceberg.spec.types import (
     TimestampType,
     TimestamptzType,
 )
-from hms_iceberg.spec.values import to_bytes, truncate_lower, truncate_upper
+from hms_iceberg.spec.values.single_values import to_bytes, truncate_lower, truncate_upper
 from tests.support.partitions import stored_partitions
 
 ORDERED = (Operation.LT, Operation.LT_EQ, Operation.GT, Operation.GT_EQ, Operation.EQ, Operation.NOT_EQ)

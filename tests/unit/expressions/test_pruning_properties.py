@@ -17,7 +17,7 @@ from hms_iceberg.expressions.residuals import residual_by_constants, residual_by
 from hms_iceberg.expressions.terms import Reference
 from hms_iceberg.expressions.tree import Transformed
 from hms_iceberg.expressions.visitors import referenced_field_ids
-from hms_iceberg.spec.manifests import DataFile, FieldSummary, ManifestFile
+from hms_iceberg.spec.manifests.manifest import DataFile, FieldSummary, ManifestFile
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform
@@ -28,7 +28,7 @@ from hms_iceberg.spec.types import (
     IcebergType,
     StringType,
 )
-from hms_iceberg.spec.values import to_bytes, truncate_lower, truncate_upper
+from hms_iceberg.spec.values.single_values import to_bytes, truncate_lower, truncate_upper
 from tests.support.expression_strategies import (
     EXAMPLES,
     KINDS,

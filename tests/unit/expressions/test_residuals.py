@@ -5,10 +5,10 @@ import pytest
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.parser import parse
 from hms_iceberg.expressions.residuals import residual_by_constants, residual_evaluator
-from hms_iceberg.spec.datetimes import MICROS_PER_DAY
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import IntegerType, NestedField, StringType, TimestampType
+from hms_iceberg.spec.values.datetimes import MICROS_PER_DAY
 
 SCHEMA = Schema(
     NestedField(1, "i", IntegerType()),

@@ -14,8 +14,8 @@ from hms_iceberg.hms.settings import RowSettings
 from hms_iceberg.hms.table_rows import is_iceberg_table, new_row, table_pointer, update_row
 from hms_iceberg.hms.thrift_types import ttypes
 from hms_iceberg.metastore import MetadataVersion
-from hms_iceberg.spec.metadata import TableMetadata
-from hms_iceberg.spec.metadata_changes import remove_properties, set_properties
+from hms_iceberg.spec.metadata.metadata_changes import remove_properties, set_properties
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import Snapshot
 from tests.support.tables import BY_CITY, World, data_file, metadata
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hms_iceberg.arrow.storage import ArrowStorage
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import NoSuchSnapshotError
 from hms_iceberg.maintenance import ConsistencyReport, check_table
@@ -30,10 +30,10 @@ from hms_iceberg.maintenance.findings import (
     WrongSummary,
 )
 from hms_iceberg.metastore import MetadataVersion
-from hms_iceberg.spec.manifest_avro import decode_manifest, encode_manifest
-from hms_iceberg.spec.manifest_list_avro import decode_manifest_list, encode_manifest_list
-from hms_iceberg.spec.manifests import DataFile, DataFileContent, ManifestContent, ManifestEntry, ManifestFile
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntry, ManifestFile
+from hms_iceberg.spec.manifests.manifest_avro import decode_manifest, encode_manifest
+from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list, encode_manifest_list
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot
@@ -41,7 +41,7 @@ from hms_iceberg.spec.statistics import PartitionStatisticsFile
 from hms_iceberg.spec.transforms import IdentityTransform
 from hms_iceberg.spec.types import LongType, NestedField, StringType
 from hms_iceberg.table import StaticTable, Table
-from hms_iceberg.updates.manifest_files import entries_of
+from hms_iceberg.updates.machinery.manifest_files import entries_of
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.tables import QUICK
 

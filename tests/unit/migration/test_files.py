@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hms_iceberg.arrow.metrics_modes import metrics_modes
-from hms_iceberg.arrow.storage import ArrowStorage
+from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.hms.hive_rows import HiveColumn, HivePartition, HiveStorage, HiveTable
 from hms_iceberg.migration.footers import FooterReader, SourceFooters

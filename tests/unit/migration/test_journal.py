@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hms_iceberg.arrow.storage import ArrowStorage
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import MigrationError
 from hms_iceberg.migration.journal import (
     Journal,

@@ -22,7 +22,7 @@ from hms_iceberg.expressions.parser import parse
 from hms_iceberg.expressions.tree import And, BooleanExpression, Not, Operation, Or, predicate
 from hms_iceberg.scan.bounds import bound_dtype, comparable, decode_bounds
 from hms_iceberg.scan.metric_columns import map_values
-from hms_iceberg.spec.manifests import DataFile
+from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform, TruncateTransform, YearTransform
@@ -46,7 +46,7 @@ from hms_iceberg.spec.types import (
     TimeType,
     UUIDType,
 )
-from hms_iceberg.spec.values import to_bytes, truncate_lower, truncate_upper
+from hms_iceberg.spec.values.single_values import to_bytes, truncate_lower, truncate_upper
 from tests.support.snapshots import LOCATION, ManifestTable
 
 small = st.integers(-3, 3)

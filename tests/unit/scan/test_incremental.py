@@ -8,10 +8,10 @@ import pytest
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
 from hms_iceberg.expressions.parser import parse
 from hms_iceberg.scan.incremental import AppendRequest, plan_appends
-from hms_iceberg.spec.manifests import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
+from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import LongType, NestedField
-from hms_iceberg.spec.values import to_bytes
+from hms_iceberg.spec.values.single_values import to_bytes
 from tests.support.snapshots import ManifestTable, names
 
 SCHEMA = Schema(NestedField(1, "id", LongType()))

@@ -8,13 +8,13 @@ import pytest
 
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
 from hms_iceberg.scan.metadata_tables import METADATA_TABLES, MetadataRequest, metadata_table
-from hms_iceberg.spec.manifests import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
+from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import MetadataLogEntry, SnapshotRef
 from hms_iceberg.spec.transforms import DayTransform, IdentityTransform
 from hms_iceberg.spec.types import DecimalType, DoubleType, LongType, NestedField, StringType, TimestampType
-from hms_iceberg.spec.values import to_bytes
+from hms_iceberg.spec.values.single_values import to_bytes
 from tests.support.snapshots import ManifestTable
 
 SCHEMA = Schema(

@@ -18,7 +18,7 @@ from hms_iceberg.expressions.parser import parse
 from hms_iceberg.scan.cache import ManifestCache
 from hms_iceberg.scan.plan import ScanRequest
 from hms_iceberg.scan.planner import plan_scan
-from hms_iceberg.spec.manifests import DataFile, ManifestEntry, ManifestEntryStatus
+from hms_iceberg.spec.manifests.manifest import DataFile, ManifestEntry, ManifestEntryStatus
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot
@@ -33,7 +33,7 @@ from hms_iceberg.spec.types import (
     TimestampType,
     UUIDType,
 )
-from hms_iceberg.spec.values import to_bytes
+from hms_iceberg.spec.values.single_values import to_bytes
 from tests.support.snapshots import LOCATION, ManifestTable
 
 SCHEMA = Schema(

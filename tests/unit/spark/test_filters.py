@@ -10,7 +10,7 @@ import pytest
 
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue
-from hms_iceberg.spark.filters import row_filter
+from hms_iceberg.spark.reading.filters import row_filter
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     BinaryType,

@@ -12,10 +12,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.arrow.storage import ArrowStorage
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.spark.answers import AnswerWriter
-from hms_iceberg.spark.plan_answer import _numbered
 from hms_iceberg.spark.planner import Planner
+from hms_iceberg.spark.reading.plan_answer import _numbered
 
 
 class Reader:
@@ -70,9 +70,9 @@ def test_a_failure_is_an_answer() -> None:
 @pytest.fixture
 def ask(tmp_path: Any) -> Callable[..., Reader]:
     """A planner on a table without snapshots."""
-    from hms_iceberg.arrow.schema import from_arrow
-    from hms_iceberg.spec.metadata_changes import new_table_metadata
-    from hms_iceberg.spec.metadata_json import metadata_to_json
+    from hms_iceberg.arrow.columns.schema import from_arrow
+    from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata
+    from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
 
     metadata = new_table_metadata(from_arrow(pa.schema([("a", pa.int64())])), location=str(tmp_path))
     location = tmp_path / "v1.metadata.json"

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError, UnsupportedError
-from hms_iceberg.spark.streams import check_stream, latest_offset, plan_batch
+from hms_iceberg.spark.reading.streams import check_stream, latest_offset, plan_batch
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.transforms import IdentityTransform
 from hms_iceberg.table import Table

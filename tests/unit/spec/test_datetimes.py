@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hms_iceberg.spec import datetimes
+from hms_iceberg.spec.values import datetimes
 from tests.support.spec_strategies import INTS, LONGS
 
 

@@ -14,10 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError, InvalidInputError, UnsupportedError
-from hms_iceberg.spec.avro_container import decompress
-from hms_iceberg.spec.manifest_avro import decode_manifest, decode_manifest_list, encode_manifest, encode_manifest_list
-from hms_iceberg.spec.manifest_schema import avro_name, decimal_bytes
-from hms_iceberg.spec.manifests import (
+from hms_iceberg.spec.manifests.avro_container import decompress
+from hms_iceberg.spec.manifests.manifest import (
     DataFile,
     DataFileContent,
     FieldSummary,
@@ -26,6 +24,13 @@ from hms_iceberg.spec.manifests import (
     ManifestEntryStatus,
     ManifestFile,
 )
+from hms_iceberg.spec.manifests.manifest_avro import (
+    decode_manifest,
+    decode_manifest_list,
+    encode_manifest,
+    encode_manifest_list,
+)
+from hms_iceberg.spec.manifests.manifest_schema import avro_name, decimal_bytes
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform, DayTransform, IdentityTransform, VoidTransform

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hms_iceberg.errors import CorruptMetadataError, InvalidInputError
-from hms_iceberg.spec.metadata import TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.name_mapping import NAME_MAPPING_PROPERTY, MappedField, NameMapping
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot, SnapshotLogEntry, SnapshotRef, SnapshotRefType

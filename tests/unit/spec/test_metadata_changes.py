@@ -17,8 +17,8 @@ from hms_iceberg.errors import (
     RefAlreadyExistsError,
     UnsupportedError,
 )
-from hms_iceberg.spec import metadata_changes as changes
-from hms_iceberg.spec.metadata_validation import check_metadata
+from hms_iceberg.spec.metadata import metadata_changes as changes
+from hms_iceberg.spec.metadata.metadata_validation import check_metadata
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot, SnapshotLogEntry, SnapshotRef, SnapshotRefType

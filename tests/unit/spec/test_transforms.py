@@ -12,8 +12,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError, UnsupportedError
-from hms_iceberg.spec.hashing import hash_function
-from hms_iceberg.spec.human_text import human_string
 from hms_iceberg.spec.transforms import (
     BucketTransform,
     DayTransform,
@@ -50,7 +48,9 @@ from hms_iceberg.spec.types import (
     UUIDType,
     VariantType,
 )
-from hms_iceberg.spec.values import from_python
+from hms_iceberg.spec.values.hashing import hash_function
+from hms_iceberg.spec.values.human_text import human_string
+from hms_iceberg.spec.values.single_values import from_python
 from tests.support.spec_strategies import (
     CLASSIC_PRIMITIVES,
     INTS,

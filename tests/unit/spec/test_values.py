@@ -38,7 +38,7 @@ from hms_iceberg.spec.types import (
     UUIDType,
     VariantType,
 )
-from hms_iceberg.spec.values import (
+from hms_iceberg.spec.values.single_values import (
     from_bytes,
     from_json,
     from_python,

@@ -150,7 +150,7 @@ def test_a_compaction_changes_nothing_and_has_no_number(table: Table) -> None:
 
 
 def write_files(table: Table, rows: pa.Table) -> Iterable[Any]:
-    from hms_iceberg.arrow.write import write_data_files
+    from hms_iceberg.arrow.writing.write import write_data_files
 
     return write_data_files(table.metadata, table.storage, rows)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.arrow.storage import ArrowStorage
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.errors import (
     ConfigurationError,
@@ -22,7 +22,7 @@ from hms_iceberg.errors import (
     UnsupportedError,
 )
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
-from hms_iceberg.spec.metadata_json import metadata_to_json
+from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
 from hms_iceberg.table.file_system_catalog import FileSystemCatalog
 from tests.support.metastore_contract import MetastoreContract
 from tests.support.tables import QUICK

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hms_iceberg.arrow.schema import to_arrow
+from hms_iceberg.arrow.columns.schema import to_arrow
 from hms_iceberg.scan.metadata_tables import METADATA_TABLES
-from hms_iceberg.spec.manifests import DataFileContent
+from hms_iceberg.spec.manifests.manifest import DataFileContent
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION, DELETE_FILE_ROW_ID
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import NestedField

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from hms_iceberg.arrow.storage import ArrowStorage
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import CorruptDataFileError, MissingFileError, StorageError
 from hms_iceberg.table.table import Table
 from tests.support.row_tables import MODES, arrow, check, create, data_files_on_disk, ids, numbered, row

@@ -21,7 +21,7 @@ from hms_iceberg.errors import (
     UnknownColumnError,
     UnsupportedError,
 )
-from hms_iceberg.spec.manifests import DataFileContent
+from hms_iceberg.spec.manifests.manifest import DataFileContent
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform

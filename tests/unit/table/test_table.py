@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.arrow.storage import ArrowStorage
-from hms_iceberg.arrow.write import write_data_files
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import (
     CommitConflictError,
@@ -22,7 +22,7 @@ from hms_iceberg.errors import (
     UnsupportedError,
 )
 from hms_iceberg.expressions.tree import EqualTo
-from hms_iceberg.spec.manifests import DataFile
+from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.statistics import StatisticsFile
 from hms_iceberg.spec.transforms import BucketTransform, TruncateTransform
 from hms_iceberg.table import StaticTable, Table

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from hms_iceberg.spec.manifests import DataFile, ManifestEntry, ManifestFile
+from hms_iceberg.spec.manifests.manifest import DataFile, ManifestEntry, ManifestFile
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform
 from hms_iceberg.updates.delete import DeleteFiles
-from hms_iceberg.updates.manifest_files import entries_of, manifest_list_of
-from hms_iceberg.updates.manifest_splice import ManifestSplice
+from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.machinery.manifest_splice import ManifestSplice
 from hms_iceberg.updates.properties import SetProperties
 from tests.support.tables import World, data_file, metadata
 

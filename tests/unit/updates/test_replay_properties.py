@@ -13,12 +13,13 @@ from hypothesis import strategies as st
 
 from hms_iceberg.errors import CommitConflictError
 from hms_iceberg.expressions.tree import EqualTo
-from hms_iceberg.spec.manifests import DataFile
+from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.types import StringType
 from hms_iceberg.updates.append import FastAppend
 from hms_iceberg.updates.delete import DeleteFiles
-from hms_iceberg.updates.isolation import Isolation
-from hms_iceberg.updates.manifest_files import manifest_list_of
+from hms_iceberg.updates.machinery.isolation import Isolation
+from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
+from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.merge_append import MergeAppend
 from hms_iceberg.updates.overwrite import Overwrite
 from hms_iceberg.updates.properties import SetProperties
@@ -28,7 +29,6 @@ from hms_iceberg.updates.rewrite_manifests import RewriteManifests
 from hms_iceberg.updates.row_delta import RowDelta
 from hms_iceberg.updates.schema import SchemaUpdate
 from hms_iceberg.updates.schema_changes import AddColumn
-from hms_iceberg.updates.update import Update
 from tests.support import memory_metastore as outcomes
 from tests.support.tables import BY_CITY, World, data_file, deletion_vector, metadata, position_deletes
 

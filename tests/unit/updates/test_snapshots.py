@@ -14,13 +14,14 @@ from hms_iceberg.errors import (
     RefAlreadyExistsError,
     UnsupportedError,
 )
-from hms_iceberg.spec.manifests import DataFile
+from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.snapshots import SnapshotRefType
 from hms_iceberg.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from hms_iceberg.updates.append import FastAppend
 from hms_iceberg.updates.cherry_pick import CherryPick
 from hms_iceberg.updates.delete import DeleteFiles
 from hms_iceberg.updates.expire_snapshots import ExpireSnapshots, unreachable_files
+from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.refs import CreateRef, FastForward, RemoveRef, RenameBranch, ReplaceRef, SetRetention
 from hms_iceberg.updates.replace_partitions import ReplacePartitions
@@ -28,7 +29,6 @@ from hms_iceberg.updates.rewrite_manifests import RewriteManifests
 from hms_iceberg.updates.rollback import Rollback, SetCurrentSnapshot
 from hms_iceberg.updates.row_delta import RowDelta
 from hms_iceberg.updates.table_settings import RemoveStatistics, SetLocation, SetStatistics
-from hms_iceberg.updates.update import Update
 from tests.support.tables import BY_CITY, World, data_file, metadata, position_deletes
 
 BRANCH, TAG = SnapshotRefType.BRANCH, SnapshotRefType.TAG

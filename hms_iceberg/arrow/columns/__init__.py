@@ -1,0 +1,1 @@
+"""Columns: types, values, transforms, sorting and filters of Arrow tables."""

@@ -1,0 +1,325 @@
+"""Incoming Arrow data made to fit a table's schema, by name, without loss, or refused.
+
+Types are checked once for the whole input, before anything is written; values (nulls in required columns, casts that
+would lose something) are checked batch by batch. Source: Iceberg specification, "Default values" (write defaults),
+"Schemas and Data Types" (required).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hms_iceberg.arrow.columns import nested
+from hms_iceberg.arrow.columns.schema import (
+    child_fields,
+    is_bytes,
+    is_list_like,
+    is_text,
+    to_arrow_field,
+    to_arrow_type,
+)
+from hms_iceberg.arrow.columns.values import constant
+from hms_iceberg.errors import NullValueError, SchemaMismatchError, TypeMismatchError
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+    VariantType,
+)
+
+# Converts one array; the second argument marks the rows that exist (None: all), so that a null in a required field
+# of a null struct is no fault.
+Converter = Callable[[pa.Array, "pa.Array | None"], pa.Array]
+
+
+class SchemaFit:
+    """Makes batches of one Arrow schema fit a table's schema.
+
+    The batches it returns hold every column of the table, in the table's order and with its types; a uuid is plain
+    16 bytes.
+
+    Args:
+        incoming: the schema of the data.
+        schema: the table's schema.
+        table: the table's name for messages.
+        downcast_ns: whether nanosecond timestamps may lose digits for a microsecond column.
+
+    Raises:
+        SchemaMismatchError: a column is unknown, given twice, or required and missing.
+        TypeMismatchError: a column's type cannot hold the data's type without loss.
+    """
+
+    def __init__(
+        self, incoming: pa.Schema, schema: Schema, table: str | None = None, downcast_ns: bool = False
+    ) -> None:
+        self._table = f" of table {table}" if table else ""
+        self._downcast_ns = downcast_ns
+        self._columns = self._struct_converters(list(incoming), schema.as_struct(), "")
+        self.schema = pa.schema([to_arrow_field(field, extensions=False) for field in schema.fields])
+
+    def fit(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with the table's columns.
+
+        Raises:
+            NullValueError: a required column holds a null.
+            TypeMismatchError: a value does not fit without loss.
+        """
+        columns = [
+            make(batch.num_rows) if index is None else make(batch.column(index), None) for index, make in self._columns
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+    # ------------------------------------------------------------------------------------------ compilation
+
+    def _struct_converters(
+        self, incoming: list[pa.Field], struct: StructType, prefix: str
+    ) -> list[tuple[int | None, Callable[..., pa.Array]]]:
+        positions: dict[str, int] = {}
+        for index, field in enumerate(incoming):
+            if field.name in positions:
+                raise SchemaMismatchError(
+                    f"Cannot write to the columns{self._table}: the data has column {prefix + field.name!r} twice. "
+                    f"Keep one of them."
+                )
+            positions[field.name] = index
+        self._refuse_unknown(positions, struct, prefix)
+        converters: list[tuple[int | None, Callable[..., pa.Array]]] = []
+        for field in struct.fields:
+            found = positions.get(field.name)
+            path = prefix + field.name
+            if found is None:
+                converters.append((None, self._absent(field, path)))
+            else:
+                converters.append((found, self._required(field, path, self._converter(incoming[found], field, path))))
+        return converters
+
+    def _refuse_unknown(self, names: Iterable[str], struct: StructType, prefix: str) -> None:
+        known = [field.name for field in struct.fields]
+        unknown = [name for name in names if name not in known]
+        if not unknown:
+            return
+        lowered = {name.lower(): name for name in known}
+        near = {match: None for name in unknown for match in get_close_matches(name.lower(), lowered, 3)}
+        hint = f" Did you mean {', '.join(repr(prefix + lowered[match]) for match in near)}?" if near else ""
+        raise SchemaMismatchError(
+            f"Cannot write column {', '.join(repr(prefix + name) for name in unknown)}: the schema{self._table} has no "
+            f"such column; it has {', '.join(repr(prefix + name) for name in known[:20])}.{hint} Names are compared "
+            f"exactly; rename or drop the column, or add it to the table first (update_schema)."
+        )
+
+    def _absent(self, field: NestedField, path: str) -> Callable[[int], pa.Array]:
+        if field.write_default is not None:
+            return lambda length: constant(field.write_default, field.field_type, length, for_write=True)
+        if field.required:
+            raise SchemaMismatchError(
+                f"Cannot write to the columns{self._table}: required column {path!r} ({field.field_type}) is missing "
+                f"from the data and has no default. Add the column to the data."
+            )
+        return lambda length: constant(None, field.field_type, length)
+
+    def _required(self, field: NestedField, path: str, convert: Converter) -> Converter:
+        if field.optional:
+            return convert
+
+        def checked(array: pa.Array, live: pa.Array | None) -> pa.Array:
+            if array.null_count:
+                nulls = array.is_null() if live is None else pc.and_(array.is_null(), live)
+                count = pc.sum(nulls).as_py() or 0
+                if count:
+                    raise NullValueError(
+                        f"Cannot write column {path!r}{self._table}: it is required, but {count:,} of {len(array):,} "
+                        f"values in a batch are null. Fill the nulls or make the column optional."
+                    )
+            return nested.without_nulls(convert(array, live))
+
+        return checked
+
+    def _converter(self, incoming: pa.Field, field: NestedField, path: str) -> Converter:
+        kind = incoming.type
+        target = field.field_type
+        if pa.types.is_null(kind):
+            return lambda array, _live: constant(None, target, len(array))
+        if pa.types.is_dictionary(kind):
+            inner = self._converter(incoming.with_type(kind.value_type), field, path)
+            return lambda array, live: inner(array.dictionary_decode(), live)
+        if pa.types.is_run_end_encoded(kind):
+            inner = self._converter(incoming.with_type(kind.value_type), field, path)
+            return lambda array, live: inner(pc.run_end_decode(array), live)
+        if isinstance(kind, (pa.UuidType, pa.JsonType)):
+            if isinstance(target, UUIDType if isinstance(kind, pa.UuidType) else StringType):
+                storage = kind.storage_type
+                inner = self._converter(incoming.with_type(storage), field, path)
+                return lambda array, live: inner(array.storage, live)
+            raise self._mismatch(path, field, kind)
+        if isinstance(target, StructType) and pa.types.is_struct(kind):
+            return self._struct(kind, target, path)
+        if isinstance(target, ListType) and is_list_like(kind):
+            return self._list(kind, target, path)
+        if isinstance(target, MapType) and pa.types.is_map(kind):
+            return self._map(kind, target, path)
+        if not is_lossless(kind, target):
+            raise self._mismatch(path, field, kind)
+        return self._cast(kind, target, path)
+
+    def _struct(self, kind: pa.DataType, target: StructType, path: str) -> Converter:
+        children = self._struct_converters(child_fields(kind), target, path + ".")
+        fields = [to_arrow_field(field, extensions=False) for field in target.fields]
+
+        def convert(array: pa.Array, live: pa.Array | None) -> pa.Array:
+            if array.null_count:
+                valid = array.is_valid()
+                live = valid if live is None else pc.and_(valid, live)
+            given = nested.struct_children(array)
+            made = [make(len(array)) if index is None else make(given[index], live) for index, make in children]
+            return nested.make_struct(array, made, fields)
+
+        return convert
+
+    def _list(self, kind: pa.DataType, target: ListType, path: str) -> Converter:
+        element = target.element_field
+        inner = self._required(
+            element, f"{path}.element", self._converter(kind.value_field, element, f"{path}.element")
+        )
+        element_field = to_arrow_field(element, extensions=False)
+        plain = pa.list_(kind.value_field)
+
+        def convert(array: pa.Array, live: pa.Array | None) -> pa.Array:
+            array = _only_live(array if pa.types.is_list(kind) else array.cast(plain), live)
+            offsets, start, length = nested.list_parts(array)
+            values = inner(nested.list_values(array, start, length), None)
+            return nested.make_list(array, offsets, values, element_field)
+
+        return convert
+
+    def _map(self, kind: pa.DataType, target: MapType, path: str) -> Converter:
+        key, value = target.key_field, target.value_field
+        convert_key = self._required(key, f"{path}.key", self._converter(kind.key_field, key, f"{path}.key"))
+        convert_value = self._required(value, f"{path}.value", self._converter(kind.item_field, value, f"{path}.value"))
+        key_field, value_field = to_arrow_field(key, extensions=False), to_arrow_field(value, extensions=False)
+
+        def convert(array: pa.Array, live: pa.Array | None) -> pa.Array:
+            array = _only_live(array, live)
+            offsets, start, length = nested.list_parts(array)
+            keys, items = nested.map_entries(array, start, length)
+            return nested.make_map(
+                array, offsets, convert_key(keys, None), convert_value(items, None), key_field, value_field
+            )
+
+        return convert
+
+    def _cast(self, kind: pa.DataType, target: IcebergType, path: str) -> Converter:
+        wanted = to_arrow_type(target, field_ids=False, extensions=False)
+        if kind == wanted:
+            return lambda array, _live: array
+        safe = not (self._downcast_ns and pa.types.is_timestamp(kind) and kind.unit == "ns")
+
+        def convert(array: pa.Array, _live: pa.Array | None) -> pa.Array:
+            try:
+                return pc.cast(array, wanted, safe=safe)
+            except pa.ArrowInvalid as error:
+                raise TypeMismatchError(
+                    f"Cannot write column {path!r}{self._table}: a value of type {kind} does not fit {target} without "
+                    f"loss ({error}). Round or convert the column first."
+                ) from error
+
+        return convert
+
+    def _mismatch(self, path: str, field: NestedField, found: pa.DataType) -> TypeMismatchError:
+        return TypeMismatchError(
+            f"Cannot write column {path!r}{self._table}: expected {field.field_type}, found Arrow type {found}."
+            f"{_advice(field.field_type, found)}"
+        )
+
+
+def _only_live(array: pa.Array, live: pa.Array | None) -> pa.Array:
+    """Makes rows that do not exist null, and drops values that hide behind nulls of a list."""
+    if live is not None:
+        array = pc.if_else(live, array, pa.scalar(None, array.type))
+    if not array.null_count:
+        return array
+    lengths = pc.subtract(array.offsets[1:], array.offsets[:-1])
+    hidden = pc.sum(pc.if_else(array.is_null(), lengths, pa.scalar(0, lengths.type))).as_py()
+    return array if not hidden else array.take(pa.array(range(len(array)), pa.int64()))
+
+
+def is_lossless(kind: pa.DataType, target: IcebergType) -> bool:
+    """Whether an Arrow type that is not nested fits an Iceberg type; single values may still be refused.
+
+    Integers widen; decimals may gain digits on both sides of the point; naive timestamps only go to columns without
+    zone and zoned ones only to columns with zone; units are converted where no digit is lost.
+    """
+    types = pa.types
+    if isinstance(target, (IntegerType, LongType)):
+        bits = 32 if isinstance(target, IntegerType) else 64
+        return bool(
+            (types.is_signed_integer(kind) and kind.bit_width <= bits)
+            or (types.is_unsigned_integer(kind) and kind.bit_width < bits)
+        )
+    if isinstance(target, (FloatType, DoubleType)):
+        return bool(types.is_floating(kind) and kind.bit_width <= (32 if isinstance(target, FloatType) else 64))
+    if isinstance(target, DecimalType):
+        return bool(
+            types.is_decimal(kind)
+            and 0 <= kind.scale <= target.scale
+            and kind.precision - kind.scale <= target.precision - target.scale
+        )
+    if isinstance(target, (TimestampType, TimestampNanoType)):
+        return bool(types.is_timestamp(kind) and kind.tz is None)
+    if isinstance(target, (TimestamptzType, TimestamptzNanoType)):
+        return bool(types.is_timestamp(kind) and kind.tz is not None)
+    if isinstance(target, (FixedType, UUIDType)):
+        length = target.length if isinstance(target, FixedType) else 16
+        return is_bytes(kind) or bool(types.is_fixed_size_binary(kind) and kind.byte_width == length)
+    if isinstance(target, (BinaryType, GeometryType, GeographyType)):
+        return is_bytes(kind) or bool(types.is_fixed_size_binary(kind))
+    if isinstance(target, TimeType):
+        return bool(types.is_time(kind))
+    tests: dict[type[IcebergType], Callable[[pa.DataType], bool]] = {
+        BooleanType: types.is_boolean,
+        DateType: types.is_date,
+        StringType: is_text,
+        UnknownType: types.is_null,
+    }
+    test = tests.get(type(target))
+    return bool(test is not None and test(kind))
+
+
+def _advice(target: IcebergType, found: pa.DataType) -> str:
+    if pa.types.is_timestamp(found):
+        if isinstance(target, (TimestamptzType, TimestamptzNanoType)):
+            return " The data has no time zone: say which one it is in (pyarrow.compute.assume_timezone)."
+        if isinstance(target, (TimestampType, TimestampNanoType)):
+            return " The data has a time zone: convert it to local time (pyarrow.compute.local_timestamp)."
+    if isinstance(target, VariantType):
+        return " Writing variant columns from Arrow is not supported."
+    if isinstance(target, (IntegerType, FloatType, DecimalType)) and (
+        pa.types.is_integer(found) or pa.types.is_floating(found) or pa.types.is_decimal(found)
+    ):
+        return " A narrower type could lose digits: cast the column yourself, or promote the table's column."
+    return f" Cast the column to {target} first."

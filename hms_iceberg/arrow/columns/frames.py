@@ -1,0 +1,65 @@
+"""Frames of stored values as Arrow tables of an Iceberg schema."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from hms_iceberg.arrow.columns.schema import to_arrow
+from hms_iceberg.spec.schema import Schema
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def frame_to_arrow(frame: pl.DataFrame, schema: Schema) -> pa.Table:
+    """A frame as an Arrow table.
+
+    Args:
+        frame: the columns of the schema as stored values: dates and timestamps as integers, UUIDs as bytes, a map as a
+            list of structs of ``key`` and ``value``.
+        schema: names and types of the result.
+    """
+    target = to_arrow(schema, field_ids=False, extensions=False)
+    source = frame.select(target.names).to_arrow()
+    columns = [
+        _convert(column.combine_chunks(), field.type) for column, field in zip(source.columns, target, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=target)
+
+
+def _convert(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if pa.types.is_struct(kind):
+        children = [_convert(_child(array, field.name), field.type) for field in kind]
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=array.is_null())
+    if pa.types.is_map(kind):
+        offsets = _offsets(array)
+        keys, items = (_convert(_child(array.values, name), each) for name, each in _pair(kind))
+        return pa.MapArray.from_arrays(offsets, keys, items, kind)
+    if pa.types.is_list(kind):
+        values = _convert(array.values, kind.value_type)
+        return pa.ListArray.from_arrays(_offsets(array), values, type=kind)
+    return array.cast(kind)
+
+
+def _pair(kind: pa.MapType) -> tuple[tuple[str, pa.DataType], tuple[str, pa.DataType]]:
+    return ("key", kind.key_type), ("value", kind.item_type)
+
+
+def _child(array: pa.StructArray, name: str) -> pa.Array:
+    """A field of a struct, respecting the slice and without the struct's own nulls."""
+    return array.field(array.type.get_field_index(name))
+
+
+def _offsets(array: pa.Array) -> pa.Array:
+    """Offsets of a list in 32 bits, null where the list is null."""
+    offsets = array.offsets.cast(pa.int32())
+    if array.null_count == 0:
+        return offsets
+    import pyarrow.compute as pc
+
+    is_null = pa.concat_arrays([array.is_null(), pa.array([False])])
+    return pc.if_else(is_null, pa.scalar(None, pa.int32()), offsets)

@@ -1,0 +1,383 @@
+"""From the columns of a file to the columns of a table: by field id, at any depth.
+
+Source: Iceberg specification, "Column Projection", "Default values", "Schema Evolution" (promotions).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hms_iceberg.arrow.columns import nested
+from hms_iceberg.arrow.columns.schema import child_fields, field_id_of, is_bytes, is_list_like, is_text, to_arrow_type
+from hms_iceberg.arrow.columns.values import constant
+from hms_iceberg.errors import CorruptDataFileError, TypeMismatchError, UnsupportedError
+from hms_iceberg.spec.types import (
+    DecimalType,
+    FixedType,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+    VariantType,
+)
+
+_TIMESTAMPS = (TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
+Converter = Callable[[pa.Array], pa.Array]
+
+
+class FileProjection:
+    """How the batches of one file become columns of a table's types.
+
+    Args:
+        file_schema: the file's schema with field ids.
+        wanted: the columns to make, in order; nested types may hold some of their fields only.
+        constants: stored values of columns by field id, used where the file lacks the column.
+        location: the file, for messages.
+        nested_fields: whether the reader can leave fields of a nested column out.
+
+    Attributes:
+        leaves: positions of the leaves that have to be read, ascending.
+
+    Raises:
+        TypeMismatchError: a column of the file cannot become the table's type; the message names both.
+        CorruptDataFileError: the file lacks a required column that has no default.
+    """
+
+    def __init__(
+        self,
+        file_schema: pa.Schema,
+        wanted: Iterable[NestedField],
+        constants: Mapping[int, Any],
+        location: str,
+        nested_fields: bool = True,
+    ) -> None:
+        self._location = location
+        self._file_schema = file_schema
+        self._constants = constants
+        self._absent_ids: set[int] = set()
+        self._wanted = tuple(wanted)
+        chosen: set[int] = set()
+        by_id: dict[int, tuple[pa.Field, int]] = {}
+        position = 0
+        for field in file_schema:
+            field_id = field_id_of(field)
+            if field_id is not None:
+                by_id.setdefault(field_id, (field, position))
+            position += leaf_count(field)
+        for target in self._wanted:
+            found = by_id.get(target.field_id)
+            if found is not None and not nested_fields:
+                chosen.update(range(found[1], found[1] + leaf_count(found[0])))
+            elif found is not None:
+                _choose(found[0], found[1], target.field_type, chosen)
+        self.leaves = sorted(chosen)
+        pruned, _ = _prune(list(file_schema), 0, chosen)
+        columns = {field_id_of(field): (index, field) for index, field in enumerate(pruned)}
+        self._makers: list[tuple[int | None, Callable[..., pa.Array]]] = []
+        for target in self._wanted:
+            entry = columns.get(target.field_id)
+            if entry is not None and not isinstance(target.field_type, UnknownType):
+                self._makers.append((entry[0], self._converter(entry[1], target.field_type, target.name)))
+            else:
+                self._makers.append((None, self._absent(target, target.name)))
+
+    def fits(self, file_schema: pa.Schema, wanted: tuple[NestedField, ...], constants: Mapping[int, Any]) -> bool:
+        """Whether this is also the projection of another file."""
+        return (
+            wanted == self._wanted
+            and file_schema.equals(self._file_schema, check_metadata=True)
+            and all(_constant(constants, each) == _constant(self._constants, each) for each in self._absent_ids)
+        )
+
+    def project(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        """The wanted columns of a batch that holds the chosen leaves, plain."""
+        return [self.column(index, batch) for index in range(len(self._makers))]
+
+    def column(
+        self, index: int, batch: pa.RecordBatch, mask: pa.BooleanArray | None = None, rows: int | None = None
+    ) -> pa.Array:
+        """One wanted column of a batch, plain.
+
+        Args:
+            index: its place among the wanted ones.
+            batch: holds the chosen leaves.
+            mask: which rows to take; None for all.
+            rows: how many those are.
+        """
+        source, make = self._makers[index]
+        if source is None:
+            return make(batch.num_rows if rows is None else rows)
+        column = batch.column(source)
+        return make(column if mask is None else column.filter(mask))
+
+    # ------------------------------------------------------------------------------------------ compilation
+
+    def _absent(self, field: NestedField, path: str) -> Callable[[int], pa.Array]:
+        """What stands for a column that the file lacks."""
+        self._absent_ids.add(field.field_id)
+        value = self._constants.get(field.field_id, field.initial_default)
+        if value is None and field.required:
+            raise CorruptDataFileError(
+                f"Cannot read column {path!r} of {self._location}: the column is required and has no default, but the "
+                f"file has no column with field id {field.field_id}. The file is damaged, or was not written for this "
+                f"table; restore it, or make the column optional."
+            )
+        return lambda length: constant(value, field.field_type, length)
+
+    def _converter(self, file_field: pa.Field, target: IcebergType, path: str) -> Converter:
+        kind = file_field.type
+        if isinstance(kind, pa.BaseExtensionType):
+            inner = self._converter(file_field.with_type(kind.storage_type), target, path)
+            return lambda array: inner(array.storage)
+        if pa.types.is_dictionary(kind):
+            inner = self._converter(file_field.with_type(kind.value_type), target, path)
+            return lambda array: inner(array.dictionary_decode())
+        if isinstance(target, StructType) and pa.types.is_struct(kind):
+            return self._struct(kind, target, path)
+        if isinstance(target, ListType) and is_list_like(kind):
+            return self._list(kind, target, path)
+        if isinstance(target, MapType) and pa.types.is_map(kind):
+            return self._map(kind, target, path)
+        if isinstance(target, VariantType):
+            return self._variant(kind, path)
+        convert = None if pa.types.is_nested(kind) else primitive_converter(kind, target)
+        if convert is None:
+            raise TypeMismatchError(
+                f"Cannot read column {path!r} of {self._location}: the table's type is {target}, the file holds "
+                f"{kind}, and values of that type cannot become {target} without loss. Rewrite the file."
+            )
+        return convert
+
+    def _struct(self, kind: pa.DataType, target: StructType, path: str) -> Converter:
+        present = {field_id_of(field): (index, field) for index, field in enumerate(child_fields(kind))}
+        makers: list[tuple[int | None, Callable[..., pa.Array]]] = []
+        fields = []
+        for child in target.fields:
+            found = present.get(child.field_id)
+            if found is not None and not isinstance(child.field_type, UnknownType):
+                makers.append((found[0], self._converter(found[1], child.field_type, f"{path}.{child.name}")))
+            else:
+                makers.append((None, self._absent(child, f"{path}.{child.name}")))
+            plain = to_arrow_type(child.field_type, field_ids=False, extensions=False)
+            fields.append(pa.field(child.name, plain, child.optional))
+
+        def convert(array: pa.Array) -> pa.Array:
+            children = nested.struct_children(array)
+            made = [make(len(array)) if index is None else make(children[index]) for index, make in makers]
+            return nested.make_struct(array, made, fields)
+
+        return convert
+
+    def _list(self, kind: pa.DataType, target: ListType, path: str) -> Converter:
+        inner = self._converter(kind.value_field, target.element_type, f"{path}.element")
+        plain = to_arrow_type(target, field_ids=False, extensions=False)
+        regular = pa.list_(kind.value_field)
+
+        def convert(array: pa.Array) -> pa.Array:
+            if not pa.types.is_list(kind):
+                array = array.cast(regular)
+            offsets, start, length = nested.list_parts(array)
+            values = inner(nested.list_values(array, start, length))
+            return nested.make_list(array, offsets, values, plain.value_field)
+
+        return convert
+
+    def _map(self, kind: pa.DataType, target: MapType, path: str) -> Converter:
+        convert_key = self._converter(kind.key_field, target.key_type, f"{path}.key")
+        convert_item = self._converter(kind.item_field, target.value_type, f"{path}.value")
+        plain = to_arrow_type(target, field_ids=False, extensions=False)
+
+        def convert(array: pa.Array) -> pa.Array:
+            offsets, start, length = nested.list_parts(array)
+            keys, items = nested.map_entries(array, start, length)
+            return nested.make_map(
+                array, offsets, convert_key(keys), convert_item(items), plain.key_field, plain.item_field
+            )
+
+        return convert
+
+    def _variant(self, kind: pa.DataType, path: str) -> Converter:
+        names = [field.name for field in child_fields(kind)]
+        if sorted(names) != ["metadata", "value"]:
+            raise UnsupportedError(
+                f"Cannot read column {path!r} of {self._location}: the variant is shredded ({', '.join(names)}), and "
+                f"only unshredded variants can be read. Leave the column out of selected_fields."
+            )
+        order = [names.index("metadata"), names.index("value")]
+        target = to_arrow_type(VariantType(), field_ids=False)
+        fields = [target.field(index) for index in range(2)]
+
+        def convert(array: pa.Array) -> pa.Array:
+            children = nested.struct_children(array)
+            return nested.make_struct(array, [children[index].cast(pa.binary()) for index in order], fields)
+
+        return convert
+
+
+def _constant(constants: Mapping[int, Any], field_id: int) -> str:
+    """A constant in a form that tells -0.0 from 0.0, and no constant from a null one."""
+    return repr(constants[field_id]) if field_id in constants else ""
+
+
+# ------------------------------------------------------------------------------------------------ choosing leaves
+
+
+def leaf_count(field: pa.Field) -> int:
+    """How many leaves a field of a file has."""
+    children = child_fields(field.type)
+    return sum(map(leaf_count, children)) if children else 1
+
+
+def _choose(field: pa.Field, position: int, target: IcebergType, chosen: set[int]) -> None:
+    """Adds the leaves of a field that the target type needs; at least one, which tells nulls and lengths."""
+    before = len(chosen)
+    children = child_fields(field.type)
+    starts = []
+    at = position
+    for child in children:
+        starts.append(at)
+        at += leaf_count(child)
+    if isinstance(target, StructType) and pa.types.is_struct(field.type):
+        wanted = {child.field_id: child for child in target.fields}
+        for child, start in zip(children, starts, strict=True):
+            match = wanted.get(field_id_of(child) or 0)
+            if match is not None and not isinstance(match.field_type, UnknownType):
+                _choose(child, start, match.field_type, chosen)
+    elif isinstance(target, (ListType, MapType)) and len(children) == len(target.children()):
+        for child, start, wanted_child in zip(children, starts, target.children(), strict=True):
+            _choose(child, start, wanted_child.field_type, chosen)
+    else:
+        chosen.update(range(position, position + leaf_count(field)))
+    if len(chosen) == before:
+        chosen.add(_cheapest(field, position))
+
+
+def _cheapest(field: pa.Field, position: int) -> int:
+    """A leaf of the field, outside lists and maps if there is one."""
+    children = child_fields(field.type)
+    if not children:
+        return position
+    candidates = []
+    for child in children:
+        candidates.append((bool(pa.types.is_nested(child.type)), position, child))
+        position += leaf_count(child)
+    _, at, child = min(candidates, key=lambda each: each[:2])
+    return _cheapest(child, at)
+
+
+def _prune(fields: list[pa.Field], position: int, chosen: set[int]) -> tuple[list[pa.Field], int]:
+    """The fields as a reader that only reads the chosen leaves gives them."""
+    kept = []
+    for field in fields:
+        children = child_fields(field.type)
+        if not children:
+            if position in chosen:
+                kept.append(field)
+            position += 1
+            continue
+        below, position = _prune(children, position, chosen)
+        if below:
+            kept.append(field.with_type(_rebuilt(field.type, below)))
+    return kept, position
+
+
+def _rebuilt(kind: pa.DataType, children: list[pa.Field]) -> pa.DataType:
+    if pa.types.is_map(kind):
+        if len(children) == 1:  # a map of which only keys or values are read comes as a list of structs
+            return pa.list_(pa.field("entries", pa.struct(children), False))
+        return pa.map_(*children)
+    if is_list_like(kind):
+        return pa.list_(children[0])
+    return pa.struct(children)
+
+
+# ------------------------------------------------------------------------------------------------ primitive types
+
+
+def primitive_converter(kind: pa.DataType, target: IcebergType) -> Converter | None:
+    """How a file's column becomes the table's type, or None where it cannot.
+
+    Beside the promotions of the specification this takes what other writers of imported files do: other units and
+    zones of timestamps, other widths, plain bytes for text and text for bytes.
+    """
+    wanted = to_arrow_type(target, field_ids=False, extensions=False)
+    types = pa.types
+    if types.is_null(kind):
+        return lambda array: constant(None, target, len(array))
+    if kind == wanted:
+        return _same
+    if isinstance(target, _TIMESTAMPS):
+        return _timestamp_converter(kind, wanted)
+    if isinstance(target, TimeType):
+        if types.is_time(kind):
+            return _floor_units(kind, wanted) if kind.unit == "ns" else _casts(wanted)
+        return (lambda array: array.view(wanted)) if types.is_int64(kind) else None  # ORC's form
+    if isinstance(target, DecimalType):
+        fits = (
+            types.is_decimal(kind)
+            and kind.scale <= target.scale
+            and kind.precision - kind.scale <= target.precision - target.scale
+        )
+        return _casts(wanted) if fits else None
+    if isinstance(target, (FixedType, UUIDType)):
+        return _casts(wanted) if is_bytes(kind) else None
+    if types.is_string(wanted) or types.is_binary(wanted):
+        fits = is_text(kind) or is_bytes(kind) or (types.is_fixed_size_binary(kind) and types.is_binary(wanted))
+        return _casts(wanted) if fits else None
+    if types.is_integer(wanted):
+        fits = (types.is_signed_integer(kind) and kind.bit_width < wanted.bit_width) or (
+            types.is_unsigned_integer(kind) and kind.bit_width < wanted.bit_width
+        )
+        return _casts(wanted) if fits else None
+    if types.is_floating(wanted):
+        return _casts(wanted) if types.is_floating(kind) and kind.bit_width < wanted.bit_width else None
+    if types.is_date32(wanted):
+        return _casts(wanted) if types.is_date64(kind) else None
+    return None
+
+
+def _same(array: pa.Array) -> pa.Array:
+    return array
+
+
+def _casts(wanted: pa.DataType) -> Converter:
+    return lambda array: pc.cast(array, wanted)
+
+
+def _timestamp_converter(kind: pa.DataType, wanted: pa.DataType) -> Converter | None:
+    if pa.types.is_date(kind):
+        return _casts(wanted)
+    if not pa.types.is_timestamp(kind):
+        return None
+    if kind.unit == "ns" and wanted.unit == "us":
+        return _floor_units(kind, wanted)
+    # The zone only says how to show a value; what is stored stays, as Java does for files of other writers.
+    same_zone = pa.timestamp(kind.unit, wanted.tz)
+    unit = _same if kind.unit == wanted.unit else _casts(wanted)
+    return lambda array: unit(array.view(same_zone))
+
+
+def _floor_units(kind: pa.DataType, wanted: pa.DataType) -> Converter:
+    """Nanoseconds to microseconds, down also before 1970."""
+
+    def convert(array: pa.Array) -> pa.Array:
+        if array.type.unit == wanted.unit:  # from an ORC file whose values nanoseconds cannot hold
+            return array.view(wanted)
+        nanos = array.view(pa.int64())
+        down = pc.divide(nanos, 1000)
+        inexact = pc.and_(pc.less(nanos, 0), pc.not_equal(pc.multiply(down, 1000), nanos))
+        return pc.subtract(down, inexact.cast(pa.int64())).view(wanted)
+
+    return convert

@@ -1,0 +1,88 @@
+"""Rows in the order that a table's sort order asks for.
+
+Source: Iceberg specification, "Sorting": nulls where the field says, NaN after all other numbers, -0.0 before 0.0 is
+not told apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hms_iceberg.arrow.columns.partitions import column_at, source_path
+from hms_iceberg.arrow.columns.transforms import transform_array
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.sorting import NullOrder, SortDirection, SortOrder
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+class RowSorter:
+    """Sorts batches of one schema.
+
+    Args:
+        schema: the columns of the batches.
+        order: how to sort.
+    """
+
+    def __init__(self, schema: Schema, order: SortOrder) -> None:
+        self.order_id = order.order_id
+        self._fields = [
+            (field.transform, schema.find_type(field.source_id), source_path(schema, field.source_id))
+            for field in order.fields
+        ]
+        self._descending = [field.direction is SortDirection.DESC for field in order.fields]
+        self._nulls_last = [field.null_order is NullOrder.NULLS_LAST for field in order.fields]
+
+    def sort(self, rows: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
+        """The rows in order; rows that are equal in it keep theirs."""
+        if rows.num_rows < 2:
+            return rows
+        batches = rows.to_batches() if isinstance(rows, pa.Table) else [rows]
+        keys = self._keys(batches)
+        if self._is_sorted(keys):
+            return rows
+        return rows.take(pa.array(self._positions(keys)))
+
+    def follows(self, last: pa.RecordBatch, first: pa.RecordBatch) -> bool:
+        """Whether rows that begin as `first` may come after rows that end as `last`."""
+        return self._is_sorted(self._keys([last.slice(last.num_rows - 1), first.slice(0, 1)]))
+
+    def _is_sorted(self, keys: pl.DataFrame) -> bool:
+        positions = self._positions(keys)
+        return bool((positions[1:] > positions[:-1]).all())
+
+    def _positions(self, keys: pl.DataFrame) -> pl.Series:
+        import polars as pl
+
+        expression = pl.arg_sort_by(
+            *keys.columns, descending=self._descending, nulls_last=self._nulls_last, maintain_order=True
+        )
+        return keys.select(expression.cast(pl.Int64)).to_series()
+
+    def _keys(self, batches: list[pa.RecordBatch]) -> pl.DataFrame:
+        import polars as pl
+
+        columns = {}
+        for number, (transform, kind, path) in enumerate(self._fields):
+            chunks = [_sortable(transform_array(transform, kind, column_at(batch, path))) for batch in batches]
+            columns[f"k{number}"] = pa.chunked_array(chunks)
+        frame = pl.from_arrow(pa.table(columns))
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+
+def _sortable(array: pa.Array) -> pa.Array:
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    kind = array.type
+    if pa.types.is_fixed_size_binary(kind):
+        return array.cast(pa.binary())
+    if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
+        return array.view(pa.int64())
+    if pa.types.is_floating(kind):
+        return pc.if_else(pc.is_nan(array), pa.scalar(float("nan"), kind), array)
+    return array

@@ -1,0 +1,1 @@
+"""Position deletes, equality deletes and deletion vectors."""

@@ -1,0 +1,153 @@
+"""Writing row deletes: position delete files, deletion vectors and equality delete files.
+
+Source: Iceberg specification, "Delete Formats"; Iceberg documentation, "Configuration" (``write.delete.*``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hms_iceberg.arrow.deletes.puffin_writer import write_deletion_vectors
+from hms_iceberg.arrow.formats.content_writers import ContentFormat, delete_properties, format_name
+from hms_iceberg.arrow.metrics.metrics_modes import FULL
+from hms_iceberg.arrow.storage.locations import DataLocations
+from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.storage import Storage
+
+_GRANULARITY = "write.delete.granularity"
+_ROWS_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True)
+class DeletedPositions:
+    """Rows of one data file to delete.
+
+    Args:
+        file: the data file.
+        positions: of the rows, ascending, without duplicates; a numpy array of int64.
+        earlier: positions that are deleted already and are to be written anew, or None.
+    """
+
+    file: DataFile
+    positions: Any
+    earlier: Any | None = None
+
+    def merged(self) -> Any:
+        """All positions."""
+        if self.earlier is None or not len(self.earlier):
+            return self.positions
+        return np.union1d(self.earlier, self.positions)
+
+
+def write_row_deletes(
+    metadata: TableMetadata,
+    storage: Storage,
+    deleted: Sequence[DeletedPositions],
+    on_create: Callable[[str], None] | None = None,
+) -> list[DataFile]:
+    """Writes deletes of single rows in the form that the table's format version asks for.
+
+    Args:
+        metadata: the table: deletion vectors from format version 3 on, position delete files in version 2.
+        storage: where the files go.
+        deleted: the rows, each data file once.
+        on_create: called with each location before the file is made.
+
+    Returns:
+        The delete files. With `write.delete.granularity` `file` (the default) each is about one data file; with
+        `partition`, in format version 2, those of a partition share one.
+
+    Raises:
+        ConfigurationError: a property of the table cannot be used.
+    """
+    found = [each for each in deleted if len(each.positions)]
+    if not found:
+        return []
+    properties = delete_properties(metadata.properties)
+    locations = DataLocations(metadata.location, properties, suffix="deletes")
+    if metadata.format_version >= 3:
+        location = locations.next("", "puffin")
+        if on_create is not None:
+            on_create(location)
+        return write_deletion_vectors(storage, location, [(each.file, each.merged()) for each in found])
+    writer = _PositionDeletes(metadata, storage, properties, locations, on_create)
+    if delete_granularity(metadata.properties) == "file":
+        return [writer.write([each]) for each in found]
+    ordered = sorted(found, key=lambda each: (each.file.spec_id, repr(each.file.partition), each.file.file_path))
+    groups = groupby(ordered, key=lambda each: (each.file.spec_id, repr(each.file.partition)))
+    return [writer.write(list(group)) for _, group in groups]
+
+
+def delete_granularity(properties: Mapping[str, str]) -> str:
+    """`file` or `partition`: what one position delete file of format version 2 is about.
+
+    Raises:
+        ConfigurationError: no such granularity.
+    """
+    text = properties.get(_GRANULARITY, "file")
+    found = text.strip().lower()
+    if found not in ("file", "partition"):
+        raise ConfigurationError(f"Table property {_GRANULARITY} is {text!r}, expected file or partition.")
+    return found
+
+
+class _PositionDeletes:
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        storage: Storage,
+        properties: Mapping[str, str],
+        locations: DataLocations,
+        on_create: Callable[[str], None] | None,
+    ) -> None:
+        self._metadata = metadata
+        self._locations = locations
+        self._on_create = on_create
+        schema = Schema(DELETE_FILE_PATH, DELETE_FILE_POSITION)
+        # Whole bounds: they say which data file the deletes are about.
+        modes = {field.field_id: FULL for field in schema.fields}
+        name = format_name(metadata.properties, deletes=True)
+        self._format = ContentFormat(storage, name, schema, properties, modes)
+
+    def write(self, group: Sequence[DeletedPositions]) -> DataFile:
+        """One delete file, sorted by data file and position."""
+        file = group[0].file
+        spec = self._metadata.spec_by_id(file.spec_id)
+        schema = self._metadata.schema_for_spec(spec)
+        path = "" if spec.is_unpartitioned else spec.partition_to_path(file.partition, schema)
+        location = self._locations.next(path, self._format.name)
+        if self._on_create is not None:
+            self._on_create(location)
+        writer = self._format.open(location)
+        try:
+            for each in sorted(group, key=lambda one: one.file.file_path):
+                for batch in _position_batches(each):
+                    writer.write_row_group([batch])
+        except BaseException:
+            with suppress(Exception):
+                writer.abandon()
+            raise
+        written = writer.close(content=DataFileContent.POSITION_DELETES, spec_id=file.spec_id, partition=file.partition)
+        return replace(written, referenced_data_file=file.file_path) if len(group) == 1 else written
+
+
+def _position_batches(deleted: DeletedPositions) -> Iterable[pa.RecordBatch]:
+    positions = deleted.merged()
+    for start in range(0, len(positions), _ROWS_AT_ONCE):
+        part = pa.array(positions[start : start + _ROWS_AT_ONCE], pa.int64())
+        paths = pa.repeat(pa.scalar(deleted.file.file_path), len(part))
+        yield pa.RecordBatch.from_arrays(
+            [paths, part],
+            schema=pa.schema([pa.field("file_path", pa.string(), False), pa.field("pos", pa.int64(), False)]),
+        )

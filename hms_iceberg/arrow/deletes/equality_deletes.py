@@ -1,0 +1,197 @@
+"""Rows that equality delete files delete.
+
+Keys are compared as the specification says: null equals null, NaN equals NaN, and -0.0 differs from 0.0. A key column
+may have been renamed, promoted or dropped since; it is found by its id in any schema of the table. Source: Iceberg
+specification, "Equality Delete Files".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hms_iceberg.arrow.columns.projection import FileProjection
+from hms_iceberg.arrow.columns.values import constant
+from hms_iceberg.arrow.formats.readers import check_row_count, open_reader
+from hms_iceberg.arrow.memo import Memo
+from hms_iceberg.errors import CorruptDataFileError
+from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import NestedField
+from hms_iceberg.storage import Storage
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_BATCH_ROWS = 1 << 18
+# Keys that a scan keeps, of single files and of sets of them.
+_CACHE_BYTES = 128 * 1024 * 1024
+
+
+class EqualityKey:
+    """The columns of one set of equality ids.
+
+    Args:
+        fields: for each id the top-level column that holds it, pruned to it where it lies in structs.
+        paths: for each id the positions below the top-level column.
+    """
+
+    def __init__(self, fields: tuple[NestedField, ...], paths: tuple[tuple[int, ...], ...]) -> None:
+        self.fields = fields
+        self.paths = paths
+
+
+class EqualityDeletes:
+    """Loads equality delete files once a scan and answers per batch.
+
+    Args:
+        storage: where the files are.
+        metadata: the table, whose schemas, old ones included, give the keys' types.
+    """
+
+    def __init__(self, storage: Storage, metadata: TableMetadata) -> None:
+        self._storage = storage
+        self._metadata = metadata
+        self._mapping = metadata.name_mapping()
+        self._rows: Memo[str, pl.DataFrame] = Memo(_bytes_of, _CACHE_BYTES)
+        self._sets: Memo[tuple[str, ...], pl.DataFrame] = Memo(_bytes_of, _CACHE_BYTES)
+        self._schemas = (
+            metadata.schema(),
+            *sorted(metadata.schemas, key=lambda schema: schema.schema_id, reverse=True),
+        )
+
+    def key_schema(self, field_id: int) -> Schema:
+        """The newest schema that has a field, so that its type is the widest."""
+        for schema in self._schemas:
+            if schema.has_field(field_id):
+                return schema
+        raise CorruptDataFileError(
+            f"Cannot apply an equality delete of the table at {self._metadata.location}: no schema of the table has "
+            f"its key column, field id {field_id}."
+        )
+
+    def column(self, field_id: int) -> NestedField:
+        """A key as a column to read: the top-level column around it, pruned to it."""
+        schema = self.key_schema(field_id)
+        (top,) = schema.select_ids([field_id]).fields
+        return replace(top, required=False)  # files that were rewritten after a key was dropped lack it
+
+    def keys(self, deletes: Sequence[DataFile]) -> list[KeySet]:
+        """What to look rows up in, one for each set of equality ids.
+
+        Args:
+            deletes: the equality delete files that apply to a data file.
+
+        Raises:
+            MissingFileError, CorruptDataFileError: a delete file cannot be read.
+        """
+        by_ids: dict[tuple[int, ...], list[DataFile]] = {}
+        for file in deletes:
+            if not file.equality_ids:
+                raise CorruptDataFileError(
+                    f"Cannot apply {file.file_path}: its manifest entry lists no equality ids, so its key is unknown."
+                )
+            by_ids.setdefault(tuple(sorted(file.equality_ids)), []).append(file)
+        return [self._key_set(ids, files) for ids, files in by_ids.items()]
+
+    def _key_set(self, ids: tuple[int, ...], files: list[DataFile]) -> KeySet:
+        columns = [self.column(field_id) for field_id in ids]
+        names = tuple(sorted(file.file_path for file in files))
+
+        def unite() -> pl.DataFrame:
+            import polars as pl
+
+            frames = [self._rows.get(file.file_path, partial(self._read, file, ids, columns)) for file in files]
+            return (pl.concat(frames) if len(frames) > 1 else frames[0]).unique()
+
+        return KeySet(ids, columns, self._sets.get(names, unite))
+
+    def _read(self, file: DataFile, ids: tuple[int, ...], columns: list[NestedField]) -> pl.DataFrame:
+        import polars as pl
+
+        reader = open_reader(self._storage, file.file_path, file.file_format, self._mapping)
+        try:
+            check_row_count(reader, file)
+            projection = FileProjection(reader.schema, columns, {}, file.file_path, reader.reads_nested_fields)
+            frames = [
+                _frame(ids, columns, projection.project(batch))
+                for rows in reader.ranges()
+                for _, batch in reader.read(rows, projection.leaves, _BATCH_ROWS, False)
+            ]
+        finally:
+            reader.close()
+        if not frames:
+            return _frame(ids, columns, [constant(None, column.field_type, 0) for column in columns])
+        return pl.concat(frames)
+
+
+class KeySet:
+    """The deleted keys over one set of columns.
+
+    Args:
+        ids: the equality ids, ascending.
+        columns: for each id the top-level column to read.
+        deleted: the distinct keys.
+    """
+
+    def __init__(self, ids: tuple[int, ...], columns: list[NestedField], deleted: pl.DataFrame) -> None:
+        self.ids = ids
+        self.columns = columns
+        self._deleted = deleted
+
+    def deleted(self, columns: Sequence[pa.Array]) -> Any:
+        """Which rows are deleted.
+
+        Args:
+            columns: the arrays of ``self.columns``.
+
+        Returns:
+            The numbers of the deleted rows, a numpy array; empty where none is.
+        """
+        frame = _frame(self.ids, self.columns, columns).with_row_index("row")
+        names = self._deleted.columns
+        return frame.join(self._deleted, on=names, how="semi", nulls_equal=True)["row"].to_numpy()
+
+
+def _frame(ids: Sequence[int], columns: Sequence[NestedField], arrays: Sequence[pa.Array]) -> pl.DataFrame:
+    """Key values in the form in which equal bytes mean equal keys."""
+    import polars as pl
+
+    found = {f"k{field_id}": _comparable(_leaf(array)) for field_id, array in zip(ids, arrays, strict=True)}
+    frame = pl.from_arrow(pa.table(found))
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def _bytes_of(frame: pl.DataFrame) -> int:
+    return int(frame.estimated_size())
+
+
+def _leaf(array: pa.Array) -> pa.Array:
+    """The only leaf below structs, null where a struct around it is."""
+    while pa.types.is_struct(array.type):
+        array = pc.struct_field(array, [0])
+    return array
+
+
+def _comparable(array: pa.Array) -> pa.Array:
+    kind = array.type
+    types = pa.types
+    if types.is_floating(kind):
+        nan = pa.scalar(float("nan"), kind)
+        return pc.if_else(pc.is_nan(array), nan, array).view(pa.int32() if types.is_float32(kind) else pa.int64())
+    if types.is_fixed_size_binary(kind):
+        return array.cast(pa.binary())
+    if types.is_decimal(kind):
+        return array.view(pa.binary(16)).cast(pa.binary())
+    if types.is_timestamp(kind) or types.is_time(kind):
+        return array.view(pa.int64())
+    if types.is_date(kind):
+        return array.view(pa.int32())
+    return array.cast(pa.int8()) if types.is_null(kind) else array

@@ -1,0 +1,118 @@
+"""Writing Puffin files, and the deletion vectors in them.
+
+Source: Puffin specification, "File structure" and blob type ``deletion-vector-v1``; Iceberg specification, "Deletion
+Vectors".
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyroaring
+
+from hms_iceberg.arrow.deletes.puffin import encode_deletion_vector
+from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.metadata_columns import POSITION
+from hms_iceberg.storage import Storage
+
+_MAGIC = b"PFA1"
+_CREATED_BY = "hms_iceberg"
+
+
+@dataclass(frozen=True)
+class PuffinBlob:
+    """One blob to write.
+
+    Args:
+        type: the blob type's name.
+        fields: ids of the fields that the blob is about.
+        data: the blob's bytes, not compressed.
+        properties: of the blob.
+        snapshot_id: of the snapshot that it was computed from; -1 where it is inherited.
+        sequence_number: of that snapshot; -1 where it is inherited.
+    """
+
+    type: str
+    fields: Sequence[int]
+    data: bytes
+    properties: Mapping[str, str] = field(default_factory=dict)
+    snapshot_id: int = -1
+    sequence_number: int = -1
+
+
+def write_puffin(storage: Storage, location: str, blobs: Sequence[PuffinBlob]) -> tuple[list[int], int]:
+    """Writes a Puffin file.
+
+    Args:
+        storage: where it goes.
+        location: the new file.
+        blobs: what it holds, in order.
+
+    Returns:
+        The offset of each blob, and the size of the file, both in bytes.
+    """
+    body = bytearray(_MAGIC)
+    offsets, described = [], []
+    for blob in blobs:
+        offsets.append(len(body))
+        described.append(
+            {
+                "type": blob.type,
+                "fields": list(blob.fields),
+                "snapshot-id": blob.snapshot_id,
+                "sequence-number": blob.sequence_number,
+                "offset": len(body),
+                "length": len(blob.data),
+                "properties": dict(blob.properties),
+            }
+        )
+        body += blob.data
+    footer = {"blobs": described, "properties": {"created-by": _CREATED_BY}}
+    payload = json.dumps(footer, ensure_ascii=False).encode("utf-8")
+    body += _MAGIC + payload + struct.pack("<i", len(payload)) + bytes(4) + _MAGIC
+    storage.create(location, bytes(body))
+    return offsets, len(body)
+
+
+def write_deletion_vectors(
+    storage: Storage, location: str, positions: Sequence[tuple[DataFile, Any]]
+) -> list[DataFile]:
+    """Writes the deletion vectors of some data files to one Puffin file.
+
+    Args:
+        storage: where it goes.
+        location: the new file.
+        positions: data files, each once, with all their deleted positions, old ones included, ascending.
+
+    Returns:
+        One deletion vector for each data file, in order.
+    """
+    blobs = []
+    for file, deleted in positions:
+        bitmap = pyroaring.BitMap64(array("Q", np.asarray(deleted, np.uint64).tobytes()))
+        bitmap.run_optimize()
+        described = {"referenced-data-file": file.file_path, "cardinality": str(len(bitmap))}
+        data = encode_deletion_vector(bitmap)
+        blobs.append(PuffinBlob("deletion-vector-v1", (POSITION.field_id,), data, described))
+    offsets, size = write_puffin(storage, location, blobs)
+    return [
+        DataFile(
+            content=DataFileContent.POSITION_DELETES,
+            file_path=location,
+            file_format="PUFFIN",
+            spec_id=file.spec_id,
+            partition=file.partition,
+            record_count=len(deleted),
+            file_size_in_bytes=size,
+            referenced_data_file=file.file_path,
+            content_offset=offset,
+            content_size_in_bytes=len(blob.data),
+        )
+        for (file, deleted), blob, offset in zip(positions, blobs, offsets, strict=True)
+    ]

@@ -1,0 +1,1 @@
+"""Parquet, ORC and Avro files: one reader and one writer each."""

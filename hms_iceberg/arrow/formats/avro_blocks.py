@@ -1,0 +1,129 @@
+"""The blocks of an Avro data file, found and fetched one by one, so that a large file is never in memory as a whole.
+
+Source: Avro specification, "Object Container Files".
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from hms_iceberg.arrow.formats.parquet_reader import RowRange
+from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
+from hms_iceberg.errors import CorruptFileError
+from hms_iceberg.spec.manifests.avro_container import (
+    SYNC_SIZE,
+    AvroBlock,
+    AvroContainer,
+    decode_long,
+    decompress,
+    read_container,
+)
+from hms_iceberg.storage import Storage
+
+# How much of the file is read to find the end of its header: this much at first, and at most.
+_HEADER_BYTES = 64 * 1024
+_MOST_HEADER_BYTES = 32 * 1024 * 1024
+# A block begins with two numbers of at most ten bytes each.
+_HEAD_BYTES = 20
+# Blocks that are read together.
+_RANGE_BYTES = 16 * 1024 * 1024
+# What one request of a remote store fetches; a local file is read to the byte.
+_REMOTE_BYTES = 8 * 1024 * 1024
+
+
+class AvroBlocks:
+    """An open Avro file as runs of blocks.
+
+    Args:
+        storage: where the file is.
+        location: the file.
+
+    Attributes:
+        container: the file's header.
+        ranges: runs of about ``_RANGE_BYTES``.
+
+    Raises:
+        MissingFileError: there is no such file.
+        CorruptFileError: it is not Avro, is cut off, or a sync marker is missing.
+    """
+
+    def __init__(self, storage: Storage, location: str) -> None:
+        self._location = location
+        self._file = open_for_arrow(storage, location)
+        try:
+            self._size = self._file.size()
+            self._ahead = 0 if isinstance(self._file, pa.OSFile) else _REMOTE_BYTES
+            self._fetched, self._fetched_from = b"", 0
+            self.container = self._header()
+            self._runs = self._found()
+        except BaseException:
+            self.close()
+            raise
+        self.ranges = []
+        start = 0
+        for index, run in enumerate(self._runs):
+            rows = sum(block.records for block in run)
+            self.ranges.append(RowRange(index, start, rows, run[-1].last - run[0].first, run[0].first))
+            start += rows
+
+    def blocks(self, rows: RowRange) -> Sequence[AvroBlock]:
+        """The blocks of a run."""
+        return self._runs[rows.index]
+
+    def content(self, block: AvroBlock) -> bytes:
+        """The bytes of a block's records, decompressed.
+
+        Raises:
+            CorruptFileError: they cannot be decompressed.
+        """
+        return decompress(self._bytes(block.start, block.end - block.start), self.container.codec, self._location)
+
+    def close(self) -> None:
+        """Closes the file."""
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self._file.close()
+
+    def _header(self) -> AvroContainer:
+        length = _HEADER_BYTES
+        while True:
+            try:
+                return read_container(self._bytes(0, length), self._location)
+            except CorruptFileError:
+                if length >= min(self._size, _MOST_HEADER_BYTES):
+                    raise
+            length *= 8
+
+    def _found(self) -> list[list[AvroBlock]]:
+        runs: list[list[AvroBlock]] = []
+        first = self.container.body_offset
+        head = self._bytes(first, _HEAD_BYTES)
+        while first < self._size:
+            try:
+                records, at = decode_long(head, 0)
+                length, at = decode_long(head, at)
+            except IndexError as error:
+                raise CorruptFileError(f"it is cut off in the head of the Avro block at byte {first}") from error
+            end = first + at + length
+            after = self._bytes(end, SYNC_SIZE + _HEAD_BYTES) if length >= 0 else b""
+            if records < 0 or after[:SYNC_SIZE] != self.container.sync:
+                raise CorruptFileError(
+                    f"the Avro block at byte {first} is cut off or damaged (its sync marker is missing)"
+                )
+            if not runs or first - runs[-1][0].first >= _RANGE_BYTES:
+                runs.append([])
+            runs[-1].append(AvroBlock(records, first + at, end, first, end + SYNC_SIZE))
+            first, head = end + SYNC_SIZE, after[SYNC_SIZE:]
+        return runs
+
+    def _bytes(self, start: int, length: int) -> bytes:
+        """Bytes of the file; fewer where it ends."""
+        length = max(0, min(length, self._size - start))
+        if length >= self._ahead:
+            return bytes(self._file.read_at(length, start))
+        if start < self._fetched_from or start + length > self._fetched_from + len(self._fetched):
+            self._fetched, self._fetched_from = bytes(self._file.read_at(self._ahead, start)), start
+        at = start - self._fetched_from
+        return self._fetched[at : at + length]

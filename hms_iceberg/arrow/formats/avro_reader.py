@@ -1,0 +1,291 @@
+"""Reading one Avro data file: records to Arrow batches.
+
+Source: Iceberg specification, "Appendix A: Format-specific Requirements" (Avro).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+
+from hms_iceberg.arrow.columns.file_schema import identified
+from hms_iceberg.arrow.columns.projection import leaf_count
+from hms_iceberg.arrow.columns.schema import FIELD_ID_KEY
+from hms_iceberg.arrow.formats.avro_blocks import AvroBlocks
+from hms_iceberg.arrow.formats.parquet_reader import RangeMetrics, RowRange, empty_batches
+from hms_iceberg.errors import CorruptDataFileError, CorruptFileError, UnsupportedError
+from hms_iceberg.spec.manifests.avro_container import AvroBlock, parsed_schema
+from hms_iceberg.spec.name_mapping import NameMapping
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.values.single_values import decimal_value
+from hms_iceberg.storage import Storage
+
+_PRIMITIVES = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "string": pa.string(),
+    "enum": pa.string(),
+}
+_LOGICAL = {
+    ("int", "date"): pa.date32(),
+    ("int", "time-millis"): pa.time32("ms"),
+    ("long", "time-micros"): pa.time64("us"),
+    ("long", "timestamp-millis"): pa.timestamp("ms"),
+    ("long", "timestamp-micros"): pa.timestamp("us"),
+    ("long", "timestamp-nanos"): pa.timestamp("ns"),
+    ("long", "local-timestamp-millis"): pa.timestamp("ms"),
+    ("long", "local-timestamp-micros"): pa.timestamp("us"),
+    ("long", "local-timestamp-nanos"): pa.timestamp("ns"),
+}
+_DAMAGE = (
+    CorruptFileError,
+    pa.ArrowException,
+    OSError,
+    EOFError,
+    LookupError,
+    ValueError,
+    OverflowError,
+    TypeError,
+    MemoryError,
+)
+# Records are Python objects, far larger than in a column.
+_MOST_ROWS = 1 << 16
+# Turns a decoded value into what pyarrow.array takes; None where it takes it as it is.
+_Convert = Callable[[Any], Any]
+
+
+class AvroReader:
+    """An open Avro file; its methods are those of ``readers.FileReader``.
+
+    Args:
+        storage: where the file is.
+        location: the file.
+        mapping: the table's name mapping, for files without field ids.
+
+    Raises:
+        MissingFileError: there is no such file.
+        CorruptDataFileError: it is not Avro, or damaged.
+    """
+
+    reads_nested_fields = False
+
+    def __init__(self, storage: Storage, location: str, mapping: NameMapping | None) -> None:
+        self._location = location
+        with self._damaged():
+            self._blocks = AvroBlocks(storage, location)
+        try:
+            with self._damaged():
+                schema = json.loads(self._blocks.container.schema_json)
+                plain = _Types()
+                self._fields = [plain.field(field) for field in schema["fields"]]
+                self._decoder = parsed_schema(json.dumps(_without_logical_types(schema)).encode())
+                self._names = [field["name"] for field in schema["fields"]]
+                self.schema = identified(pa.schema([field for field, _ in self._fields]), mapping)
+        except BaseException:
+            self.close()
+            raise
+
+    def ranges(self) -> list[RowRange]:
+        """Runs of blocks."""
+        return self._blocks.ranges
+
+    def matching(
+        self, ranges: Sequence[RowRange], schema: Schema, field_ids: set[int], may_match: Callable[[RangeMetrics], bool]
+    ) -> list[RowRange]:
+        """All ranges: Avro has no statistics."""
+        return list(ranges)
+
+    def read(
+        self, rows: RowRange, leaves: Sequence[int], batch_rows: int, use_threads: bool
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The rows of a run of blocks, with whole top-level columns."""
+        if not leaves:
+            yield from empty_batches(rows.start, rows.start + rows.rows, batch_rows)
+            return
+        chosen = top_level(self.schema, leaves)
+        batch_rows = min(batch_rows, _MOST_ROWS)
+        position = rows.start
+        waiting: list[dict[str, Any]] = []
+        for block in self._blocks.blocks(rows):
+            waiting.extend(self._records(block))
+            while len(waiting) >= batch_rows:
+                yield position, self._batch(waiting[:batch_rows], chosen)
+                waiting = waiting[batch_rows:]
+                position += batch_rows
+        if waiting:
+            yield position, self._batch(waiting, chosen)
+
+    def _records(self, block: AvroBlock) -> list[dict[str, Any]]:
+        with self._damaged(f"the Avro block at byte {block.first}: "):
+            raw = self._blocks.content(block)
+            stream = io.BytesIO(raw)
+            decode: Callable[..., Any] = fastavro.schemaless_reader
+            records = [decode(stream, self._decoder, None) for _ in range(block.records)]
+            if stream.tell() != len(raw):
+                raise ValueError(f"{len(raw) - stream.tell():,} bytes are left over")
+        return records
+
+    def _batch(self, records: list[dict[str, Any]], chosen: Sequence[int]) -> pa.RecordBatch:
+        arrays = []
+        for index in chosen:
+            field, convert = self._fields[index]
+            name = self._names[index]
+            values = [record[name] for record in records]
+            arrays.append(pa.array(values if convert is None else map(convert, values), field.type, size=len(values)))
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([self._fields[index][0] for index in chosen]))
+
+    def bytes_of(self, rows: RowRange, leaves: Sequence[int]) -> int:
+        """The bytes of the whole run."""
+        return rows.bytes
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._blocks.close()
+
+    @contextlib.contextmanager
+    def _damaged(self, where: str = "") -> Iterator[None]:
+        try:
+            yield
+        except UnsupportedError as error:
+            raise UnsupportedError(f"Cannot read {self._location}: {error}") from error
+        except _DAMAGE as error:
+            raise CorruptDataFileError(
+                f"Cannot read {self._location}: {where}{error}. The file is damaged or is no Avro file; restore it, or "
+                f"remove it from the table."
+            ) from error
+
+
+def top_level(schema: pa.Schema, leaves: Sequence[int]) -> list[int]:
+    """The top-level columns of a file that hold some of its leaves."""
+    chosen = []
+    position = 0
+    wanted = set(leaves)
+    for index, field in enumerate(schema):
+        count = leaf_count(field)
+        if wanted.intersection(range(position, position + count)):
+            chosen.append(index)
+        position += count
+    return chosen
+
+
+class _Types:
+    """Avro types as Arrow types with field ids, and how their values are converted."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, Any] = {}
+
+    def field(self, field: dict[str, Any]) -> tuple[pa.Field, _Convert | None]:
+        """A field of a record."""
+        return self._identified(field["name"], field["type"], field.get("field-id"))
+
+    def _identified(self, name: str, schema: Any, field_id: Any) -> tuple[pa.Field, _Convert | None]:
+        kind, convert, nullable = self._type(schema)
+        nullable = nullable or bool(pa.types.is_null(kind))
+        metadata = None if field_id is None else {FIELD_ID_KEY: str(field_id).encode()}
+        return pa.field(name, kind, nullable, metadata), convert
+
+    def _type(self, schema: Any) -> tuple[pa.DataType, _Convert | None, bool]:
+        if isinstance(schema, list):
+            branches = [branch for branch in schema if branch != "null"]
+            if len(branches) != 1:
+                raise UnsupportedError("unions of several types are not supported.")
+            kind, convert, _ = self._type(branches[0])
+            return kind, _or_none(convert), True
+        if isinstance(schema, str):
+            schema = self._named.get(schema, {"type": schema})
+        name = schema["type"]
+        if isinstance(name, (dict, list)):
+            return self._type(name)
+        if "name" in schema:
+            self._named.setdefault(schema["name"], schema)
+        if name == "record":
+            return (*self._record(schema), False)
+        if name == "array":
+            return (*self._array(schema), False)
+        if name == "map":
+            value, convert = self._identified("value", schema["values"], schema.get("value-id"))
+            key, _ = self._identified("key", "string", schema.get("key-id"))
+            return pa.map_(key, value), _pairs_of_dict(convert), False
+        return (*self._primitive(name, schema), False)
+
+    def _primitive(self, name: str, schema: dict[str, Any]) -> tuple[pa.DataType, _Convert | None]:
+        logical = schema.get("logicalType")
+        if logical == "decimal":
+            scale = schema.get("scale", 0)
+            return pa.decimal128(schema["precision"], scale), lambda raw: decimal_value(
+                int.from_bytes(raw, "big", signed=True), scale
+            )
+        if name == "fixed":
+            return pa.binary(schema["size"]), None
+        known = _LOGICAL.get((name, str(logical))) or _PRIMITIVES.get(name)
+        if known is None:
+            raise UnsupportedError(f"Avro type {name!r} is not supported.")
+        return known, None
+
+    def _record(self, schema: dict[str, Any]) -> tuple[pa.DataType, _Convert | None]:
+        fields = [self.field(field) for field in schema["fields"]]
+        converts = {field.name: convert for field, convert in fields if convert is not None}
+        kind = pa.struct([field for field, _ in fields])
+        if not converts:
+            return kind, None
+
+        def convert(record: dict[str, Any]) -> dict[str, Any]:
+            return {**record, **{name: each(record[name]) for name, each in converts.items()}}
+
+        return kind, convert
+
+    def _array(self, schema: dict[str, Any]) -> tuple[pa.DataType, _Convert | None]:
+        if schema.get("logicalType") == "map":  # a map whose keys are not strings
+            key, value = (self.field(field) for field in self._entry(schema["items"])["fields"])
+            convert_key, convert_value = key[1] or _same, value[1] or _same
+            key_name, value_name = key[0].name, value[0].name
+
+            def pairs(entries: list[dict[str, Any]]) -> list[tuple[Any, Any]]:
+                return [(convert_key(each[key_name]), convert_value(each[value_name])) for each in entries]
+
+            return pa.map_(key[0].with_name("key").with_nullable(False), value[0].with_name("value")), pairs
+        element, convert = self._identified("element", schema["items"], schema.get("element-id"))
+        if convert is None:
+            return pa.list_(element), None
+        return pa.list_(element), lambda values: [convert(value) for value in values]
+
+    def _entry(self, items: Any) -> dict[str, Any]:
+        return self._named[items] if isinstance(items, str) else items
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _or_none(convert: _Convert | None) -> _Convert | None:
+    return None if convert is None else lambda value: None if value is None else convert(value)
+
+
+def _pairs_of_dict(convert: _Convert | None) -> _Convert:
+    if convert is None:
+        return lambda value: list(value.items())
+    return lambda value: [(key, convert(item)) for key, item in value.items()]
+
+
+def _without_logical_types(schema: Any) -> Any:
+    """The same layout with plain values, which fastavro then leaves as they are."""
+    if isinstance(schema, dict):
+        return {
+            key: _without_logical_types(value)
+            for key, value in schema.items()
+            if key not in ("logicalType", "default", "aliases")
+        }
+    if isinstance(schema, list):
+        return [_without_logical_types(each) for each in schema]
+    return schema

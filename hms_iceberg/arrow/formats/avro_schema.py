@@ -1,0 +1,127 @@
+"""The Avro schema of a table's data files.
+
+Source: Iceberg specification, "Appendix A: Format-specific Requirements" (Avro): types, `field-id`, `element-id`,
+`key-id` and `value-id`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.spec.manifests.manifest_schema import decimal_bytes
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+
+_PLAIN: dict[type[IcebergType], Any] = {
+    BooleanType: "boolean",
+    IntegerType: "int",
+    LongType: "long",
+    FloatType: "float",
+    DoubleType: "double",
+    StringType: "string",
+    BinaryType: "bytes",
+    GeometryType: "bytes",
+    GeographyType: "bytes",
+    DateType: {"type": "int", "logicalType": "date"},
+    TimeType: {"type": "long", "logicalType": "time-micros"},
+    TimestampType: {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
+    TimestamptzType: {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True},
+    TimestampNanoType: {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": False},
+    TimestamptzNanoType: {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": True},
+}
+
+
+def avro_schema(schema: Schema) -> dict[str, Any]:
+    """The schema of Avro files with these columns, whose names Avro allows (``FileLayout.schema``), as JSON objects.
+
+    Raises:
+        UnsupportedError: a type has no form in Avro here.
+    """
+    return _record("table", schema.fields, set())
+
+
+def _record(name: str, fields: tuple[NestedField, ...], named: set[str]) -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": [_field(field, named) for field in fields]}
+
+
+def _field(field: NestedField, named: set[str]) -> dict[str, Any]:
+    described: dict[str, Any] = {"name": field.name, "field-id": field.field_id}
+    if field.doc:
+        described["doc"] = field.doc
+    described["type"] = _optional(_type(field.field_type, field.field_id, named), field.optional)
+    if field.optional:
+        described["default"] = None
+    return described
+
+
+def _optional(kind: Any, optional: bool) -> Any:
+    return ["null", kind] if optional else kind
+
+
+def _type(kind: IcebergType, field_id: int, named: set[str]) -> Any:
+    plain = _PLAIN.get(type(kind))
+    if plain is not None:
+        return plain
+    if isinstance(kind, StructType):
+        return _record(f"r{field_id}", kind.fields, named)
+    if isinstance(kind, ListType):
+        element = _optional(_type(kind.element_type, kind.element_id, named), not kind.element_required)
+        return {"type": "array", "items": element, "element-id": kind.element_id}
+    if isinstance(kind, MapType):
+        return _map(kind, named)
+    described: dict[str, Any]
+    if isinstance(kind, UUIDType):
+        described = {"type": "fixed", "name": "uuid_fixed", "size": 16, "logicalType": "uuid"}
+    elif isinstance(kind, FixedType):
+        described = {"type": "fixed", "name": f"fixed_{kind.length}", "size": kind.length}
+    elif isinstance(kind, DecimalType):
+        described = {
+            "type": "fixed",
+            "name": f"decimal_{kind.precision}_{kind.scale}",
+            "size": decimal_bytes(kind.precision),
+            "logicalType": "decimal",
+            "precision": kind.precision,
+            "scale": kind.scale,
+        }
+    else:
+        raise UnsupportedError(f"Cannot write Avro files: values of type {kind} have no form in them.")
+    name = described["name"]
+    if name in named:
+        return name
+    named.add(name)
+    return described
+
+
+def _map(kind: MapType, named: set[str]) -> dict[str, Any]:
+    value = _optional(_type(kind.value_type, kind.value_id, named), not kind.value_required)
+    if isinstance(kind.key_type, StringType):
+        return {"type": "map", "values": value, "key-id": kind.key_id, "value-id": kind.value_id}
+    key = {"name": "key", "field-id": kind.key_id, "type": _type(kind.key_type, kind.key_id, named)}
+    described = {"name": "value", "field-id": kind.value_id, "type": value}
+    record = {"type": "record", "name": f"k{kind.key_id}_v{kind.value_id}", "fields": [key, described]}
+    return {"type": "array", "items": record, "logicalType": "map"}

@@ -1,0 +1,155 @@
+"""Writing one content file in any format: what all formats have in common.
+
+Source: Iceberg documentation, "Configuration": `write.format.default`, `write.delete.format.default` and the
+properties of the formats; Iceberg specification, "Appendix A".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from hms_iceberg.arrow.formats.avro_writer import AvroContentWriter
+from hms_iceberg.arrow.formats.file_layout import FileLayout
+from hms_iceberg.arrow.formats.orc_writer import OrcContentWriter
+from hms_iceberg.arrow.formats.parquet_writer import ParquetFileWriter, parquet_options
+from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
+from hms_iceberg.arrow.metrics.statistics import data_file_from_parquet
+from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.storage import Storage
+
+FORMATS = ("parquet", "orc", "avro")
+_DELETE_PREFIX = "write.delete."
+
+
+class ContentWriter(Protocol):
+    """A content file that is being written."""
+
+    location: str
+
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+
+    def write_row_group(self, batches: list[pa.RecordBatch]) -> None:
+        """Writes plain batches of the schema's columns as one group of rows, where the format has such."""
+
+    def close(self, **fields: Any) -> DataFile:
+        """Finishes the file and makes it visible; `fields` are those of `DataFile` that the file does not tell."""
+
+    def abandon(self) -> None:
+        """Gives the file up; nothing of it stays."""
+
+
+class ContentFormat:
+    """Opens files of one format with one schema.
+
+    Args:
+        storage: where the files go.
+        name: `parquet`, `orc` or `avro`.
+        schema: the columns of the files.
+        properties: the table's properties.
+        modes: what metrics to keep of which field.
+
+    Raises:
+        ConfigurationError: the format or one of its properties has a value that cannot be used.
+        UnsupportedError: the schema has a type that cannot be written.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        name: str,
+        schema: Schema,
+        properties: Mapping[str, str],
+        modes: Mapping[int, MetricsMode],
+    ) -> None:
+        self.name = name
+        self._storage = storage
+        self._schema = schema
+        self._modes = modes
+        self._layout = FileLayout(schema)
+        self._properties = properties
+        self._parquet = parquet_options(schema, self._layout, properties) if name == "parquet" else {}
+
+    def open(self, location: str) -> ContentWriter:
+        """Begins a file; it appears when its writer is closed."""
+        if self.name == "parquet":
+            return _ParquetContentWriter(
+                self._storage, location, self._layout, self._schema, self._parquet, self._modes
+            )
+        writer = OrcContentWriter if self.name == "orc" else AvroContentWriter
+        return writer(self._storage, location, self._layout, self._properties, self._modes)
+
+
+class _ParquetContentWriter:
+    def __init__(
+        self,
+        storage: Storage,
+        location: str,
+        layout: FileLayout,
+        schema: Schema,
+        options: Mapping[str, Any],
+        modes: Mapping[int, MetricsMode],
+    ) -> None:
+        self.location = location
+        self._storage = storage
+        self._schema = schema
+        self._modes = modes
+        self._writer = ParquetFileWriter(storage, location, layout, schema, options)
+
+    @property
+    def size(self) -> int:
+        return self._writer.size
+
+    def write_row_group(self, batches: list[pa.RecordBatch]) -> None:
+        self._writer.write_row_group(batches)
+
+    def close(self, **fields: Any) -> DataFile:
+        footer, size = self._writer.close()
+        return data_file_from_parquet(
+            self._storage,
+            self.location,
+            self._schema,
+            modes=self._modes,
+            size=size,
+            footer=footer,
+            nan_counts=self._writer.nan_counts,
+            **fields,
+        )
+
+    def abandon(self) -> None:
+        self._writer.abandon()
+
+
+def format_name(properties: Mapping[str, str], deletes: bool = False) -> str:
+    """The format of new data files (`write.format.default`) or delete files (`write.delete.format.default`).
+
+    Raises:
+        ConfigurationError: no such format.
+    """
+    names = ["write.delete.format.default"] if deletes else []
+    for name in (*names, "write.format.default"):
+        text = properties.get(name)
+        if text is None:
+            continue
+        found = text.strip().lower()
+        if found not in FORMATS:
+            raise ConfigurationError(
+                f"Table property {name} is {text!r}, expected one of {', '.join(FORMATS)}. Correct the property."
+            )
+        return found
+    return "parquet"
+
+
+def delete_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties with which delete files are written: `write.delete.<format>.*` goes before `write.<format>.*`."""
+    result = dict(properties)
+    for name, value in properties.items():
+        if name.startswith(tuple(f"{_DELETE_PREFIX}{each}." for each in FORMATS)):
+            result["write." + name[len(_DELETE_PREFIX) :]] = value
+    return result

@@ -1,0 +1,135 @@
+"""The columns of a data file as they are written: names that every reader takes, ids, and no column of nulls only.
+
+Source: Iceberg specification, "Appendix A: Format-specific Requirements".
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+
+from hms_iceberg.arrow.columns.nested import (
+    conform,
+    list_parts,
+    list_values,
+    make_list,
+    make_map,
+    make_struct,
+    map_entries,
+)
+from hms_iceberg.arrow.columns.schema import to_arrow
+from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import (
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    UnknownType,
+    VariantType,
+)
+
+
+class FileLayout:
+    """How the columns of a table are laid out in a file.
+
+    Args:
+        schema: the table's schema.
+
+    Raises:
+        UnsupportedError: the schema has a type that cannot be written.
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._table = schema
+        self.schema = Schema(*_file_fields(schema.fields, ""), schema_id=schema.schema_id)
+        self.arrow = to_arrow(self.schema).remove_metadata()
+        self._drops = _has_unknown(schema.as_struct())
+
+    def lay_out(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """A plain batch of the table's columns as the file's columns."""
+        columns = [
+            _without_unknown(column, field.field_type) if self._drops else column
+            for column, field in zip(batch.columns, self._table.fields, strict=True)
+            if not isinstance(field.field_type, UnknownType)
+        ]
+        conformed = [conform(column, field.type) for column, field in zip(columns, self.arrow, strict=True)]
+        return pa.RecordBatch.from_arrays(conformed, schema=self.arrow)
+
+
+def sanitized(name: str) -> str:
+    """A column name as Avro allows it, the way Java writes it into files: ``my col`` becomes ``my_x20col``.
+
+    Letters of any script, digits and ``_`` stay; a leading digit gets a ``_`` before it; every other UTF-16 unit
+    becomes ``_x`` and its number in hexadecimal.
+    """
+    units = name.encode("utf-16-be", "surrogatepass")
+    characters = [chr(int.from_bytes(units[at : at + 2], "big")) for at in range(0, len(units), 2)]
+    return "".join(
+        character
+        if character == "_" or character.isalpha() or (position and character.isdigit())
+        else f"_{character}"
+        if character.isdigit()
+        else f"_x{ord(character):X}"
+        for position, character in enumerate(characters)
+    )
+
+
+def _file_fields(fields: tuple[NestedField, ...], prefix: str) -> list[NestedField]:
+    return [
+        replace(field, name=sanitized(field.name), field_type=_file_type(field.field_type, prefix + field.name))
+        for field in fields
+        if not isinstance(field.field_type, UnknownType)
+    ]
+
+
+def _file_type(kind: IcebergType, path: str) -> IcebergType:
+    if isinstance(kind, StructType):
+        fields = _file_fields(kind.fields, path + ".")
+        if not fields:
+            raise UnsupportedError(f"Cannot write column {path!r}: Parquet has no form for a struct without fields.")
+        return StructType(*fields)
+    if isinstance(kind, ListType):
+        return replace(kind, element_type=_file_type(_known(kind.element_type, path), f"{path}.element"))
+    if isinstance(kind, MapType):
+        key = _file_type(_known(kind.key_type, path), f"{path}.key")
+        return replace(kind, key_type=key, value_type=_file_type(_known(kind.value_type, path), f"{path}.value"))
+    if isinstance(kind, VariantType):
+        raise UnsupportedError(f"Cannot write column {path!r}: writing variant columns is not supported.")
+    return kind
+
+
+def _known(kind: IcebergType, path: str) -> IcebergType:
+    if isinstance(kind, UnknownType):
+        raise UnsupportedError(f"Cannot write column {path!r}: lists and maps of type unknown have no form in files.")
+    return kind
+
+
+def _has_unknown(kind: IcebergType) -> bool:
+    if isinstance(kind, (StructType, ListType, MapType)):
+        return any(_has_unknown(child.field_type) for child in kind.children())
+    return isinstance(kind, UnknownType)
+
+
+def _without_unknown(array: pa.Array, kind: IcebergType) -> pa.Array:
+    """The array without columns of type unknown, at any depth."""
+    if not _has_unknown(kind):
+        return array
+    if isinstance(kind, StructType):
+        kept = [
+            (_without_unknown(array.field(position), child.field_type), array.type.field(position))
+            for position, child in enumerate(kind.fields)
+            if not isinstance(child.field_type, UnknownType)
+        ]
+        return make_struct(array, [child for child, _ in kept], [field.with_type(child.type) for child, field in kept])
+    offsets, start, length = list_parts(array)
+    if isinstance(kind, ListType):
+        values = _without_unknown(list_values(array, start, length), kind.element_type)
+        return make_list(array, offsets, values, array.type.value_field)
+    assert isinstance(kind, MapType)
+    keys, items = map_entries(array, start, length)
+    keys, items = _without_unknown(keys, kind.key_type), _without_unknown(items, kind.value_type)
+    key_field, item_field = array.type.key_field.with_type(keys.type), array.type.item_field.with_type(items.type)
+    return make_map(array, offsets, keys, items, key_field, item_field)

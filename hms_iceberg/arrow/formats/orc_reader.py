@@ -1,0 +1,245 @@
+"""Reading one ORC data file: stripes to Arrow batches.
+
+Source: Iceberg specification, "Appendix A: Format-specific Requirements" (ORC).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+
+import pyarrow as pa
+from pyarrow import orc
+
+from hms_iceberg.arrow.columns.file_schema import identified
+from hms_iceberg.arrow.formats.avro_reader import top_level
+from hms_iceberg.arrow.formats.orc_layout import OrcLayout
+from hms_iceberg.arrow.formats.orc_timestamps import read_timestamps
+from hms_iceberg.arrow.formats.parquet_reader import RangeMetrics, RowRange, empty_batches
+from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
+from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
+from hms_iceberg.spec.name_mapping import NameMapping
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.storage import Storage
+
+# Rows that are decoded at once where a stripe is streamed.
+_STREAMED_ROWS = 1 << 14
+_BEYOND = "out of range for nanosecond"
+
+
+class _Stream:
+    """The rows of some columns of a file, in order and a few at a time: a whole stripe may take a gigabyte.
+
+    pyarrow streams a file from its first row only. Where stripes are left out, or their timestamps are beyond its
+    nanoseconds, they are decoded one by one.
+
+    Args:
+        file: the ORC file.
+        names: its top-level columns.
+        batch_rows: rows decoded at once.
+    """
+
+    def __init__(self, file: pa.NativeFile, names: Sequence[str], batch_rows: int) -> None:
+        from pyarrow import dataset
+
+        fragment = dataset.OrcFileFormat().make_fragment(file)
+        scanner = fragment.scanner(columns=list(names), batch_size=batch_rows, use_threads=False)
+        self.position = 0
+        self._batches = scanner.to_batches()
+        self._rest: pa.RecordBatch | None = None
+
+    def up_to(self, end: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The rows from the present position to another, with the position of each batch."""
+        while self.position < end:
+            batch = self._rest or next(self._batches, None)
+            if batch is None:
+                return
+            taken = batch.slice(0, end - self.position)
+            self._rest = batch.slice(taken.num_rows) if taken.num_rows < batch.num_rows else None
+            start = self.position
+            self.position += taken.num_rows
+            yield start, taken
+
+
+class OrcReader:
+    """An open ORC file; its methods are those of ``readers.FileReader``.
+
+    Args:
+        storage: where the file is.
+        location: the file.
+        mapping: the table's name mapping, for files without field ids.
+
+    Raises:
+        MissingFileError: there is no such file.
+        CorruptDataFileError: it is not ORC, or damaged.
+    """
+
+    reads_nested_fields = False
+
+    def __init__(self, storage: Storage, location: str, mapping: NameMapping | None) -> None:
+        self._location = location
+        self._file = open_for_arrow(storage, location)
+        try:
+            with self._damaged():
+                self._orc = orc.ORCFile(self._file)
+                self.schema = identified(self._orc.schema, mapping)
+            self._stripes = self._found_stripes()
+            self._streams: dict[tuple[str, ...], _Stream] = {}
+        except BaseException:
+            self.close()
+            raise
+
+    def ranges(self) -> list[RowRange]:
+        """All stripes."""
+        return self._stripes
+
+    def _found_stripes(self) -> list[RowRange]:
+        """The stripes with their rows, of which pyarrow only says how many there are before it reads them."""
+        found: list[RowRange] = []
+        start = 0
+        try:
+            for index, stripe in enumerate(OrcLayout(self._file, self._file.size(), self._location).stripes):
+                found.append(RowRange(index, start, stripe.rows, stripe.data_length, stripe.offset))
+                start += stripe.rows
+        except UnsupportedError:  # LZO, whose footer only pyarrow can read
+            for index in range(self._orc.nstripes):
+                rows = self._orc.read_stripe(index, columns=[]).num_rows
+                found.append(RowRange(index, start, rows, self._orc.content_length // self._orc.nstripes))
+                start += rows
+        if start != self._orc.nrows or len(found) != self._orc.nstripes:
+            raise CorruptDataFileError(
+                f"Cannot read {self._location}: its {len(found)} stripes hold {start:,} rows, its footer says "
+                f"{self._orc.nrows:,} rows in {self._orc.nstripes} stripes. The file is damaged; restore it."
+            )
+        return found
+
+    def matching(
+        self, ranges: Sequence[RowRange], schema: Schema, field_ids: set[int], may_match: Callable[[RangeMetrics], bool]
+    ) -> list[RowRange]:
+        """All ranges: pyarrow does not show ORC's statistics."""
+        return list(ranges)
+
+    def read(
+        self, rows: RowRange, leaves: Sequence[int], batch_rows: int, use_threads: bool
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The rows of a stripe, with whole top-level columns."""
+        if not leaves:
+            yield from empty_batches(rows.start, rows.start + rows.rows, batch_rows)
+            return
+        names = tuple(self.schema.names[index] for index in top_level(self.schema, leaves))
+        start = 0
+        if rows.rows > batch_rows and not _is_dotted(names):
+            for position, batch in self._streamed(rows, names, batch_rows):
+                yield position, batch
+                start = position + batch.num_rows - rows.start
+        if start < rows.rows:
+            yield from self._decoded(rows, names, batch_rows, start)
+
+    def _streamed(
+        self, rows: RowRange, names: tuple[str, ...], batch_rows: int
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The rows of a stripe, decoded as they are asked for; none or not all where that cannot be (see `_Stream`)."""
+        if names not in self._streams:
+            self._streams[names] = _Stream(self._file, names, min(batch_rows, _STREAMED_ROWS))
+        stream = self._streams[names]
+        if stream.position == rows.start:
+            try:
+                yield from stream.up_to(rows.start + rows.rows)
+            except pa.ArrowInvalid as error:
+                if _BEYOND not in str(error):
+                    raise self._damage(error) from error
+            except (pa.ArrowException, OSError, ValueError) as error:
+                raise self._damage(error) from error
+
+    def _decoded(
+        self, rows: RowRange, names: tuple[str, ...], batch_rows: int, start: int
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The rows of a stripe that is decoded at once, from one of them on."""
+        try:
+            batch = self._stripe(rows.index, list(names))
+        except pa.ArrowCapacityError as error:  # more than 2 GiB of text, decoded
+            if _is_dotted(names):
+                raise UnsupportedError(
+                    f"Cannot read {self._location}: a stripe is too large to be decoded at once, and pyarrow streams "
+                    f"no columns of names with a dot ({', '.join(names)}). Rewrite the file as Parquet."
+                ) from error
+            stream = _Stream(self._file, names, min(batch_rows, _STREAMED_ROWS))
+            with self._damaged():
+                for _ in stream.up_to(rows.start + start):
+                    pass
+                yield from stream.up_to(rows.start + rows.rows)
+            if stream.position < rows.start + rows.rows:
+                raise self._damage(ValueError(f"it ends at row {stream.position:,}")) from error
+            return
+        if batch.num_rows != rows.rows:
+            raise CorruptDataFileError(
+                f"Cannot read {self._location}: stripe {rows.index} should hold {rows.rows:,} rows, found "
+                f"{batch.num_rows:,}."
+            )
+        for first in range(start, rows.rows, batch_rows):
+            yield rows.start + first, batch.slice(first, batch_rows)
+
+    def _stripe(self, stripe: int, names: list[str]) -> pa.RecordBatch:
+        try:
+            columns = None if _is_dotted(names) else names
+            return self._orc.read_stripe(stripe, columns=columns).select(names)
+        except pa.ArrowInvalid as error:
+            if _BEYOND not in str(error):
+                raise self._damage(error) from error
+        except pa.ArrowCapacityError:
+            raise
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise self._damage(error) from error
+        return self._stripe_beyond_nanoseconds(stripe, names)
+
+    def _stripe_beyond_nanoseconds(self, stripe: int, names: list[str]) -> pa.RecordBatch:
+        """A stripe with timestamps outside of 1677 to 2262, which pyarrow cannot hold: those are decoded here."""
+        layout = OrcLayout(self._file, self._file.size(), self._location)
+        kinds = {name: self.schema.field(name).type for name in names}
+        others = [name for name in names if not pa.types.is_timestamp(kinds[name])]
+        try:
+            read = self._orc.read_stripe(stripe, columns=others) if others else None
+        except pa.ArrowInvalid as error:
+            raise UnsupportedError(
+                f"Cannot read {self._location}: a nested column holds timestamps outside of 1677 to 2262, which can be "
+                f"read from ORC files in top-level columns only. Rewrite the file as Parquet."
+            ) from error
+        arrays = []
+        for name in names:
+            if read is not None and name in others:
+                arrays.append(read.column(name))
+            else:
+                zoned = kinds[name].tz is not None
+                arrays.append(read_timestamps(layout, stripe, name, zoned, self._location).cast(_micros(kinds[name])))
+        return pa.RecordBatch.from_arrays(arrays, names=names)
+
+    def bytes_of(self, rows: RowRange, leaves: Sequence[int]) -> int:
+        """The bytes of the whole stripe."""
+        return rows.bytes
+
+    def close(self) -> None:
+        """Closes the file."""
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self._file.close()
+
+    @contextlib.contextmanager
+    def _damaged(self) -> Iterator[None]:
+        try:
+            yield
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise self._damage(error) from error
+
+    def _damage(self, error: Exception) -> CorruptDataFileError:
+        return CorruptDataFileError(
+            f"Cannot read {self._location}: {error}. The file is damaged or is no ORC file; restore it, or remove it "
+            f"from the table."
+        )
+
+
+def _is_dotted(names: Sequence[str]) -> bool:
+    """Whether pyarrow would take a name for that of a field in a struct."""
+    return any("." in name for name in names)
+
+
+def _micros(kind: pa.DataType) -> pa.DataType:
+    return pa.timestamp("us", kind.tz)

@@ -1,0 +1,269 @@
+"""Writing one ORC data file: field ids as type attributes, metrics counted on the way.
+
+Source: Iceberg specification, "Appendix A: Format-specific Requirements" (ORC); Iceberg documentation,
+"Configuration" (``write.orc.*``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import orc
+
+from hms_iceberg.arrow.columns.nested import (
+    conform,
+    list_parts,
+    list_values,
+    make_list,
+    make_map,
+    map_entries,
+    struct_children,
+)
+from hms_iceberg.arrow.columns.schema import ORC_FIELD_ID_KEY, to_arrow_type
+from hms_iceberg.arrow.formats.file_layout import FileLayout
+from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
+from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
+from hms_iceberg.errors import ConfigurationError, UnsupportedError
+from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.table_properties import int_property
+from hms_iceberg.spec.types import (
+    FixedType,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+from hms_iceberg.storage import Storage
+
+_STRIPE_BYTES = ("write.orc.stripe-size-bytes", 64 * 1024 * 1024)
+_CODECS = {
+    "zlib": "zlib",
+    "gzip": "zlib",
+    "snappy": "snappy",
+    "lz4": "lz4",
+    "zstd": "zstd",
+    "none": "uncompressed",
+    "uncompressed": "uncompressed",
+}
+_MICROS = (TimestampType, TimestamptzType)
+_NANOS = (TimestampNanoType, TimestamptzNanoType)
+
+
+class OrcContentWriter:
+    """Writes plain batches of a table's columns to one new ORC file; see ``content_writers.ContentWriter``.
+
+    Args:
+        storage: where the file goes.
+        location: the new file; it appears when the writer is closed.
+        layout: the file's columns.
+        properties: the table's properties.
+        modes: what metrics to keep of which field.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        location: str,
+        layout: FileLayout,
+        properties: Mapping[str, str],
+        modes: Mapping[int, MetricsMode],
+    ) -> None:
+        self.location = location
+        self._layout = layout
+        self._metrics = BatchMetrics(layout.schema, modes)
+        self._rows = 0
+        self._schema = pa.schema([_orc_field(field) for field in layout.schema.fields])
+        options = _options(layout.schema, properties)
+        self._output = storage.open_output(location)
+        try:
+            self._writer = orc.ORCWriter(pa.PythonFile(self._output, mode="w"), **options)
+        except BaseException:
+            self.abandon()
+            raise
+
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+        return self._output.tell()
+
+    def write_row_group(self, batches: list[pa.RecordBatch]) -> None:
+        """Writes batches; the ORC library decides where a stripe ends."""
+        laid_out = [self._layout.lay_out(batch) for batch in batches]
+        for batch in laid_out:
+            self._metrics.add(batch)
+            self._rows += batch.num_rows
+        self._writer.write(pa.Table.from_batches([self._as_orc(batch) for batch in laid_out], self._schema))
+
+    def _as_orc(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        for column, field in zip(batch.columns, self._layout.schema.fields, strict=True):
+            _check_timestamps(column, field.field_type, field.name)
+        columns = [
+            _as_orc(column, field.field_type, wanted.type)
+            for column, field, wanted in zip(batch.columns, self._layout.schema.fields, self._schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+
+    def close(self, **fields: Any) -> DataFile:
+        """Finishes the file and makes it visible."""
+        try:
+            if not self._rows:
+                self._writer.write(self._schema.empty_table())
+            self._writer.close()
+            size = self._output.tell()
+            self._output.close()
+        except BaseException:
+            self.abandon()
+            raise
+        return DataFile(
+            file_path=self.location,
+            file_format="ORC",
+            record_count=self._rows,
+            file_size_in_bytes=size,
+            **self._metrics.result().as_fields(),
+            **fields,
+        )
+
+    def abandon(self) -> None:
+        """Gives the file up; nothing of it stays."""
+        if hasattr(self, "_writer"):
+            with suppress(Exception):
+                self._writer.close()
+        abandon = getattr(self._output, "abandon", None)
+        if abandon is not None:
+            abandon()
+        else:
+            self._output.__exit__(RuntimeError, RuntimeError("abandoned"), None)
+
+
+def _options(schema: Schema, properties: Mapping[str, str]) -> dict[str, Any]:
+    codec = properties.get("write.orc.compression-codec", "zlib")
+    found = _CODECS.get(codec.strip().lower())
+    if found is None:
+        raise ConfigurationError(
+            f"Table property write.orc.compression-codec is {codec!r}, expected one of {', '.join(_CODECS)}."
+        )
+    strategy = properties.get("write.orc.compression-strategy", "speed").strip().lower()
+    if strategy not in ("speed", "compression"):
+        raise ConfigurationError(
+            f"Table property write.orc.compression-strategy is {strategy!r}, expected speed or compression."
+        )
+    bloom = [name.strip() for name in properties.get("write.orc.bloom.filter.columns", "").split(",") if name.strip()]
+    positions = [position for position, field in enumerate(schema.fields, 1) if field.name in bloom]
+    rate = properties.get("write.orc.bloom.filter.fpp", "0.05")
+    try:
+        chance = float(rate)
+    except ValueError:
+        chance = 0.0
+    if not 0 < chance < 1:
+        raise ConfigurationError(
+            f"Table property write.orc.bloom.filter.fpp is {rate!r}, expected a chance between 0 and 1."
+        )
+    return {
+        "compression": found,
+        "compression_strategy": strategy,
+        "stripe_size": int_property(properties, _STRIPE_BYTES),
+        "bloom_filter_columns": positions or None,
+        "bloom_filter_fpp": chance,
+    }
+
+
+# ------------------------------------------------------------------------------------------------ columns
+
+
+def _orc_field(field: NestedField) -> pa.Field:
+    """The column as pyarrow's ORC writer takes it: what ORC lacks as its storage type, the rest as attributes."""
+    kind = field.field_type
+    attributes = {ORC_FIELD_ID_KEY.decode(): str(field.field_id), "iceberg.required": str(field.required).lower()}
+    if isinstance(kind, TimeType):
+        attributes["iceberg.long-type"] = "TIME"
+    elif isinstance(kind, UUIDType):
+        attributes["iceberg.binary-type"] = "UUID"
+    elif isinstance(kind, FixedType):
+        attributes |= {"iceberg.binary-type": "FIXED", "iceberg.length": str(kind.length)}
+    elif isinstance(kind, _MICROS + _NANOS):
+        attributes["iceberg.timestamp-unit"] = "MICROS" if isinstance(kind, _MICROS) else "NANOS"
+    return pa.field(field.name, _orc_type(kind), field.optional, metadata=attributes)
+
+
+def _orc_type(kind: IcebergType) -> pa.DataType:
+    if isinstance(kind, StructType):
+        return pa.struct([_orc_field(field) for field in kind.fields])
+    if isinstance(kind, ListType):
+        return pa.list_(_orc_field(kind.element_field))
+    if isinstance(kind, MapType):
+        return pa.map_(_orc_field(kind.key_field), _orc_field(kind.value_field))
+    if isinstance(kind, TimeType):
+        return pa.int64()
+    if isinstance(kind, (UUIDType, FixedType)):
+        return pa.binary()
+    return to_arrow_type(kind, field_ids=False, extensions=False)
+
+
+def _as_orc(array: pa.Array, kind: IcebergType, wanted: pa.DataType) -> pa.Array:
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if isinstance(kind, TimeType):
+        return array.view(pa.int64())
+    if isinstance(kind, (UUIDType, FixedType)):
+        return array.cast(pa.binary())
+    array = conform(array, wanted)
+    return _marked(array) if pa.types.is_nested(wanted) else array
+
+
+def _marked(array: pa.Array) -> pa.Array:
+    """A copy, no slice at any level, with the nulls of each struct marked in it even where there are none.
+
+    pyarrow's ORC writer takes the values of other rows for structs in a slice, and loses those of a struct with nulls
+    within one without.
+    """
+    kind = array.type
+    array = array.take(pa.array(np.arange(len(array))))
+    if pa.types.is_struct(kind):
+        children = [_marked(child) for child in array.flatten()]
+        return pa.StructArray.from_arrays(children, fields=list(kind), mask=array.is_null())
+    if pa.types.is_map(kind):
+        offsets, start, length = list_parts(array)
+        keys, items = map_entries(array, start, length)
+        return make_map(array, offsets, _marked(keys), _marked(items), kind.key_field, kind.item_field)
+    if pa.types.is_list(kind):
+        offsets, start, length = list_parts(array)
+        return make_list(array, offsets, _marked(list_values(array, start, length)), kind.value_field)
+    return array
+
+
+def _check_timestamps(array: pa.Array, kind: IcebergType, path: str) -> None:
+    """Refuses what pyarrow's ORC writer would store as another time: fractions of a second before 1970."""
+    if isinstance(kind, StructType):
+        for child, field in zip(struct_children(array), kind.fields, strict=True):
+            _check_timestamps(child, field.field_type, f"{path}.{field.name}")
+    elif isinstance(kind, ListType):
+        _, start, length = list_parts(array)
+        _check_timestamps(list_values(array, start, length), kind.element_type, f"{path}.element")
+    elif isinstance(kind, MapType):
+        _, start, length = list_parts(array)
+        keys, items = map_entries(array, start, length)
+        _check_timestamps(keys, kind.key_type, f"{path}.key")
+        _check_timestamps(items, kind.value_type, f"{path}.value")
+    elif isinstance(kind, _MICROS + _NANOS):
+        values = array.view(pa.int64())
+        unit = 1_000_000 if isinstance(kind, _MICROS) else 1_000_000_000
+        early = values.filter(pc.less(values, 0)).drop_null()
+        whole = pc.multiply(pc.divide(early, unit), unit)
+        if len(early) and not pc.all(pc.equal(whole, early)).as_py():
+            raise UnsupportedError(
+                f"Cannot write column {path!r} to an ORC file: it has a time before 1970 with a fraction of a second, "
+                "which pyarrow's ORC writer stores wrongly. Set write.format.default to parquet or avro."
+            )

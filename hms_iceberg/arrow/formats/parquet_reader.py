@@ -1,0 +1,274 @@
+"""Reading one Parquet file: row groups that may match, the leaves that are needed, in batches with their positions.
+
+Row groups are the finest that can be left out: pyarrow says whether a column has a page index, but neither reads the
+index nor a part of a row group; and it reads neither a dictionary alone nor a bloom filter. In their place `prefilter`
+decodes the columns of a filter before the others, and with a dictionary that is about as quick.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hms_iceberg.arrow.columns.file_schema import file_leaves, identified
+from hms_iceberg.arrow.metrics.metrics_modes import FULL
+from hms_iceberg.arrow.metrics.statistics import ColumnMetrics, metrics_from_footer
+from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
+from hms_iceberg.errors import CorruptDataFileError
+from hms_iceberg.spec.name_mapping import NameMapping
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.storage import Storage
+
+# Wide rows come in batches of fewer rows.
+_BATCH_BYTES = 64 * 1024 * 1024
+_LEAST_BATCH_ROWS = 1024
+# Text is read as codes of its dictionary where a row group has so many rows, and the dictionary at most so many bytes.
+_CODED_ROWS = 10_000
+_CODED_BYTES = 32 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RowRange:
+    """Rows of a file that are read together: a row group of Parquet, a stripe of ORC, a run of Avro blocks.
+
+    Args:
+        index: its number in the file.
+        start: position of its first row in the file.
+        rows: how many rows it has.
+        bytes: about how many bytes its columns take on disk.
+        offset: its first byte in the file.
+    """
+
+    index: int
+    start: int
+    rows: int
+    bytes: int
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RangeMetrics:
+    """Column metrics of a range of rows, in the form that ``expressions.metrics`` evaluates."""
+
+    record_count: int
+    metrics: ColumnMetrics
+
+    @property
+    def value_counts(self) -> dict[int, int]:
+        """Field id to number of values."""
+        return self.metrics.value_counts
+
+    @property
+    def null_value_counts(self) -> dict[int, int]:
+        """Field id to number of nulls."""
+        return self.metrics.null_value_counts
+
+    @property
+    def nan_value_counts(self) -> dict[int, int]:
+        """Field id to number of NaN; unknown here."""
+        return self.metrics.nan_value_counts
+
+    @property
+    def lower_bounds(self) -> dict[int, bytes]:
+        """Field id to lower bound."""
+        return self.metrics.lower_bounds
+
+    @property
+    def upper_bounds(self) -> dict[int, bytes]:
+        """Field id to upper bound."""
+        return self.metrics.upper_bounds
+
+
+class ParquetReader:
+    """An open Parquet file.
+
+    Args:
+        storage: where the file is.
+        location: the file.
+        mapping: the table's name mapping, for files without field ids.
+
+    Attributes:
+        schema: the file's Arrow schema with field ids.
+
+    Raises:
+        MissingFileError: there is no such file.
+        CorruptDataFileError: it is not Parquet, or damaged.
+    """
+
+    reads_nested_fields = True
+
+    def __init__(self, storage: Storage, location: str, mapping: NameMapping | None) -> None:
+        self._location = location
+        self._file = open_for_arrow(storage, location)
+        try:
+            with _damaged(location):
+                self._parquet = self._opened()
+                coded = _coded_columns(self.footer, self._parquet.schema_arrow)
+                if coded:
+                    self._parquet = self._opened(metadata=self.footer, read_dictionary=coded)
+            self.schema = identified(self._parquet.schema_arrow, mapping)
+        except BaseException:
+            self.close()
+            raise
+
+    def _opened(self, **more: Any) -> pq.ParquetFile:
+        return pq.ParquetFile(
+            self._file,
+            pre_buffer=not isinstance(self._file, pa.OSFile),  # gathers small reads of remote stores
+            coerce_int96_timestamp_unit="us",
+            page_checksum_verification=True,  # costs 3%, and damage never becomes wrong rows
+            arrow_extensions_enabled=False,
+            **more,
+        )
+
+    @property
+    def footer(self) -> pq.FileMetaData:
+        """The file's footer."""
+        return self._parquet.metadata
+
+    def ranges(self) -> list[RowRange]:
+        """All row groups."""
+        found = []
+        start = 0
+        for index in range(self.footer.num_row_groups):
+            group = self.footer.row_group(index)
+            found.append(RowRange(index, start, group.num_rows, group.total_byte_size, _first_byte(group)))
+            start += group.num_rows
+        return found
+
+    def matching(
+        self, ranges: Sequence[RowRange], schema: Schema, field_ids: set[int], may_match: Callable[[RangeMetrics], bool]
+    ) -> list[RowRange]:
+        """The row groups whose statistics do not rule a filter out.
+
+        Args:
+            ranges: what ``ranges`` returned, or some of it.
+            schema: the schema that the filter is bound to.
+            field_ids: the fields that the filter tests.
+            may_match: the filter over metrics.
+        """
+        leaves = [leaf for leaf in file_leaves(self.schema) if leaf.field_id in field_ids]
+        modes = dict.fromkeys(field_ids, FULL)
+        kept = []
+        for each in ranges:
+            metrics = metrics_from_footer(self.footer, leaves, schema, modes, {}, [each.index])
+            if may_match(RangeMetrics(each.rows, metrics)):
+                kept.append(each)
+        return kept
+
+    def read(
+        self, rows: RowRange, leaves: Sequence[int], batch_rows: int, use_threads: bool
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The rows of a row group.
+
+        Args:
+            rows: the row group.
+            leaves: positions of the leaves to read, ascending; none gives batches without columns.
+            batch_rows: at most so many rows a batch.
+            use_threads: whether columns are decoded in parallel.
+
+        Yields:
+            The position of a batch's first row in the file, and the batch.
+
+        Raises:
+            CorruptDataFileError: a page is damaged, or rows are missing.
+        """
+        position = rows.start
+        end = rows.start + rows.rows
+        if not leaves:
+            yield from empty_batches(position, end, batch_rows)
+            return
+        with _damaged(self._location):
+            batches = self._parquet.reader.iter_batches(
+                min(batch_rows, self._rows_within_bytes(rows, leaves)),
+                row_groups=[rows.index],
+                column_indices=list(leaves),
+                use_threads=use_threads,
+            )
+        while True:
+            with _damaged(self._location):
+                batch = next(batches, None)
+            if batch is None:
+                break
+            yield position, batch
+            position += batch.num_rows
+        if position != end:
+            raise CorruptDataFileError(
+                f"Cannot read {self._location}: row group {rows.index} should hold {rows.rows:,} rows, found "
+                f"{position - rows.start:,}."
+            )
+
+    def bytes_of(self, rows: RowRange, leaves: Sequence[int]) -> int:
+        """Compressed bytes of some leaves of a row group."""
+        group = self.footer.row_group(rows.index)
+        return sum(group.column(leaf).total_compressed_size for leaf in leaves)
+
+    def _rows_within_bytes(self, rows: RowRange, leaves: Sequence[int]) -> int:
+        """How many rows of the row group take about ``_BATCH_BYTES`` in memory."""
+        group = self.footer.row_group(rows.index)
+        size = sum(group.column(leaf).total_uncompressed_size for leaf in leaves)
+        return max(_LEAST_BATCH_ROWS, _BATCH_BYTES * rows.rows // max(size, 1))
+
+    def close(self) -> None:
+        """Closes the file."""
+        with contextlib.suppress(OSError, pa.ArrowException):
+            self._file.close()
+
+
+def _coded_columns(footer: pq.FileMetaData, schema: pa.Schema) -> list[int]:
+    """The leaves of text in large row groups that have small dictionaries, as far as the outermost groups tell.
+
+    Their values are read as codes and looked up afterwards, in half the time, and rows that nobody wants as codes only.
+    A leaf that gave its dictionary up half-way is read rightly all the same.
+    """
+    groups = [footer.row_group(index) for index in sorted({0, footer.num_row_groups - 1}) if index >= 0]
+    if not groups or min(group.num_rows for group in groups) < _CODED_ROWS:
+        return []
+    found = []
+    for leaf in file_leaves(schema):
+        if len(leaf.path) == 1 and (pa.types.is_string(leaf.type) or pa.types.is_binary(leaf.type)):
+            columns = [group.column(leaf.index) for group in groups]
+            if all(
+                each.dictionary_page_offset and 0 < each.data_page_offset - each.dictionary_page_offset <= _CODED_BYTES
+                for each in columns
+            ):
+                found.append(leaf.index)
+    return found
+
+
+def _first_byte(group: pq.RowGroupMetaData) -> int:
+    if not group.num_columns:
+        return 0
+    column = group.column(0)
+    # Some writers say 0 where there is no dictionary.
+    return min(column.data_page_offset, column.dictionary_page_offset or column.data_page_offset)
+
+
+def empty_batches(start: int, end: int, batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Batches without columns, which still have a number of rows."""
+    while start < end:
+        count = min(batch_rows, end - start)
+        yield start, pa.RecordBatch.from_struct_array(rows_only(count))
+        start += count
+
+
+def rows_only(count: int) -> pa.StructArray:
+    """A struct array without fields: nothing but a number of rows."""
+    return pa.StructArray.from_buffers(pa.struct([]), count, [None])
+
+
+@contextlib.contextmanager
+def _damaged(location: str) -> Iterator[None]:
+    """Errors of the decoder name the file."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise CorruptDataFileError(
+            f"Cannot read {location}: {error}. The file is damaged or is no Parquet file; restore it, or remove it "
+            f"from the table."
+        ) from error

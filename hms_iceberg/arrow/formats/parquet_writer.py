@@ -1,0 +1,234 @@
+"""Writing one Parquet data file: options from table properties, row groups of bounded size, counts of NaN.
+
+Source: Iceberg documentation, "Configuration" (``write.parquet.*``); Iceberg specification, "Appendix A" (Parquet).
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hms_iceberg.arrow.columns.nested import struct_children
+from hms_iceberg.arrow.formats.file_layout import FileLayout
+from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.schema_json import schema_to_json
+from hms_iceberg.spec.table_properties import int_property
+from hms_iceberg.spec.types import DoubleType, FloatType, NestedField, StructType
+from hms_iceberg.storage import Storage
+
+logger = logging.getLogger(__name__)
+
+ROW_GROUP_BYTES = ("write.parquet.row-group-size-bytes", 128 * 1024 * 1024)
+ROW_GROUP_ROWS = ("write.parquet.row-group-limit", 1_048_576)
+_PAGE_BYTES = ("write.parquet.page-size-bytes", 1024 * 1024)
+_PAGE_ROWS = ("write.parquet.page-row-limit", 20_000)
+_DICTIONARY_BYTES = ("write.parquet.dict-size-bytes", 2 * 1024 * 1024)
+_CODECS = {
+    "zstd": "zstd",
+    "gzip": "gzip",
+    "snappy": "snappy",
+    "lz4": "lz4",
+    "lz4_raw": "lz4",
+    "brotli": "brotli",
+    "uncompressed": "none",
+    "none": "none",
+}
+
+
+class ParquetFileWriter:
+    """Writes plain batches of a table's columns to one new Parquet file.
+
+    Args:
+        storage: where the file goes.
+        location: the new file; it appears when the writer is closed.
+        layout: the file's columns.
+        schema: the table's schema.
+        options: what ``parquet_options`` returned.
+    """
+
+    def __init__(
+        self, storage: Storage, location: str, layout: FileLayout, schema: Schema, options: Mapping[str, Any]
+    ) -> None:
+        self.location = location
+        self.nan_counts: Counter[int] = Counter()
+        self._layout = layout
+        self._schema = schema
+        self._floats = list(_float_paths(schema.fields, ()))
+        self._output = storage.open_output(location)
+        self._footers: list[pq.FileMetaData] = []
+        try:
+            self._writer = pq.ParquetWriter(
+                pa.PythonFile(self._output, mode="w"),
+                layout.arrow,
+                metadata_collector=self._footers,
+                **options,
+            )
+        except BaseException:
+            self.abandon()
+            raise
+        self._writer.add_key_value_metadata({"iceberg.schema": json.dumps(schema_to_json(schema))})
+
+    @property
+    def size(self) -> int:
+        """Bytes written so far, without the footer."""
+        return self._output.tell()
+
+    def write_row_group(self, batches: list[pa.RecordBatch]) -> None:
+        """Writes batches as one row group."""
+        for field_id, path in self._floats:
+            self.nan_counts[field_id] += sum(_count_nan(batch, path) for batch in batches)
+        table = pa.Table.from_batches([self._layout.lay_out(batch) for batch in batches], self._layout.arrow)
+        self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
+
+    def close(self) -> tuple[pq.FileMetaData, int]:
+        """Finishes the file and makes it visible; returns its footer and its size in bytes."""
+        try:
+            self._writer.close()
+            size = self._output.tell()
+            self._output.close()
+        except BaseException:
+            self.abandon()
+            raise
+        return self._footers[0], size
+
+    def abandon(self) -> None:
+        """Gives the file up; nothing of it stays."""
+        if hasattr(self, "_writer"):
+            with suppress(Exception):  # otherwise it would finish itself when it is collected, into a closed output
+                self._writer.close()
+        abandon = getattr(self._output, "abandon", None)
+        if abandon is not None:
+            abandon()
+        else:
+            self._output.__exit__(RuntimeError, RuntimeError("abandoned"), None)
+
+
+def parquet_options(schema: Schema, layout: FileLayout, properties: Mapping[str, str]) -> dict[str, Any]:
+    """Arguments of ``pyarrow.parquet.ParquetWriter`` for a table.
+
+    Args:
+        schema: the table's schema.
+        layout: its columns in files.
+        properties: the table's properties.
+
+    Raises:
+        ConfigurationError: a ``write.parquet.*`` property has a value that cannot be used.
+    """
+    codec_name = properties.get("write.parquet.compression-codec", "zstd")
+    codec = _CODECS.get(codec_name.strip().lower())
+    if codec is None:
+        raise ConfigurationError(
+            f"Table property write.parquet.compression-codec is {codec_name!r}, expected one of {', '.join(_CODECS)}."
+        )
+    level = properties.get("write.parquet.compression-level")
+    if level is None and codec == "zstd":
+        level = "3"  # what Java's zstd uses; pyarrow's default is 1
+    page_version = properties.get("write.parquet.page-version", "v1").strip().lower()
+    if page_version not in ("v1", "v2"):
+        raise ConfigurationError(f"Table property write.parquet.page-version is {page_version!r}, expected v1 or v2.")
+    leaves = dict(_leaf_paths(schema, layout))
+    options: dict[str, Any] = {
+        "version": "2.6",
+        "store_schema": False,
+        "store_decimal_as_integer": True,
+        "compression": codec,
+        "data_page_size": int_property(properties, _PAGE_BYTES),
+        "max_rows_per_page": int_property(properties, _PAGE_ROWS),
+        "dictionary_pagesize_limit": int_property(properties, _DICTIONARY_BYTES),
+        "data_page_version": "1.0" if page_version == "v1" else "2.0",
+        "write_page_index": True,
+        "write_page_checksum": True,
+        "use_dictionary": _enabled(leaves, properties, "write.parquet.dict-encoding-enabled.column."),
+        "write_statistics": _enabled(leaves, properties, "write.parquet.stats-enabled.column."),
+        "bloom_filter_options": _bloom_filters(leaves, properties),
+    }
+    if level is not None and codec in ("zstd", "gzip", "brotli"):
+        options["compression_level"] = int_property(
+            {"write.parquet.compression-level": level}, ("write.parquet.compression-level", 3)
+        )
+    return {name: value for name, value in options.items() if value is not None and name in _known_options()}
+
+
+@lru_cache(maxsize=1)
+def _known_options() -> frozenset[str]:
+    """The options that the installed pyarrow has; those it lacks only tune."""
+    known = frozenset(inspect.signature(pq.ParquetWriter.__init__).parameters)
+    return known | {"data_page_size"}  # passed on through **options
+
+
+def _enabled(leaves: Mapping[str, str], properties: Mapping[str, str], prefix: str) -> bool | list[str]:
+    switched_off = {
+        leaves.get(name[len(prefix) :])
+        for name, value in properties.items()
+        if name.startswith(prefix) and value.strip().lower() == "false"
+    }
+    if not switched_off - {None}:
+        return True
+    return [path for path in leaves.values() if path not in switched_off] or False
+
+
+def _bloom_filters(leaves: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, Any] | None:
+    prefix = "write.parquet.bloom-filter-enabled.column."
+    filters: dict[str, Any] = {}
+    for name, value in properties.items():
+        path = leaves.get(name[len(prefix) :]) if name.startswith(prefix) else None
+        if path is None or value.strip().lower() != "true":
+            continue
+        column = name[len(prefix) :]
+        options: dict[str, Any] = {}
+        try:
+            if rate := properties.get(f"write.parquet.bloom-filter-fpp.column.{column}"):
+                options["fpp"] = float(rate)
+            if distinct := properties.get(f"write.parquet.bloom-filter-ndv.column.{column}"):
+                options["ndv"] = int(distinct)
+        except ValueError as error:
+            raise ConfigurationError(f"A bloom filter property of column {column!r} is no number: {error}.") from error
+        filters[path] = options
+    return filters or None
+
+
+def _leaf_paths(schema: Schema, layout: FileLayout) -> Iterator[tuple[str, str]]:
+    """The table's dotted name and the file's dotted path of each leaf."""
+    for field_id, field in layout.schema.index_by_id.items():
+        if field.field_type.is_nested:
+            continue
+        ids = [field_id, *layout.schema.ancestor_ids(field_id)][::-1]
+        parts: list[str] = []
+        for each in ids:
+            parent = layout.schema.parent_ids.get(each)
+            kind = None if parent is None else layout.schema.find_type(parent)
+            repeated = kind is not None and not isinstance(kind, StructType)
+            middle = (
+                [] if not repeated else ["list" if layout.schema.find_field(each).name == "element" else "key_value"]
+            )
+            parts += [*middle, layout.schema.find_field(each).name]
+        name = schema.find_column_name(field_id)
+        assert name is not None
+        yield name, ".".join(parts)
+
+
+def _float_paths(fields: tuple[NestedField, ...], path: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]]:
+    for position, field in enumerate(fields):
+        here = (*path, position)
+        if isinstance(field.field_type, (FloatType, DoubleType)):
+            yield field.field_id, here
+        elif isinstance(field.field_type, StructType):
+            yield from _float_paths(field.field_type.fields, here)
+
+
+def _count_nan(batch: pa.RecordBatch, path: tuple[int, ...]) -> int:
+    array = batch.column(path[0])
+    for position in path[1:]:
+        array = struct_children(array)[position] if not array.null_count else pc.struct_field(array, [position])
+    return pc.sum(pc.is_nan(array)).as_py() or 0

@@ -1,0 +1,1 @@
+"""Column metrics of data files."""

@@ -1,0 +1,130 @@
+"""Column metrics counted while batches are written, for formats whose files do not hold them.
+
+Source: Iceberg specification, "Data File Fields" (counts and bounds), "Appendix D".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hms_iceberg.arrow.columns.values import to_stored
+from hms_iceberg.arrow.metrics.metrics_modes import NONE, MetricsMode
+from hms_iceberg.arrow.metrics.statistics import ColumnMetrics
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import (
+    FixedType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    NestedField,
+    StructType,
+    UnknownType,
+    UUIDType,
+)
+from hms_iceberg.spec.values.single_values import to_bytes, truncate_lower, truncate_upper
+
+_NO_BOUNDS = (UnknownType, GeometryType, GeographyType)
+
+
+class BatchMetrics:
+    """Counts values, nulls and NaN and keeps bounds of the leaves that are in no list or map.
+
+    Args:
+        schema: the columns of the batches.
+        modes: what to keep of which field.
+    """
+
+    def __init__(self, schema: Schema, modes: Mapping[int, MetricsMode]) -> None:
+        self._leaves = [
+            _Leaf(field, path, modes[field.field_id])
+            for field, path in _leaf_paths(schema.fields, ())
+            if modes.get(field.field_id, NONE).counts
+        ]
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Takes the rows of a plain batch of the schema in."""
+        for leaf in self._leaves:
+            leaf.add(batch)
+
+    def result(self) -> ColumnMetrics:
+        """The metrics of all rows so far."""
+        metrics = ColumnMetrics()
+        for leaf in self._leaves:
+            leaf.put(metrics)
+        return metrics
+
+
+class _Leaf:
+    def __init__(self, field: NestedField, path: tuple[int, ...], mode: MetricsMode) -> None:
+        self._id = field.field_id
+        self._kind: IcebergType = field.field_type
+        self._path = path
+        self._mode = mode
+        self._values = self._nulls = self._nans = 0
+        self._floating = False
+        self._low: Any = None
+        self._high: Any = None
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        array = batch.column(self._path[0])
+        for position in self._path[1:]:
+            array = pc.struct_field(array, [position])
+        self._values += len(array)
+        self._nulls += array.null_count
+        if pa.types.is_floating(array.type):
+            self._floating = True
+            nan = pc.is_nan(array)
+            count = pc.sum(nan).as_py() or 0
+            self._nans += count
+            if count:
+                array = array.filter(pc.invert(nan))
+        if self._mode.bounds and not isinstance(self._kind, _NO_BOUNDS) and array.null_count < len(array):
+            self._widen(array)
+
+    def _widen(self, array: pa.Array) -> None:
+        if isinstance(self._kind, (FixedType, UUIDType)):
+            array = array.cast(pa.binary())
+        found = pc.min_max(array)
+        pair = pa.array([found["min"], found["max"]], array.type)
+        if isinstance(self._kind, UUIDType):
+            pair = pair.cast(pa.binary(16))
+        low, high = to_stored(pair, self._kind)
+        if self._floating:  # a zero may have stood for the other one; as a bound either sign must be covered
+            low, high = (-0.0 if low == 0 else low), (0.0 if high == 0 else high)
+        self._low = low if self._low is None else min(self._low, low, key=_ordering)
+        self._high = high if self._high is None else max(self._high, high, key=_ordering)
+
+    def put(self, metrics: ColumnMetrics) -> None:
+        metrics.value_counts[self._id] = self._values
+        metrics.null_value_counts[self._id] = self._nulls
+        if self._floating:
+            metrics.nan_value_counts[self._id] = self._nans
+        if self._low is None:
+            return
+        low, high = self._low, self._high
+        if self._mode.width is not None:
+            low = truncate_lower(self._kind, low, self._mode.width)
+            high = truncate_upper(self._kind, high, self._mode.width)
+        metrics.lower_bounds[self._id] = to_bytes(self._kind, low)
+        if high is not None:
+            metrics.upper_bounds[self._id] = to_bytes(self._kind, high)
+
+
+def _ordering(value: Any) -> Any:
+    return (value, math.copysign(1.0, value)) if isinstance(value, float) else value
+
+
+def _leaf_paths(
+    fields: tuple[NestedField, ...], path: tuple[int, ...]
+) -> Iterator[tuple[NestedField, tuple[int, ...]]]:
+    for position, field in enumerate(fields):
+        here = (*path, position)
+        if isinstance(field.field_type, StructType):
+            yield from _leaf_paths(field.field_type.fields, here)
+        elif field.field_type.is_primitive:
+            yield field, here

@@ -1,0 +1,1 @@
+"""Scans read with Arrow."""

@@ -1,0 +1,209 @@
+"""Data files that exist already, described as manifests do, so that a table can take them in where they are.
+
+Source: Iceberg specification, "Column Projection", "Partition Transforms"; Hive's partition folders (`name=value`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+
+from hms_iceberg.arrow.columns.file_schema import FileLeaf, file_leaves
+from hms_iceberg.arrow.columns.projection import FileProjection
+from hms_iceberg.arrow.columns.schema import field_id_of
+from hms_iceberg.arrow.formats.readers import FileReader, open_reader
+from hms_iceberg.arrow.metrics.metrics_modes import FULL, MetricsMode
+from hms_iceberg.arrow.metrics.statistics import leaves_of_footer, metrics_from_footer, read_footer, split_offsets
+from hms_iceberg.errors import (
+    CorruptDataFileError,
+    InvalidInputError,
+    SchemaMismatchError,
+    TypeMismatchError,
+)
+from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.name_mapping import NameMapping
+from hms_iceberg.spec.partitioning import PartitionField
+from hms_iceberg.spec.values.single_values import from_bytes, from_python
+from hms_iceberg.storage import Storage
+
+_NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+_MAGIC = {b"PAR1": "PARQUET", b"ORC": "ORC", b"Obj\x01": "AVRO"}
+
+
+@dataclass(frozen=True)
+class FileImport:
+    """Describes files for one table.
+
+    Args:
+        metadata: the table: its schema and default spec.
+        storage: where the files are.
+        mapping: the names of its columns in files without field ids.
+        modes: what metrics to keep of which field.
+    """
+
+    metadata: TableMetadata
+    storage: Storage
+    mapping: NameMapping
+    modes: Mapping[int, MetricsMode]
+
+    def describe(self, location: str) -> DataFile:
+        """One file with its metrics and its partition: that of its folders (`name=value`), or of its bounds.
+
+        Args:
+            location: a Parquet, ORC or Avro file.
+
+        Raises:
+            MissingFileError, CorruptDataFileError: the file cannot be read.
+            SchemaMismatchError, TypeMismatchError: its columns are not the table's.
+            InvalidInputError: its partition cannot be told, or is not one.
+        """
+        file_format = self._format(location)
+        reader = open_reader(self.storage, location, file_format, self.mapping)
+        try:
+            if file_format == "PARQUET":
+                file = self._parquet(location)
+            else:
+                rows = sum(each.rows for each in reader.ranges())
+                size = self.storage.length(location)
+                file = DataFile(file_path=location, file_format=file_format, record_count=rows, file_size_in_bytes=size)
+            spec = self.metadata.spec()
+            folders = _folders(location)
+            partition = tuple(self._partition_value(field, file, folders) for field in spec.fields)
+            file = replace(file, spec_id=spec.spec_id, partition=partition)
+            self._check_columns(reader, file)
+        finally:
+            reader.close()
+        return self._with_kept_metrics(file)
+
+    def _format(self, location: str) -> str:
+        with self.storage.open_input(location) as opened:
+            head = bytes(opened.read(4))
+        for magic, name in _MAGIC.items():
+            if head.startswith(magic):
+                return name
+        raise CorruptDataFileError(
+            f"Cannot add {location}: expected a Parquet, ORC or Avro file, found one that begins with {head!r}."
+        )
+
+    def _parquet(self, location: str) -> DataFile:
+        """The file with metrics of the columns that are kept, and whole ones of those that partitions come from."""
+        footer = read_footer(self.storage, location)
+        sources = {field.source_id: FULL for field in self.metadata.spec().fields}
+        leaves = leaves_of_footer(footer, self.mapping, location)
+        metrics = metrics_from_footer(footer, leaves, self.metadata.schema(), {**self.modes, **sources}, {})
+        return DataFile(
+            file_path=location,
+            file_format="PARQUET",
+            record_count=footer.num_rows,
+            file_size_in_bytes=self.storage.length(location),
+            split_offsets=split_offsets(footer),
+            **metrics.as_fields(),
+        )
+
+    def _with_kept_metrics(self, file: DataFile) -> DataFile:
+        if file.file_format != "PARQUET" or not self.metadata.spec().fields:
+            return file
+        footer = read_footer(self.storage, file.file_path)
+        leaves = leaves_of_footer(footer, self.mapping, file.file_path)
+        metrics = metrics_from_footer(footer, leaves, self.metadata.schema(), self.modes, {})
+        return replace(file, **metrics.as_fields())
+
+    # --------------------------------------------------------------------------------------------- columns
+
+    def _check_columns(self, reader: FileReader, file: DataFile) -> None:
+        schema = self.metadata.schema()
+        leaves = [leaf for leaf in file_leaves(reader.schema) if leaf.field_id in schema.index_by_id]
+        if not leaves:
+            names = ", ".join(reader.schema.names[:20])
+            raise SchemaMismatchError(
+                f"Cannot add {file.file_path}: it has none of the table's columns. It has {names}; the table has "
+                f"{', '.join(schema.column_names[:20])}."
+            )
+        for leaf in leaves:
+            self._check_name(leaf, file.file_path)
+        constants = {
+            field.source_id: value
+            for field, value in zip(self.metadata.spec().fields, file.partition, strict=True)
+            if field.transform.is_identity
+        }
+        try:
+            FileProjection(reader.schema, schema.fields, constants, file.file_path, reader.reads_nested_fields)
+        except CorruptDataFileError as error:
+            raise SchemaMismatchError(f"Cannot add {file.file_path}: {error}") from error
+        except TypeMismatchError as error:
+            raise TypeMismatchError(f"Cannot add {file.file_path}: {error}") from error
+        self._check_nulls(reader.schema, file)
+
+    def _check_name(self, leaf: FileLeaf, location: str) -> None:
+        """Refuses files whose own field ids mean other columns."""
+        assert leaf.field_id is not None
+        if leaf.repeated:
+            return
+        mapped = self.mapping.find_by_id(leaf.field_id)
+        names = set(mapped.names) if mapped is not None else set()
+        for schema in self.metadata.schemas:
+            if schema.has_field(leaf.field_id):
+                names.add(schema.find_field(leaf.field_id).name)
+        if leaf.path[-1] not in names:
+            raise SchemaMismatchError(
+                f"Cannot add {location}: its column {'.'.join(leaf.path)!r} has field id {leaf.field_id}, which is the "
+                f"table's column {self.metadata.schema().find_column_name(leaf.field_id)!r}. The file was written for "
+                "another table; rewrite it, or append its rows."
+            )
+
+    def _check_nulls(self, arrow: pa.Schema, file: DataFile) -> None:
+        present = {field_id_of(field) for field in arrow}
+        for field in self.metadata.schema().fields:
+            nulls = (file.null_value_counts or {}).get(field.field_id, 0)
+            if field.required and field.field_id in present and nulls:
+                raise InvalidInputError(
+                    f"Cannot add {file.file_path}: column {field.name!r} is required, and the file has {nulls:,} nulls "
+                    "in it."
+                )
+
+    # ------------------------------------------------------------------------------------------ partitions
+
+    def _partition_value(self, field: PartitionField, file: DataFile, folders: Mapping[str, str]) -> Any:
+        if field.transform.is_void:
+            return None
+        kind = self.metadata.schema().find_type(field.source_id)
+        rows = (file.value_counts or {}).get(field.source_id)
+        text = folders.get(field.name.lower())
+        if text is not None and field.transform.is_identity and rows is None:
+            try:
+                return None if text == _NULL_FOLDER else from_python(kind, text)
+            except TypeMismatchError as error:
+                raise InvalidInputError(
+                    f"Cannot add {file.file_path}: its folder says {field.name}={text}, which is no {kind}: {error}"
+                ) from error
+        nulls = (file.null_value_counts or {}).get(field.source_id)
+        low = (file.lower_bounds or {}).get(field.source_id)
+        high = (file.upper_bounds or {}).get(field.source_id)
+        if rows is not None and rows == nulls:
+            return None
+        if nulls == 0 and low is not None and high is not None:
+            transform = field.transform.bind(kind)
+            first, last = from_bytes(kind, low), from_bytes(kind, high)
+            value = transform(first)
+            if (field.transform.preserves_order or first == last) and value == transform(last):
+                return value
+            raise InvalidInputError(
+                f"Cannot add {file.file_path}: partition field {field.name!r} ({field.transform}) has more than one "
+                f"value in it, from {first!r} to {last!r}. Append its rows, which partitions them."
+            )
+        why = "it holds nulls and other values" if nulls else "the file has no bounds of it"
+        raise InvalidInputError(
+            f"Cannot add {file.file_path}: the value of partition field {field.name!r} ({field.transform}) cannot be "
+            f"told, as no folder is named {field.name}=… and {why}. Append its rows, which partitions them."
+        )
+
+
+def _folders(location: str) -> dict[str, str]:
+    """The folders of a location of the form `name=value`, by name in lower case."""
+    parts = [part.partition("=") for part in location.split("/")[:-1] if "=" in part]
+    return {unquote(name).lower(): unquote(value) for name, _, value in parts}

@@ -1,0 +1,168 @@
+"""Reading a planned scan to Arrow: columns by field id, deletes applied, the filter applied exactly.
+
+Source: Iceberg specification, "Scan Planning", "Column Projection", "Delete Formats", "Row Lineage".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+
+import pyarrow as pa
+
+from hms_iceberg.arrow.columns.schema import to_arrow
+from hms_iceberg.arrow.parallel import default_workers, read_in_order
+from hms_iceberg.arrow.reading.task_reader import ScanContext, count_live, read_task
+from hms_iceberg.arrow.storage.filesystems import parse_location
+from hms_iceberg.expressions.tree import AlwaysTrue
+from hms_iceberg.scan.plan import FileScanTask, ScanPlan
+from hms_iceberg.scan.splitting import split
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.storage import Storage
+
+_BUFFER_BYTES = 256 * 1024 * 1024
+_BATCH_ROWS = 131_072
+# Where all batches are kept, fewer and larger ones cost less, and none has to wait for its turn.
+_WHOLE_BATCH_ROWS = 1 << 20
+_WHOLE_BYTES = 1 << 62
+_MANY = 1 << 20
+# One thread decodes an ORC file, stripe after stripe: parts of a larger one are read side by side, where all is kept.
+_ORC_PART_BYTES = 64 * 1024 * 1024
+
+
+def scan_to_batches(
+    plan: ScanPlan,
+    projected: Schema,
+    metadata: TableMetadata,
+    storage: Storage,
+    *,
+    batch_rows: int = _BATCH_ROWS,
+    workers: int | None = None,
+    buffer_bytes: int = _BUFFER_BYTES,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a scan as record batches, in the order of the plan's files.
+
+    Args:
+        plan: what to read; its filter and deletes are applied.
+        projected: the columns of the result, which may include metadata columns (``spec.metadata_columns``) and may be
+            empty: then batches only have a number of rows.
+        metadata: the table.
+        storage: where its files are.
+        batch_rows: at most so many rows a batch.
+        workers: files read at once; by default one a processor, and more for a remote store.
+        buffer_bytes: batches that wait for the reader, in bytes.
+
+    Yields:
+        Batches of the schema ``to_arrow(projected)``; none is empty.
+
+    Raises:
+        MissingFileError: a data or delete file is gone.
+        CorruptDataFileError: a file is damaged.
+        TypeMismatchError: a file's column cannot become the table's type.
+    """
+    return read_tasks(
+        plan.tasks(),
+        plan.schema,
+        projected,
+        metadata,
+        storage,
+        batch_rows=batch_rows,
+        workers=workers,
+        buffer_bytes=buffer_bytes,
+    )
+
+
+def read_tasks(
+    tasks: Iterable[FileScanTask],
+    filter_schema: Schema,
+    projected: Schema,
+    metadata: TableMetadata,
+    storage: Storage,
+    *,
+    batch_rows: int = _BATCH_ROWS,
+    workers: int | None = None,
+    buffer_bytes: int = _BUFFER_BYTES,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of some tasks of a scan; see ``scan_to_batches``.
+
+    Args:
+        tasks: the files with their deletes and residual filters; taken as they are read, a few ahead.
+        filter_schema: the schema that the residuals are bound to.
+        projected: the columns of the result.
+        metadata: the table.
+        storage: where its files are.
+        batch_rows: at most so many rows a batch.
+        workers: files read at once; by default one a processor, and more for a remote store.
+        buffer_bytes: batches that wait for the reader, in bytes.
+    """
+    if workers is None:
+        most = default_workers(_MANY, not parse_location(metadata.location).is_local)
+        tasks = iter(tasks)
+        first = list(islice(tasks, most))
+        tasks = chain(first, tasks)
+        workers = max(len(first), 1)
+    context = ScanContext(metadata, storage, filter_schema, projected, batch_rows)
+    return read_in_order(tasks, lambda task: read_task(context, task), workers, buffer_bytes)
+
+
+def read_all(
+    tasks: Iterable[FileScanTask], filter_schema: Schema, projected: Schema, metadata: TableMetadata, storage: Storage
+) -> pa.Table:
+    """The rows of some tasks of a scan as one table; see ``read_tasks`` for the arguments."""
+    batches = read_tasks(
+        chain.from_iterable(map(_parts, tasks)),
+        filter_schema,
+        projected,
+        metadata,
+        storage,
+        batch_rows=_WHOLE_BATCH_ROWS,
+        buffer_bytes=_WHOLE_BYTES,
+    )
+    return pa.Table.from_batches(list(batches), to_arrow(projected))
+
+
+def _parts(task: FileScanTask) -> Iterable[FileScanTask]:
+    """What is read side by side of a file."""
+    return split(task, _ORC_PART_BYTES) if task.file.file_format.upper() == "ORC" else (task,)
+
+
+def count_rows(plans: Iterable[ScanPlan], metadata: TableMetadata, storage: Storage) -> int:
+    """The number of live, matching rows; no data file is opened where metadata and position deletes tell it.
+
+    Args:
+        plans: plans that know of which files every row matches (``ScanRequest.decide``).
+        metadata: the table.
+        storage: where its files are.
+    """
+    import polars as pl
+
+    nothing = Schema()
+    total = 0
+    for plan in plans:
+        files = plan.files.with_row_index("data_file").join(plan.assignments, on="data_file", how="anti")
+        known = files.filter(pl.col("all_match") & (pl.col("record_count") >= 0))
+        total += int(known["record_count"].sum())
+        if known.height == len(plan):
+            continue
+        is_known = pl.Series([False]).new_from_index(0, len(plan)).scatter(known["data_file"], True).to_list()
+        context = ScanContext(metadata, storage, plan.schema, nothing, _BATCH_ROWS)
+        unread = []
+        for done, task in zip(is_known, plan.tasks(), strict=True):
+            counted = None if done else count_live(context, task)
+            total += counted or 0
+            if not done and counted is None:
+                unread.append(task)
+        total += sum(batch.num_rows for batch in read_tasks(unread, plan.schema, nothing, metadata, storage))
+    return total
+
+
+def up_to(tasks: Iterable[FileScanTask], limit: int | None) -> Iterator[FileScanTask]:
+    """The first tasks that certainly have so many rows; all where that is not certain, or the limit is None."""
+    rows = 0
+    for task in tasks:
+        if limit is not None and rows >= limit:
+            return
+        yield task
+        if limit is not None and isinstance(task.residual, AlwaysTrue) and not task.delete_files:
+            rows += task.file.record_count

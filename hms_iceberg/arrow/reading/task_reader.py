@@ -1,0 +1,478 @@
+"""Reading one task of a scan: a data file, the deletes that apply to it, and what is left of the filter."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hms_iceberg.arrow.columns.filters import matching_rows
+from hms_iceberg.arrow.columns.nested import conform
+from hms_iceberg.arrow.columns.projection import FileProjection
+from hms_iceberg.arrow.columns.schema import to_arrow
+from hms_iceberg.arrow.columns.values import constant
+from hms_iceberg.arrow.deletes.equality_deletes import EqualityDeletes, KeySet
+from hms_iceberg.arrow.deletes.position_deletes import PositionDeletes
+from hms_iceberg.arrow.formats.parquet_reader import RangeMetrics, RowRange, rows_only
+from hms_iceberg.arrow.formats.readers import FileReader, check_row_count, open_reader
+from hms_iceberg.arrow.metrics.statistics import ColumnMetrics
+from hms_iceberg.arrow.reading.prefilter import Prefilter
+from hms_iceberg.errors import CorruptDataFileError
+from hms_iceberg.expressions.bound import BoundReference
+from hms_iceberg.expressions.metrics import InclusiveMetrics
+from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue
+from hms_iceberg.expressions.visitors import bound_predicates, referenced_field_ids
+from hms_iceberg.scan.manifest_source import named_snapshot
+from hms_iceberg.scan.metadata_filter import is_of_table, only_tests
+from hms_iceberg.scan.plan import FileScanTask
+from hms_iceberg.spec import metadata_columns as columns
+from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import LongType, NestedField, StringType, StructType
+from hms_iceberg.spec.values.single_values import to_bytes
+from hms_iceberg.storage import Storage
+
+# Keys of equality deletes are looked up in larger batches, since each look-up has a cost of its own.
+_KEYED_BATCH_ROWS = 1 << 20
+_POSITION = columns.POSITION.field_id
+
+
+class ScanContext:
+    """What all tasks of a scan share.
+
+    Args:
+        metadata: the table.
+        storage: where its files are.
+        filter_schema: the schema that residual filters are bound to.
+        projected: the columns of the result.
+        batch_rows: at most so many rows a batch.
+    """
+
+    def __init__(
+        self, metadata: TableMetadata, storage: Storage, filter_schema: Schema, projected: Schema, batch_rows: int
+    ) -> None:
+        self.metadata = metadata
+        self.storage = storage
+        self.filter_schema = filter_schema
+        self.projected = projected
+        self.arrow_schema = to_arrow(projected)
+        self.batch_rows = batch_rows
+        self.mapping = metadata.name_mapping()
+        self.prefilter = Prefilter()
+        self.positions = PositionDeletes(storage)
+        self.equality = EqualityDeletes(storage, metadata)
+        self._projections: deque[FileProjection] = deque(maxlen=8)
+        self._lock = Lock()
+        self._reading = 0
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """While a file is read."""
+        with self._lock:
+            self._reading += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._reading -= 1
+
+    @property
+    def spare_processors(self) -> bool:
+        """Whether fewer files are read now than there are processors; else each is decoded best by one thread."""
+        return self._reading < (os.cpu_count() or 1)
+
+    def projection(self, reader: FileReader, wanted: tuple[NestedField, ...], file: DataFile) -> FileProjection:
+        """How a file's columns become the wanted ones; files of the same columns share the answer."""
+        constants = self.constants(file)
+        for known in tuple(self._projections):
+            if known.fits(reader.schema, wanted, constants):
+                return known
+        made = FileProjection(reader.schema, wanted, constants, file.file_path, reader.reads_nested_fields)
+        self._projections.append(made)
+        return made
+
+    def constants(self, file: DataFile) -> dict[int, Any]:
+        """Identity partition values of a file by source column, for columns that the file lacks."""
+        spec = self.metadata.spec_by_id(file.spec_id)
+        return {
+            field.source_id: value
+            for field, value in zip(spec.fields, file.partition, strict=True)
+            if field.transform.is_identity
+        }
+
+
+def read_task(
+    context: ScanContext, task: FileScanTask, deleted_by: Sequence[DataFile] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The live, matching rows of a task's data file.
+
+    Args:
+        context: what the scan's tasks share.
+        task: the data file with its deletes and residual filter.
+        deleted_by: only the rows that one of these delete files removes are wanted; None for all.
+
+    Yields:
+        Batches of the scan's schema; none is empty.
+    """
+    if isinstance(task.residual, AlwaysFalse):
+        return
+    with named_snapshot(task.snapshot_id, context.metadata.location), context.reading():
+        yield from _read(context, task, deleted_by)
+
+
+def _read(context: ScanContext, task: FileScanTask, deleted_by: Sequence[DataFile] | None) -> Iterator[pa.RecordBatch]:
+    wanted = _Wanted()
+    deletes = _Deletes(context, task.file, task.delete_files, wanted)
+    only = None if deleted_by is None else _Deletes(context, task.file, deleted_by, wanted)
+    if only is not None and only.removes_nothing_beyond(deletes):
+        return
+    reader = open_reader(context.storage, task.file.file_path, task.file.file_format, context.mapping)
+    try:
+        check_row_count(reader, task.file)
+        yield from _TaskReader(context, task, reader, wanted, deletes, only).batches()
+    finally:
+        reader.close()
+
+
+def count_live(context: ScanContext, task: FileScanTask) -> int | None:
+    """How many rows of a task's file match and are live, where its metadata and position deletes tell; else None."""
+    rows = task.file.record_count
+    if not isinstance(task.residual, AlwaysTrue) or rows < 0:
+        return None
+    if any(each.content is DataFileContent.EQUALITY_DELETES for each in task.delete_files):
+        return None
+    return rows - _Deletes(context, task.file, task.delete_files, _Wanted()).positions_in(RowRange(0, 0, rows, 0))
+
+
+class _Wanted:
+    """The columns to make of a file, each once."""
+
+    def __init__(self) -> None:
+        self._places: dict[NestedField, int] = {}
+
+    @property
+    def fields(self) -> tuple[NestedField, ...]:
+        """The columns in their order."""
+        return tuple(self._places)
+
+    def index(self, field: NestedField) -> int:
+        """The place of a column among those to make."""
+        return self._places.setdefault(field, len(self._places))
+
+
+class _Columns:
+    """The wanted columns of a batch, made as they are asked for.
+
+    What a filter or a key looks at is made of all rows, the rest only of the rows that are kept: conversions are then
+    spared to the others, and codes of a dictionary are quicker to leave out than text.
+    """
+
+    def __init__(self, projection: FileProjection, batch: pa.RecordBatch) -> None:
+        self._projection = projection
+        self._batch = batch
+        self._whole: dict[int, pa.Array] = {}
+
+    def __getitem__(self, index: int) -> pa.Array:
+        if index not in self._whole:
+            self._whole[index] = self._projection.column(index, self._batch)
+        return self._whole[index]
+
+    def kept(self, index: int, mask: pa.BooleanArray | None, rows: int) -> pa.Array:
+        """A column of some rows only; of all without a mask."""
+        if index in self._whole or mask is None:
+            return self[index] if mask is None else self[index].filter(mask)
+        return self._projection.column(index, self._batch, mask, rows)
+
+
+class _Deletes:
+    """What some delete files remove from a data file.
+
+    Args:
+        context: what the scan's tasks share.
+        file: the data file.
+        delete_files: the delete files that apply to it.
+        wanted: takes the columns of the keys.
+    """
+
+    def __init__(self, context: ScanContext, file: DataFile, delete_files: Sequence[DataFile], wanted: _Wanted) -> None:
+        by_content: dict[DataFileContent, list[DataFile]] = {}
+        for each in delete_files:
+            by_content.setdefault(each.content, []).append(each)
+        self._keys: list[tuple[KeySet, list[int]]] = [
+            (keys, [wanted.index(column) for column in keys.columns])
+            for keys in context.equality.keys(by_content.get(DataFileContent.EQUALITY_DELETES, []))
+        ]
+        self._positions = context.positions.positions(
+            file.file_path, by_content.get(DataFileContent.POSITION_DELETES, [])
+        )
+
+    @property
+    def has_keys(self) -> bool:
+        """Whether some are equality deletes."""
+        return bool(self._keys)
+
+    @property
+    def has_positions(self) -> bool:
+        """Whether rows are removed by their position."""
+        return self._positions is not None
+
+    def removes_nothing_beyond(self, other: _Deletes) -> bool:
+        """Whether certainly every row that these remove is removed by the others."""
+        if self._keys:
+            return False
+        if self._positions is None:
+            return True
+        return other._positions is not None and not len(np.setdiff1d(self._positions, other._positions, True))
+
+    def positions_in(self, rows: RowRange) -> int:
+        """How many rows of a range are removed by their position."""
+        if self._positions is None:
+            return 0
+        first, last = np.searchsorted(self._positions, (rows.start, rows.start + rows.rows))
+        return int(last - first)
+
+    def removed(self, position: int, count: int, made: _Columns) -> Any | None:
+        """Which rows of a batch are removed, as a numpy array; None for none."""
+        mask = None
+        if self._positions is not None:
+            first, last = np.searchsorted(self._positions, (position, position + count))
+            if last > first:
+                mask = np.zeros(count, np.bool_)
+                mask[self._positions[first:last] - position] = True
+        for keys, indices in self._keys:
+            found = keys.deleted([made[index] for index in indices])
+            if len(found):
+                mask = np.zeros(count, np.bool_) if mask is None else mask
+                mask[found] = True
+        return mask
+
+
+class _TaskReader:
+    def __init__(
+        self,
+        context: ScanContext,
+        task: FileScanTask,
+        reader: FileReader,
+        wanted: _Wanted,
+        deletes: _Deletes,
+        only: _Deletes | None,
+    ) -> None:
+        self._context = context
+        self._task = task
+        self._reader = reader
+        self._deletes = deletes
+        self._only = only
+        self._outputs = [self._output(wanted, field) for field in context.projected.fields]
+        self._filter_columns = {
+            predicate.ref: self._filter_column(wanted, predicate.ref) for predicate in bound_predicates(task.residual)
+        }
+        self._wanted = wanted.fields
+        self._projection = context.projection(reader, self._wanted, task.file)
+
+    def _filter_column(self, wanted: _Wanted, ref: BoundReference) -> int | None:
+        """The place of a column of the filter among those made of the file; None for one that is not in files."""
+        if columns.is_metadata_column(ref.field_id):
+            return self._output(wanted, ref.field)
+        return wanted.index(_pruned(self._context.filter_schema, ref.field_id))
+
+    def _output(self, wanted: _Wanted, field: NestedField) -> int | None:
+        """The place of an output column among those made of the file; None for one that is not in files."""
+        if field.field_id in (columns.ROW_ID.field_id, columns.LAST_UPDATED_SEQUENCE_NUMBER.field_id):
+            return wanted.index(NestedField(field.field_id, field.name, LongType()))
+        return None if columns.is_metadata_column(field.field_id) else wanted.index(field)
+
+    # -------------------------------------------------------------------------------------------- reading
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The result."""
+        batch_rows = self._context.batch_rows
+        if self._deletes.has_keys or (self._only is not None and self._only.has_keys):
+            batch_rows = max(_KEYED_BATCH_ROWS, batch_rows)
+        for rows in self._ranges():
+            if self._holds_no_match(rows):
+                continue
+            for position, batch in self._reader.read(
+                rows, self._projection.leaves, batch_rows, self._context.spare_processors
+            ):
+                result = self._result(position, batch)
+                if result is not None:
+                    yield result
+
+    def _ranges(self) -> Iterable[RowRange]:
+        ranges = self._reader.ranges()
+        if self._task.byte_range is not None:
+            first, length = self._task.byte_range
+            self._check_length(ranges)
+            ranges = [each for each in ranges if first <= each.offset < first + length]
+        schema = self._context.filter_schema
+        tests = only_tests(self._task.residual, is_of_table)
+        if not isinstance(tests, AlwaysTrue) and ranges:
+            metrics = InclusiveMetrics(schema, tests)
+            ranges = self._reader.matching(ranges, schema, referenced_field_ids(tests), metrics.eval)
+        tests = only_tests(self._task.residual, lambda predicate: predicate.ref.field_id == _POSITION)
+        if not isinstance(tests, AlwaysTrue):
+            metrics = InclusiveMetrics(schema, tests)
+            ranges = [each for each in ranges if metrics.eval(_positions_of(each))]
+        return [each for each in ranges if each.rows and self._has_rows(each)]
+
+    def _check_length(self, ranges: Sequence[RowRange]) -> None:
+        """Refuses a file that goes on behind its last part, where nobody would read it."""
+        file = self._task.file
+        if ranges and ranges[-1].offset >= file.file_size_in_bytes:
+            raise CorruptDataFileError(
+                f"Cannot read a part of {file.file_path}: its manifest entry says {file.file_size_in_bytes:,} bytes, "
+                f"but rows begin at byte {ranges[-1].offset:,}. It was changed since it was committed; restore it."
+            )
+
+    def _has_rows(self, rows: RowRange) -> bool:
+        if self._deletes.positions_in(rows) == rows.rows:
+            return False
+        return self._only is None or self._only.has_keys or self._only.positions_in(rows) > 0
+
+    def _holds_no_match(self, rows: RowRange) -> bool:
+        """Whether the columns of the filter, read on their own, show that no row of the range matches."""
+        if not self._filter_columns or any(columns.is_metadata_column(ref.field_id) for ref in self._filter_columns):
+            return False
+        own = {ref: self._wanted[index] for ref, index in self._filter_columns.items() if index is not None}
+        fields = tuple(dict.fromkeys(own.values()))
+        places = {ref: fields.index(field) for ref, field in own.items()}
+        projection = self._context.projection(self._reader, fields, self._task.file)
+
+        def matches(batch: pa.RecordBatch) -> bool:
+            made = projection.project(batch)
+            mask = matching_rows(self._task.residual, lambda ref: _values(ref, made[places[ref]]), batch.num_rows)
+            return bool(mask.true_count)
+
+        return self._context.prefilter.rules_out(
+            self._reader,
+            rows,
+            projection.leaves,
+            self._projection.leaves,
+            matches,
+            self._context.spare_processors,
+        )
+
+    def _result(self, position: int, batch: pa.RecordBatch) -> pa.RecordBatch | None:
+        made = _Columns(self._projection, batch)
+        count = batch.num_rows
+        keep = self._live(position, count, made)
+        positions = None
+        if keep is not None:
+            kept = int(np.count_nonzero(keep))
+            if kept == 0:
+                return None
+            if kept == count:
+                keep = None
+        if self._needs_positions():
+            positions = np.arange(position, position + count)
+            positions = positions if keep is None else positions[keep]
+        mask = None if keep is None else pa.array(keep)
+        rows = count if keep is None else kept
+        arrays = [
+            self._metadata_array(field, rows, positions)
+            if index is None
+            else self._lineage(field, made.kept(index, mask, rows), positions)
+            for index, field in zip(self._outputs, self._context.projected.fields, strict=True)
+        ]
+        return _batch(arrays, rows, self._context.arrow_schema)
+
+    def _live(self, position: int, count: int, made: _Columns) -> Any | None:
+        """Which rows are wanted: not deleted, not filtered out; as a numpy array, None for all."""
+        removed = self._deletes.removed(position, count, made)
+        keep = None if removed is None else ~removed
+        if self._only is not None:
+            chosen = self._only.removed(position, count, made)
+            if chosen is None:
+                return np.zeros(count, np.bool_)
+            keep = chosen if keep is None else keep & chosen
+        if not isinstance(self._task.residual, AlwaysTrue):
+            mask = matching_rows(self._task.residual, lambda ref: self._tested(ref, position, count, made), count)
+            matching = mask.to_numpy(zero_copy_only=False)
+            keep = matching if keep is None else keep & matching
+        return keep
+
+    def _tested(self, ref: BoundReference, position: int, count: int, made: _Columns) -> pa.Array:
+        """The values of a column of the filter in a batch."""
+        index = self._filter_columns[ref]
+        if not columns.is_metadata_column(ref.field_id):
+            assert index is not None
+            return _values(ref, made[index])
+        positions = np.arange(position, position + count)
+        if index is None:
+            return self._metadata_array(ref.field, count, positions)
+        return self._lineage(ref.field, made[index], positions)
+
+    # ------------------------------------------------------------------------------------ metadata columns
+
+    def _needs_positions(self) -> bool:
+        return any(
+            field.field_id in (columns.POSITION.field_id, columns.ROW_ID.field_id)
+            for field in self._context.projected.fields
+        )
+
+    def _metadata_array(self, field: NestedField, rows: int, positions: Any) -> pa.Array:
+        file = self._task.file
+        if field.field_id == columns.POSITION.field_id:
+            return pa.array(positions, pa.int64())
+        if field.field_id == columns.FILE.field_id:
+            return constant(file.file_path, StringType(), rows)
+        if field.field_id == columns.PARTITION_ID:
+            return self._partition_array(field, rows)
+        value: Any = file.spec_id if field.field_id == columns.SPEC_ID.field_id else False
+        return constant(value, field.field_type, rows)
+
+    def _partition_array(self, field: NestedField, rows: int) -> pa.Array:
+        assert isinstance(field.field_type, StructType)
+        spec = self._context.metadata.spec_by_id(self._task.file.spec_id)
+        values = {each.field_id: value for each, value in zip(spec.fields, self._task.file.partition, strict=True)}
+        children = [constant(values.get(child.field_id), child.field_type, rows) for child in field.field_type.fields]
+        if not children:
+            return rows_only(rows)
+        return pa.StructArray.from_arrays(children, names=[child.name for child in field.field_type.fields])
+
+    def _lineage(self, field: NestedField, array: pa.Array, positions: Any) -> pa.Array:
+        """Fills nulls of the lineage columns by inheritance; other columns stay."""
+        if field.field_id == columns.ROW_ID.field_id:
+            first = self._task.file.first_row_id
+            if first is None:
+                return pa.nulls(len(array), pa.int64())
+            return pc.coalesce(array, pa.array(positions + first, pa.int64())) if array.null_count else array
+        if field.field_id == columns.LAST_UPDATED_SEQUENCE_NUMBER.field_id:
+            if self._task.file.first_row_id is None:
+                return pa.nulls(len(array), pa.int64())
+            return array.fill_null(self._task.data_sequence_number) if array.null_count else array
+        return array
+
+
+def _values(ref: BoundReference, column: pa.Array) -> pa.Array:
+    """The values of a field in the pruned column around it, null where a struct around it is."""
+    for _ in ref.path[1:]:
+        column = pc.struct_field(column, [0])
+    return column
+
+
+def _pruned(schema: Schema, field_id: int) -> NestedField:
+    """The top-level column that holds a field, with nothing but it."""
+    (field,) = schema.select_ids([field_id]).fields
+    return field
+
+
+def _positions_of(rows: RowRange) -> RangeMetrics:
+    """What is known of the positions of a range of rows."""
+    first, last = (to_bytes(LongType(), each) for each in (rows.start, rows.start + rows.rows - 1))
+    return RangeMetrics(rows.rows, ColumnMetrics(lower_bounds={_POSITION: first}, upper_bounds={_POSITION: last}))
+
+
+def _batch(arrays: list[pa.Array], rows: int, schema: pa.Schema) -> pa.RecordBatch:
+    if not arrays:
+        return pa.RecordBatch.from_struct_array(rows_only(rows))
+    conformed = [conform(array, field.type) for array, field in zip(arrays, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(conformed, schema=schema)

@@ -1,0 +1,1 @@
+"""Files on any storage that pyarrow reaches."""

@@ -1,0 +1,335 @@
+"""The storage port over pyarrow.fs and, for local files, the operating system.
+
+Exclusive creation: on the local file system a file is written under a hidden name beside its target and linked to
+it, which is atomic and fails where the target exists; on object stores pyarrow offers no conditional put, so the
+object is looked for first (names that carry a UUID, as all data and metadata files do, cannot collide anyway).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from types import TracebackType
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
+from pyarrow import fs
+
+from hms_iceberg.arrow.storage.filesystems import ParsedLocation, create_filesystem, parse_location
+from hms_iceberg.errors import FileAlreadyExistsError, MissingFileError, StorageError
+from hms_iceberg.storage import FileInfo, Storage
+
+logger = logging.getLogger(__name__)
+
+
+class ArrowStorage:
+    """Files of any store that pyarrow has a file system for.
+
+    Args:
+        properties: catalog properties (``s3.endpoint``, ``s3.access-key-id``, ``hdfs.host`` …); see
+            ``hms_iceberg.arrow.storage.filesystems``.
+    """
+
+    def __init__(self, properties: Mapping[str, str] | None = None) -> None:
+        self._properties: dict[str, str] = dict(properties or {})
+        self._filesystems: dict[tuple[str, str], fs.FileSystem] = {}
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"ArrowStorage(schemes={sorted({scheme for scheme, _ in self._filesystems})})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"properties": self._properties}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["properties"])  # type: ignore[misc]
+
+    def filesystem(self, location: str) -> tuple[fs.FileSystem, str]:
+        """The pyarrow file system of a location and the path in it, for readers that want pyarrow's own I/O."""
+        parsed = parse_location(location)
+        return self._filesystem(parsed), parsed.path
+
+    def read(self, location: str) -> bytes:
+        """The whole object."""
+        parsed = parse_location(location)
+        with _translated("read", location):
+            if parsed.is_local:
+                with open(parsed.path, "rb") as file:
+                    return file.read()
+            with self._filesystem(parsed).open_input_file(parsed.path) as stream:
+                return cast(bytes, stream.readall())
+
+    def open_input(self, location: str) -> BinaryIO:
+        """A seekable ``pyarrow.NativeFile``, which Arrow's readers use without going through Python."""
+        parsed = parse_location(location)
+        with _translated("open", location):
+            if parsed.is_local:
+                return cast(BinaryIO, pa.OSFile(parsed.path, "rb"))
+            return cast(BinaryIO, self._filesystem(parsed).open_input_file(parsed.path))
+
+    def create(self, location: str, data: bytes) -> None:
+        """Writes a new object, whole or not at all."""
+        with self.open_output(location) as output:
+            output.write(data)
+
+    def open_output(self, location: str) -> BinaryIO:
+        """A new file; visible once closed, gone when the ``with`` block fails."""
+        parsed = parse_location(location)
+        with _translated("create", location):
+            if parsed.is_local:
+                return cast(BinaryIO, _LocalOutput(location, parsed.path))
+            filesystem = self._filesystem(parsed)
+            if filesystem.get_file_info(parsed.path).type != fs.FileType.NotFound:
+                raise _already_exists(location)
+            return cast(BinaryIO, _RemoteOutput(location, filesystem, parsed.path))
+
+    def exists(self, location: str) -> bool:
+        """Whether a file is there."""
+        parsed = parse_location(location)
+        with _translated("look for", location):
+            if parsed.is_local:
+                return os.path.isfile(parsed.path)
+            return bool(self._filesystem(parsed).get_file_info(parsed.path).type == fs.FileType.File)
+
+    def length(self, location: str) -> int:
+        """The size in bytes."""
+        parsed = parse_location(location)
+        with _translated("get the length of", location):
+            if parsed.is_local:
+                return os.stat(parsed.path).st_size
+            info = self._filesystem(parsed).get_file_info(parsed.path)
+            if info.type != fs.FileType.File:
+                raise FileNotFoundError(parsed.path)
+            return int(info.size)
+
+    def delete(self, location: str) -> None:
+        """Removes the file; an absent one is not an error."""
+        parsed = parse_location(location)
+        with _translated("delete", location), suppress(FileNotFoundError):
+            if parsed.is_local:
+                os.unlink(parsed.path)
+            else:
+                self._filesystem(parsed).delete_file(parsed.path)
+
+    def list(self, prefix: str) -> Iterator[FileInfo]:
+        """Every file below a folder, recursively, in no particular order."""
+        parsed = parse_location(prefix)
+        root = parsed.path.rstrip("/")
+        given = prefix.rstrip("/")
+        with _translated("list", prefix):
+            if parsed.is_local:
+                yield from _list_local(given, root or "/")
+                return
+            selector = fs.FileSelector(root, recursive=True, allow_not_found=True)
+            for info in self._filesystem(parsed).get_file_info(selector):
+                if info.type == fs.FileType.File:
+                    modified_ms = info.mtime_ns // 1_000_000 if info.mtime_ns else 0
+                    yield FileInfo(given + "/" + info.path[len(root) :].lstrip("/"), int(info.size), modified_ms)
+
+    def _filesystem(self, parsed: ParsedLocation) -> fs.FileSystem:
+        key = (parsed.scheme, parsed.authority)
+        with self._lock:
+            found = self._filesystems.get(key)
+            if found is None:
+                found = self._filesystems[key] = create_filesystem(parsed, self._properties)
+            return found
+
+
+def open_for_arrow(storage: Storage, location: str) -> pa.NativeFile:
+    """Opens a file of any storage as Arrow's readers want it.
+
+    Args:
+        storage: any implementation of the port.
+        location: the file.
+
+    Returns:
+        A random-access ``pyarrow.NativeFile``.
+
+    Raises:
+        MissingFileError: there is no such file.
+    """
+    opened = storage.open_input(location)
+    return opened if isinstance(opened, pa.NativeFile) else pa.PythonFile(opened, mode="r")
+
+
+class _Output:
+    """What local and remote outputs share: publish on close, abandon when the ``with`` block fails."""
+
+    def __init__(self, location: str) -> None:
+        self.location = location
+        self.closed = False
+        self._position = 0
+
+    def _write(self, data: Any) -> None:
+        raise AssertionError("overridden")
+
+    def _publish(self) -> None:
+        raise AssertionError("overridden")
+
+    def _abandon(self) -> None:
+        raise AssertionError("overridden")
+
+    def write(self, data: Any) -> int:
+        """Appends bytes (or any buffer) and returns how many."""
+        size = memoryview(data).nbytes
+        with _translated("write", self.location):
+            self._write(data)
+        self._position += size
+        return size
+
+    def tell(self) -> int:
+        """Bytes written so far."""
+        return self._position
+
+    def flush(self) -> None:
+        """Nothing to do: the file becomes visible when it is closed."""
+
+    def writable(self) -> bool:
+        """Always true."""
+        return True
+
+    def readable(self) -> bool:
+        """Always false."""
+        return False
+
+    def seekable(self) -> bool:
+        """Always false."""
+        return False
+
+    def close(self) -> None:
+        """Makes the file visible; raises ``FileAlreadyExistsError`` where somebody was first."""
+        if not self.closed:
+            self.closed = True
+            with _translated("create", self.location):
+                self._publish()
+
+    def abandon(self) -> None:
+        """Gives the file up: nothing of it stays."""
+        if not self.closed:
+            self.closed = True
+            self._abandon()
+
+    def __enter__(self) -> _Output:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+
+class _LocalOutput(_Output):
+    def __init__(self, location: str, path: str) -> None:
+        super().__init__(location)
+        self._path = path
+        folder, name = os.path.split(path)
+        if os.path.lexists(path):
+            raise _already_exists(location)
+        self._hidden = os.path.join(folder, f".{name[:100]}.{uuid.uuid4().hex[:12]}.tmp")
+        try:
+            self._file = open(self._hidden, "xb", buffering=0)  # noqa: SIM115 - closed by close() or abandon()
+        except FileNotFoundError:
+            os.makedirs(folder, exist_ok=True)
+            self._file = open(self._hidden, "xb", buffering=0)  # noqa: SIM115
+
+    def _write(self, data: Any) -> None:
+        view = memoryview(data).cast("B")
+        while view:
+            written = self._file.write(view)
+            view = view[written:]
+
+    def _publish(self) -> None:
+        self._file.close()
+        try:
+            try:
+                os.link(self._hidden, self._path)
+            except FileExistsError:
+                raise
+            except OSError:  # a file system without hard links: claim the name, then replace the empty claim
+                os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+                os.replace(self._hidden, self._path)
+        except FileExistsError:
+            raise _already_exists(self.location) from None
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(self._hidden)
+
+    def _abandon(self) -> None:
+        self._file.close()
+        with suppress(FileNotFoundError):
+            os.unlink(self._hidden)
+
+
+class _RemoteOutput(_Output):
+    def __init__(self, location: str, filesystem: fs.FileSystem, path: str) -> None:
+        super().__init__(location)
+        self._filesystem = filesystem
+        self._path = path
+        try:
+            self._stream = filesystem.open_output_stream(path)
+        except FileNotFoundError:  # a store with real folders
+            filesystem.create_dir(path.rpartition("/")[0], recursive=True)
+            self._stream = filesystem.open_output_stream(path)
+
+    def _write(self, data: Any) -> None:
+        self._stream.write(data)
+
+    def _publish(self) -> None:
+        self._stream.close()
+
+    def _abandon(self) -> None:
+        # A stream of pyarrow cannot be aborted from Python: finish it, then take the part-written object away.
+        with suppress(OSError):
+            self._stream.close()
+        with suppress(OSError):
+            self._filesystem.delete_file(self._path)
+
+
+def _list_local(given: str, root: str) -> Iterator[FileInfo]:
+    folders = [(given, root)]
+    while folders:
+        prefix, folder = folders.pop()
+        try:
+            entries = os.scandir(folder)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        with entries:
+            for entry in entries:
+                location = f"{prefix}/{entry.name}"
+                try:
+                    if entry.is_dir():
+                        folders.append((location, entry.path))
+                    else:
+                        status = entry.stat()
+                        yield FileInfo(location, status.st_size, status.st_mtime_ns // 1_000_000)
+                except FileNotFoundError:
+                    continue  # deleted while we looked
+
+
+def _already_exists(location: str) -> FileAlreadyExistsError:
+    return FileAlreadyExistsError(
+        f"Cannot create {location}: a file is there already and was left as it is. Expected a name that nobody else "
+        f"uses; load the table again and retry with a new name."
+    )
+
+
+@contextmanager
+def _translated(action: str, location: str) -> Iterator[None]:
+    """Turns the operating system's and pyarrow's errors into ours, with the location named."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise MissingFileError(
+            f"Cannot {action} {location}: there is no such file. Check that the table's location is reachable from "
+            f"here and that nothing outside Iceberg removed files below it."
+        ) from error
+    except (OSError, pa.ArrowInvalid) as error:
+        detail = str(error).strip() or type(error).__name__
+        raise StorageError(f"Cannot {action} {location}: {detail}") from error

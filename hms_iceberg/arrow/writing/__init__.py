@@ -1,0 +1,1 @@
+"""Rows written as data and delete files."""

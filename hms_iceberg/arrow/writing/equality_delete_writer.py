@@ -1,0 +1,103 @@
+"""Writing equality delete files: keys of rows to delete, wherever they are.
+
+Source: Iceberg specification, "Equality Delete Files".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import pyarrow as pa
+
+from hms_iceberg.arrow.columns.casting import SchemaFit
+from hms_iceberg.arrow.formats.content_writers import delete_properties
+from hms_iceberg.arrow.writing.write import ArrowInput, FileRouter, WriteRules, batches_of
+from hms_iceberg.errors import InvalidInputError, SchemaMismatchError
+from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.partitioning import PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.table_properties import int_property
+from hms_iceberg.spec.types import DoubleType, FloatType
+from hms_iceberg.storage import Storage
+
+_TARGET_BYTES = ("write.delete.target-file-size-bytes", 64 * 1024 * 1024)
+
+
+def write_equality_deletes(
+    metadata: TableMetadata,
+    storage: Storage,
+    rows: ArrowInput,
+    equality_ids: Sequence[int],
+    *,
+    table: str | None = None,
+    spec: PartitionSpec | None = None,
+    on_create: Callable[[str], None] | None = None,
+) -> list[DataFile]:
+    """Writes the keys of rows to delete.
+
+    Args:
+        metadata: the table.
+        storage: where the files go.
+        rows: the keys. In a partitioned spec they also have to hold the columns that the partitions are made of, since
+            such a delete only applies to its partition; further columns are left out.
+        equality_ids: field ids of the key.
+        table: the table's name, for messages.
+        spec: the partition spec of the deletes, the table's default unless given; that of an unpartitioned spec apply
+            to the whole table.
+        on_create: called with each location before the file is made.
+
+    Returns:
+        The equality delete files.
+
+    Raises:
+        InvalidInputError: no key, or one that cannot be a key.
+        SchemaMismatchError: the rows lack a column of the key or of the partition.
+        TypeMismatchError, NullValueError: the rows do not fit the table.
+    """
+    spec = spec or metadata.spec()
+    schema = metadata.schema()
+    _check_key(schema, equality_ids, table)
+    sources = [source for field in spec.fields for source in (field.source_ids or (field.source_id,))]
+    sources = [source for source in sources if schema.has_field(source)]
+    needed = schema.select_ids({*equality_ids, *sources})
+    batches, incoming = batches_of(rows)
+    absent = [field.name for field in needed.fields if field.name not in incoming.names]
+    if absent:
+        raise SchemaMismatchError(
+            f"Cannot write equality deletes{f' of table {table}' if table else ''}: the rows lack "
+            f"{', '.join(map(repr, absent))}, which the key ({_names(schema, equality_ids)}) or the partition "
+            f"({_names(schema, sources) or 'none'}) needs."
+        )
+    names = [field.name for field in needed.fields]
+    chosen = pa.schema([incoming.field(name) for name in names])
+    fit = SchemaFit(chosen, needed, table)
+    fitted: Iterable[pa.RecordBatch] = (fit.fit(batch.select(names)) for batch in batches)
+    if isinstance(rows, (pa.Table, pa.RecordBatch)):
+        fitted = list(fitted)  # every value is checked before anything is written
+    properties = delete_properties(metadata.properties)
+    properties["write.target-file-size-bytes"] = str(int_property(properties, _TARGET_BYTES))
+    rules = WriteRules(
+        spec,
+        properties,
+        file_schema=schema.select_ids(equality_ids),
+        fields={"content": DataFileContent.EQUALITY_DELETES, "equality_ids": tuple(sorted(equality_ids))},
+    )
+    return list(FileRouter(metadata, storage, needed, rules, on_create).write(fitted))
+
+
+def _check_key(schema: Schema, equality_ids: Sequence[int], table: str | None) -> None:
+    of_table = f" of table {table}" if table else ""
+    if not equality_ids:
+        raise InvalidInputError(f"Cannot write equality deletes{of_table}: no column is named as their key.")
+    for field_id in equality_ids:
+        field = schema.find_field(field_id)
+        if not field.field_type.is_primitive or isinstance(field.field_type, (FloatType, DoubleType)):
+            raise InvalidInputError(
+                f"Cannot write equality deletes{of_table} by column {schema.find_column_name(field_id)!r} of type "
+                f"{field.field_type}: keys are of primitive types other than float and double."
+            )
+
+
+def _names(schema: Schema, ids: Sequence[int]) -> str:
+    return ", ".join(dict.fromkeys(repr(schema.find_column_name(field_id)) for field_id in ids))

@@ -1,0 +1,1 @@
+"""What Spark asks Python about reads, and the answers."""

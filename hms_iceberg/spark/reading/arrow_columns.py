@@ -1,0 +1,82 @@
+"""Arrow columns in the types that Spark takes from its Python workers."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pyarrow as pa
+
+from hms_iceberg.arrow.columns.nested import (
+    list_parts,
+    list_values,
+    make_list,
+    make_map,
+    make_struct,
+    map_entries,
+    struct_children,
+)
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import (
+    FixedType,
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    TimeType,
+    UUIDType,
+    VariantType,
+)
+
+# How Spark tells a variant from a struct.
+_VARIANT = [
+    pa.field("value", pa.binary(), False),
+    pa.field("metadata", pa.binary(), False, {"variant": "true"}),
+]
+
+
+def for_spark(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
+    """A batch with UUIDs as text, fixed bytes as bytes, times in nanoseconds, and variants marked, at any depth.
+
+    A batch without columns gets one of nulls: between Spark and its workers, rows are counted by their columns.
+    """
+    if not schema.fields:
+        return pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows, pa.bool_())], names=["row"])
+    columns = [converted(column, field.field_type) for column, field in zip(batch.columns, schema.fields, strict=True)]
+    fields = [_field(field, column) for field, column in zip(schema.fields, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def converted(array: Any, kind: IcebergType) -> Any:
+    """A column in Spark's type for it."""
+    if isinstance(kind, UUIDType):
+        storage = array.storage if isinstance(array, pa.ExtensionArray) else array
+        texts = [None if value is None else str(uuid.UUID(bytes=value)) for value in storage.to_pylist()]
+        return pa.array(texts, pa.string())
+    if isinstance(kind, FixedType):
+        return array.cast(pa.binary())
+    if isinstance(kind, TimeType):
+        return array.cast(pa.time64("ns"))
+    if isinstance(kind, VariantType):
+        metadata, value = struct_children(array)
+        return make_struct(array, [value, metadata], _VARIANT)
+    if isinstance(kind, StructType):
+        children = [
+            converted(child, field.field_type) for child, field in zip(struct_children(array), kind.fields, strict=True)
+        ]
+        return make_struct(array, children, [_field(*each) for each in zip(kind.fields, children, strict=True)])
+    if isinstance(kind, ListType):
+        offsets, start, length = list_parts(array)
+        values = converted(list_values(array, start, length), kind.element_type)
+        return make_list(array, offsets, values, _field(kind.element_field, values))
+    if isinstance(kind, MapType):
+        offsets, start, length = list_parts(array)
+        keys, items = map_entries(array, start, length)
+        keys, items = converted(keys, kind.key_type), converted(items, kind.value_type)
+        return make_map(array, offsets, keys, items, _field(kind.key_field, keys), _field(kind.value_field, items))
+    return array
+
+
+def _field(field: NestedField, column: Any) -> pa.Field:
+    return pa.field(field.name, column.type, field.optional)

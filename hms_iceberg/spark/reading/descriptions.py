@@ -1,0 +1,98 @@
+"""What Spark's analyzer is told of a table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from hms_iceberg.spark.read_options import select
+from hms_iceberg.spark.schemas import metadata_schema, spark_schema
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.partitioning import PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.storage import Storage
+
+_TRANSFORM = re.compile(r"(\w+)(?:\[(\d+)\])?")
+_SPARK_TRANSFORMS = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
+_DEFAULT_SIZE = 2**40  # unknown is large: nothing is broadcast on a guess
+
+
+def describe(metadata: TableMetadata, storage: Storage, question: Mapping[str, Any]) -> dict[str, Any]:
+    """What a read of a table sees.
+
+    Args:
+        metadata: the table.
+        storage: where its files are.
+        question: the table's `name`, for errors and for EXPLAIN; and which version of it is read, `version`,
+            `as_of_micros` or `options`, as `read_options.select` takes them.
+
+    Raises:
+        NoSuchSnapshotError, NoSuchRefError: there is no such version.
+        InvalidInputError: its options contradict each other.
+        UnsupportedError: a column's type cannot be held by Spark.
+    """
+    name = question["name"]
+    options = question.get("options") or {}
+    selected = select(metadata, storage, name, question["version"], question["as_of_micros"], options)
+    snapshot, schema = selected.scan.snapshot(), selected.scan.table_schema
+    spec = metadata.spec()
+    return {
+        "uuid": str(metadata.table_uuid),
+        "snapshot_id": snapshot.snapshot_id if snapshot else None,
+        "start_snapshot_id": selected.start_snapshot_id,
+        "schema_id": schema.schema_id,
+        "schema": spark_schema(schema, name),
+        "metadata_schema": metadata_schema(metadata, schema),
+        "partitioning": _partitioning(spec, schema),
+        "properties": _properties(metadata, snapshot),
+        **_statistics(snapshot, selected.start_snapshot_id),
+    }
+
+
+def _partitioning(spec: PartitionSpec, schema: Schema) -> list[dict[str, Any]]:
+    fields = []
+    for field in spec.fields:
+        column = schema.find_column_name(field.source_id)
+        match = _TRANSFORM.fullmatch(str(field.transform))
+        if column is None or match is None or field.transform.is_void:
+            continue
+        name, argument = match.groups()
+        entry: dict[str, Any] = {"transform": _SPARK_TRANSFORMS.get(name, name), "column": column}
+        if argument is not None:
+            entry["argument"] = int(argument)
+        fields.append(entry)
+    return fields
+
+
+def _properties(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[str, str]:
+    """Spark shows `provider`, `location`, `comment`, `external` and `owner` in places of their own."""
+    return {
+        **metadata.properties,
+        "external": "true",  # dropping the row leaves the files, unlike what Spark calls a managed table
+        "provider": "iceberg",
+        "location": metadata.location,
+        "format-version": str(metadata.format_version),
+        "current-snapshot-id": str(snapshot.snapshot_id) if snapshot else "none",
+    }
+
+
+def _statistics(snapshot: Snapshot | None, start_snapshot_id: int | None) -> dict[str, Any]:
+    if snapshot is None:
+        return {"size_in_bytes": 0, "row_count": 0}
+    summary = snapshot.summary or {}
+    deletes = _number(summary, "total-position-deletes") or _number(summary, "total-equality-deletes")
+    size = _number(summary, "total-files-size")
+    rows = _number(summary, "total-records")
+    return {
+        "size_in_bytes": _DEFAULT_SIZE if size is None else size,
+        "row_count": None if deletes or start_snapshot_id is not None else rows,
+    }
+
+
+def _number(summary: Mapping[str, str], key: str) -> int | None:
+    try:
+        return int(summary[key])
+    except (KeyError, ValueError):
+        return None

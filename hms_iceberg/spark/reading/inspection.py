@@ -1,0 +1,157 @@
+"""Metadata tables for Spark: ``select * from db.t.files``.
+
+The rows cross as Arrow, in a file, only the columns that the query uses: Py4J would carry them as text.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from hms_iceberg.arrow.columns.frames import frame_to_arrow
+from hms_iceberg.arrow.deletes.position_delete_table import position_deletes, position_deletes_schema
+from hms_iceberg.errors import InvalidInputError, UnsupportedError
+from hms_iceberg.scan.metadata_tables import METADATA_TABLES, MetadataRequest, metadata_table
+from hms_iceberg.spark.read_options import select
+from hms_iceberg.spark.reading.arrow_columns import for_spark
+from hms_iceberg.spark.schemas import spark_schema, spark_type
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import NestedField, StructType
+from hms_iceberg.storage import Storage
+
+_POSITION_DELETES = "position_deletes"  # made by reading delete files, unlike the others
+_KINDS = frozenset({*METADATA_TABLES, _POSITION_DELETES})
+_OF_ONE_SNAPSHOT = frozenset(
+    {"files", "data_files", "delete_files", "entries", "manifests", "partitions", _POSITION_DELETES}
+)
+_PART_BYTES = 800_000  # Spark warns of tasks that are larger than a megabyte
+
+
+def describe_inspection(metadata: TableMetadata, storage: Storage, question: Mapping[str, Any]) -> dict[str, Any]:
+    """What Spark's analyzer is told of a metadata table.
+
+    Args:
+        metadata: the table.
+        storage: where its files are.
+        question: its name, the metadata table's (`kind`), and which version is read, as `read_options.select` has it.
+
+    Raises:
+        InvalidInputError: there is no such metadata table.
+        UnsupportedError: it has no versions, and one was asked for.
+        NoSuchSnapshotError, NoSuchRefError: there is no such version.
+    """
+    kind, name = question["kind"].lower(), question["name"]
+    if kind not in _KINDS:
+        raise InvalidInputError(
+            f"The Iceberg table {name} has no metadata table {kind!r}: expected one of {', '.join(sorted(_KINDS))}."
+        )
+    version, as_of_micros, options = question["version"], question["as_of_micros"], question.get("options") or {}
+    travels = {key: value for key, value in options.items() if key != "path"}
+    if kind not in _OF_ONE_SNAPSHOT and (version is not None or as_of_micros is not None or travels):
+        raise UnsupportedError(
+            f"Cannot read {name}.{kind} as of a version: it is about all snapshots of the table. Leave the version "
+            f"out; those about one snapshot are {', '.join(sorted(_OF_ONE_SNAPSHOT))}."
+        )
+    selected = select(metadata, storage, name, version, as_of_micros, options)
+    if selected.start_snapshot_id is not None:
+        raise UnsupportedError(f"Cannot read {name}.{kind} between two snapshots: choose one with snapshot-id.")
+    return {
+        "schema": spark_schema(_schema(metadata, storage, kind, name), f"{name}.{kind}"),
+        "snapshot_id": selected.scan.snapshot_id,
+    }
+
+
+def inspection_rows(metadata: TableMetadata, storage: Storage, question: Mapping[str, Any]) -> dict[str, Any]:
+    """The rows of some columns of a metadata table, in a file that the caller deletes.
+
+    Args:
+        metadata: the table.
+        storage: where its files are.
+        question: the metadata table's name (`kind`), `snapshot_id` as it was described, and `columns`.
+
+    Returns:
+        the file's path and its parts: how many bytes and how many rows each has, each an Arrow stream.
+    """
+    kind = question["kind"].lower()
+    request = MetadataRequest(metadata, storage, question["snapshot_id"], question["metadata_location"])
+    held = _schema(metadata, storage, kind, question["name"])
+    wanted = Schema(*(held.find_field(name) for name in question["columns"]))
+    names = [field.name for field in wanted.fields]
+    if not names:
+        rows = sum(batch.num_rows for batch in _batches(kind, request))
+        return {"path": None, "parts": [[0, rows]] if rows else []}
+    return _written(for_spark(_of_held(batch.select(names), wanted), wanted) for batch in _batches(kind, request))
+
+
+def _batches(kind: str, request: MetadataRequest) -> Iterator[pa.RecordBatch]:
+    if kind == _POSITION_DELETES:
+        yield from position_deletes(request)
+        return
+    found = metadata_table(kind, request)
+    if found.frame.height:
+        yield from frame_to_arrow(found.frame, found.schema).combine_chunks().to_batches()
+
+
+def _schema(metadata: TableMetadata, storage: Storage, kind: str, table: str) -> Schema:
+    """The columns do not depend on snapshots, and without any there are no files to read."""
+    empty = replace(metadata, current_snapshot_id=None, snapshots=(), snapshot_log=(), refs={})
+    request = MetadataRequest(empty, storage)
+    schema = position_deletes_schema(request) if kind == _POSITION_DELETES else metadata_table(kind, request).schema
+    return _held(schema, table)
+
+
+def _held(schema: Schema, table: str) -> Schema:
+    """Without the metrics of columns that Spark cannot hold."""
+    return Schema(
+        *(_without_foreign(each, table) if each.name == "readable_metrics" else each for each in schema.fields)
+    )
+
+
+def _without_foreign(metrics: NestedField, table: str) -> NestedField:
+    assert isinstance(metrics.field_type, StructType)
+    kept = []
+    for field in metrics.field_type.fields:
+        try:
+            spark_type(field.field_type, table, field.name)
+        except UnsupportedError:
+            continue
+        kept.append(field)
+    return replace(metrics, field_type=StructType(*kept))
+
+
+def _of_held(batch: pa.RecordBatch, wanted: Schema) -> pa.RecordBatch:
+    """A batch without the metrics of columns that Spark cannot hold."""
+    if "readable_metrics" not in batch.schema.names:
+        return batch
+    index = batch.schema.get_field_index("readable_metrics")
+    held = wanted.fields[index].field_type
+    assert isinstance(held, StructType)
+    metrics = batch.column(index)
+    names = [field.name for field in held.fields]
+    children = dict(zip((field.name for field in metrics.type), metrics.flatten(), strict=True))
+    if not names:
+        kept = pa.array([None if null else {} for null in metrics.is_null().to_pylist()], pa.struct([]))
+    else:
+        kept = pa.StructArray.from_arrays([children[name] for name in names], names, mask=metrics.is_null())
+    return batch.set_column(index, "readable_metrics", kept)
+
+
+def _written(batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
+    handle, path = tempfile.mkstemp(prefix="hms-iceberg-", suffix=".arrows")
+    parts = []
+    with os.fdopen(handle, "wb") as file:
+        for batch in batches:
+            part_rows = max(1, batch.num_rows * _PART_BYTES // max(batch.nbytes, 1))
+            for start in range(0, batch.num_rows, part_rows):
+                part = batch.slice(start, part_rows)
+                begin = file.tell()
+                with pa.ipc.new_stream(file, part.schema) as stream:
+                    stream.write_batch(part)
+                parts.append([file.tell() - begin, part.num_rows])
+    return {"path": path, "parts": parts}

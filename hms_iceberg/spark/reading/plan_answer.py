@@ -1,0 +1,280 @@
+"""A plan as the bridge's class ScanFiles takes it: columns, and each partition once for all its files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.scan.partition_columns import field_types
+from hms_iceberg.scan.plan import ScanPlan
+from hms_iceberg.spark.answers import AnswerWriter
+from hms_iceberg.spark.reading.foreign_files import pickled_tasks, split
+from hms_iceberg.spark.schemas import is_held, key_schema, spark_field, spark_type, spark_value
+from hms_iceberg.spec.manifests.manifest import DataFileContent
+from hms_iceberg.spec.metadata_columns import partition_column
+from hms_iceberg.spec.types import IcebergType, NestedField, StructType, UnknownType
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True)
+class AnswerForm:
+    """What decides how a plan is told.
+
+    Args:
+        time_type: whether this Spark has the type time.
+        partition_column: whether the query uses the column ``_partition``.
+    """
+
+    time_type: bool = True
+    partition_column: bool = False
+
+
+def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Sequence[Any] | None = None) -> bytes:
+    """The answer to the question for a plan.
+
+    Args:
+        whole: the plan.
+        table: the table's name, for errors and for EXPLAIN.
+        form: how it is told.
+        aggregates: the answers to the query's aggregates, where metadata knows them.
+
+    Raises:
+        UnsupportedError: a file is encrypted; names it.
+    """
+    import polars as pl
+
+    for frame in (whole.files, whole.delete_files):
+        _check_readable(frame, table)
+    plan, foreign = split(whole, form.time_type)
+    partitions = _Partitions(plan, table, form.partition_column)
+    groups = _EqualityGroups(plan, table)
+    positions = plan.assignments.filter(~pl.col("delete_file").is_in(groups.delete_files.implode()))
+    header = {
+        "files": plan.files.height,
+        "rows": int(plan.files["record_count"].sum() or 0),
+        "location": plan.metadata.location,
+        "description": _description(whole, table),
+        "aggregates": aggregates,
+        "foreign_files": foreign.files.height if foreign else 0,
+        "name_mapping": _name_mapping(plan),
+        "plain": not plan.has_deletes and plan.metadata.name_mapping() is None and not partitions.has_leftovers,
+        "partition_schema": partitions.schema,
+        "partitions": partitions.tuples,
+        "delete_files": _delete_files(plan),
+        "equality_deletes": groups.groups,
+    }
+    answer = AnswerWriter(header)
+    answer.texts(plan.files["file_path"])
+    answer.longs(plan.files["file_size_in_bytes"])
+    answer.longs(plan.files["sequence_number"].fill_null(0))
+    answer.longs(plan.files["first_row_id"].fill_null(-1))
+    answer.ints(partitions.numbers)
+    if plan.delete_files.height:
+        _spread(answer, plan.files.height, positions["data_file"], positions["delete_file"])
+    if groups.groups:
+        _spread(answer, plan.files.height, groups.assignments["data_file"], groups.assignments["group"])
+    if foreign:
+        answer.texts(foreign.files["file_path"])
+        answer.longs(foreign.files["file_size_in_bytes"])
+        answer.blobs(pickled_tasks(foreign))
+    return answer.done()
+
+
+def _check_readable(frame: pl.DataFrame, table: str) -> None:
+    import polars as pl
+
+    encrypted = frame.filter(pl.col("key_metadata").is_not_null())
+    if encrypted.height:
+        raise UnsupportedError(f"Cannot read the table {table}: {encrypted['file_path'][0]} is encrypted.")
+
+
+def _description(plan: ScanPlan, table: str) -> str:
+    snapshot = "no snapshot" if plan.snapshot is None else f"snapshot {plan.snapshot.snapshot_id}"
+    metrics = plan.metrics
+    skipped = metrics.manifests_total - metrics.manifests_kept
+    text = f"{table} at {snapshot}: {plan.files.height} of {metrics.files_total} files"
+    if skipped:
+        text += f" ({skipped} of {metrics.manifests_total} manifests skipped)"
+    if plan.delete_files.height:
+        text += f", {plan.delete_files.height} delete files"
+    return f"{text}, planned for {plan.row_filter}"
+
+
+def _name_mapping(plan: ScanPlan) -> Any:
+    mapping = plan.metadata.name_mapping()
+    return None if mapping is None else json.loads(mapping.to_json())
+
+
+def _delete_files(plan: ScanPlan) -> list[dict[str, Any]]:
+    columns = ("file_path", "file_size_in_bytes", "sequence_number", "content_offset", "content_size_in_bytes")
+    return [
+        {
+            "path": path,
+            "size": size,
+            "sequence_number": sequence_number or 0,
+            "offset": offset or 0,
+            "length": length or 0,
+            "record_count": count,
+        }
+        for path, size, sequence_number, offset, length, count in plan.delete_files.select(
+            *columns, "record_count"
+        ).iter_rows()
+    ]
+
+
+def _spread(answer: AnswerWriter, count: int, owners: pl.Series, numbers: pl.Series) -> None:
+    """Numbers by owner: where each owner's begin, then the numbers."""
+    import numpy as np
+    import polars as pl
+
+    per_owner = np.bincount(owners.to_numpy(), minlength=count) if len(owners) else np.zeros(count, np.int64)
+    answer.ints(pl.Series(np.concatenate(([0], np.cumsum(per_owner)))))
+    answer.ints(numbers)
+
+
+class _Partitions:
+    """The distinct partitions of the planned files, and what they say of columns.
+
+    A column by whose own value every file is partitioned need not be read at all, and Spark prunes by it at run time;
+    it becomes a partition column of Spark's relation. Where only some files are partitioned by it, the others have it
+    in their content, and files that were taken over from Hive find it among their partition's constants.
+    """
+
+    def __init__(self, plan: ScanPlan, table: str, whole: bool) -> None:
+        self._plan, self._table = plan, table
+        self._whole = partition_column(plan.metadata.partition_specs, plan.schema).field_type if whole else None
+        self._types = field_types(plan.metadata)
+        spec_ids = sorted(plan.files["spec_id"].unique().to_list())
+        identities = {spec_id: self._identities(spec_id) for spec_id in spec_ids}
+        common = set.intersection(*(set(each) for each in identities.values())) if identities else set()
+        self._common = [
+            field
+            for field in plan.schema.fields
+            if field.field_id in common and field.field_type.is_primitive and not _is_unknown(field.field_type)
+        ]
+        columns = sorted({column for each in identities.values() for column in each.values()})
+        if whole:
+            columns = sorted({column for spec_id in spec_ids for column in plan.partitions.columns(spec_id)})
+        tuples, self.numbers = _numbered(plan.files, columns)
+        self.has_leftovers = any(set(each) - common for each in identities.values())
+        self.schema = {"type": "struct", "fields": [_nullable(spark_field(each, table)) for each in self._common]}
+        self.tuples = [self._tuple(row, identities[row["spec_id"]]) for row in tuples.iter_rows(named=True)]
+
+    def _identities(self, spec_id: int) -> dict[int, str]:
+        """Source ids of the identity fields of a spec, and the frame's columns with their values."""
+        spec = self._plan.metadata.spec_by_id(spec_id)
+        columns = self._plan.partitions.columns(spec_id)
+        return {
+            field.source_id: column
+            for field, column in zip(spec.fields, columns, strict=True)
+            if str(field.transform) == "identity" and self._is_usable(field.source_id)
+        }
+
+    def _is_usable(self, field_id: int) -> bool:
+        kind = self._type(field_id)
+        return not _is_unknown(kind) and is_held(kind) and is_held(self._read_type(field_id))
+
+    def _type(self, field_id: int) -> IcebergType:
+        return self._types.get(field_id, UnknownType())
+
+    def _tuple(self, row: dict[str, Any], identities: dict[int, str]) -> dict[str, Any]:
+        constants: dict[str, Any] = {}
+        for source_id, column in identities.items():
+            field_type = self._read_type(source_id)
+            name = self._plan.schema.find_column_name(source_id) or f"of id {source_id}"
+            constants[str(source_id)] = [
+                spark_type(field_type, self._table, name),
+                spark_value(field_type, row[column]),
+            ]
+        values = [spark_value(each.field_type, row[identities[each.field_id]]) for each in self._common]
+        told = {"spec_id": row["spec_id"], "values": values, "constants": constants}
+        return {**told, "partition": self._partition(row)} if self._whole else told
+
+    def _partition(self, row: dict[str, Any]) -> dict[int, Any]:
+        """The values of the column _partition by field id; a field that the row's spec lacks is null."""
+        assert isinstance(self._whole, StructType)
+        spec = self._plan.metadata.spec_by_id(row["spec_id"])
+        columns = zip(spec.fields, self._plan.partitions.columns(spec.spec_id), strict=True)
+        values = {field.field_id: row[column] for field, column in columns}
+        return {each.field_id: spark_value(each.field_type, values.get(each.field_id)) for each in self._whole.fields}
+
+    def _read_type(self, field_id: int) -> IcebergType:
+        field: NestedField | None = self._plan.schema.index_by_id.get(field_id)
+        return self._type(field_id) if field is None else field.field_type
+
+
+def _is_unknown(field_type: IcebergType) -> bool:
+    return isinstance(field_type, UnknownType)
+
+
+def _nullable(field: dict[str, Any]) -> dict[str, Any]:
+    return {**field, "nullable": True, "metadata": {}}
+
+
+def _numbered(files: pl.DataFrame, columns: Sequence[str]) -> tuple[pl.DataFrame, pl.Series]:
+    """The distinct partitions, and for each file the number of its own. 0.0 and -0.0 are two partitions."""
+    import polars as pl
+
+    keyed = files.select("spec_id", *columns).with_columns(
+        (1.0 / pl.col(column) == float("-inf")).alias(f"{column} is -0.0")
+        for column in columns
+        if files.schema[column].is_float()
+    )
+    distinct = keyed.unique(maintain_order=True).with_row_index("number")
+    numbers = keyed.join(distinct, on=keyed.columns, how="left", nulls_equal=True, maintain_order="left")["number"]
+    return distinct, numbers
+
+
+class _EqualityGroups:
+    """Equality deletes with the same key columns and the same reach, put together: the rows of a group are loaded once
+    and compared by sequence number, however many commits wrote them."""
+
+    def __init__(self, plan: ScanPlan, table: str) -> None:
+        import polars as pl
+
+        deletes = plan.delete_files.with_row_index("delete_file").filter(
+            pl.col("content") == int(DataFileContent.EQUALITY_DELETES)
+        )
+        self.delete_files = deletes["delete_file"]
+        self.groups: list[dict[str, Any]] = []
+        reach: dict[tuple[Any, ...], int] = {}
+        group_of: dict[int, int] = {}
+        for row in deletes.iter_rows(named=True):
+            key = (tuple(sorted(row["equality_ids"] or ())), *self._reach(plan, row))
+            if key not in reach:
+                reach[key] = len(self.groups)
+                self.groups.append({"columns": key_schema(key[0], plan.schema, plan.metadata, table), "files": []})
+            group_of[row["delete_file"]] = reach[key]
+            self.groups[reach[key]]["files"].append(row["delete_file"])
+        paths = plan.delete_files["file_path"].to_list()
+        for group in self.groups:
+            group["key"] = _digest([group["columns"], [paths[number] for number in group["files"]]])
+        self.assignments = self._assignments(plan, group_of)
+
+    @staticmethod
+    def _reach(plan: ScanPlan, row: dict[str, Any]) -> tuple[Any, ...]:
+        if plan.metadata.spec_by_id(row["spec_id"]).is_unpartitioned:
+            return ()
+        columns = plan.partitions.columns(row["spec_id"])
+        return (row["spec_id"], *(repr(row[column]) for column in columns))
+
+    @staticmethod
+    def _assignments(plan: ScanPlan, group_of: dict[int, int]) -> pl.DataFrame:
+        import polars as pl
+
+        known = pl.DataFrame(
+            {"delete_file": list(group_of), "group": list(group_of.values())},
+            schema={"delete_file": plan.assignments.schema["delete_file"], "group": pl.Int32},
+        )
+        joined = plan.assignments.join(known, on="delete_file", how="inner")
+        return joined.select("data_file", "group").unique().sort("data_file", "group")
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()

@@ -1,0 +1,173 @@
+"""Streams of what is appended to a table: where one begins, how far a batch goes, and which files it reads.
+
+An offset is what Apache Iceberg (Java) writes into a checkpoint: a snapshot, and how many of the files that it added
+have been read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError, UnsupportedError
+from hms_iceberg.expressions.binding import bind
+from hms_iceberg.expressions.tree import AlwaysTrue
+from hms_iceberg.scan.incremental import added_files, snapshots_between
+from hms_iceberg.scan.plan import ScanPlan
+from hms_iceberg.scan.planner import Planner, manifest_source
+from hms_iceberg.spark.read_options import check_options
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.snapshots import Operation, Snapshot
+from hms_iceberg.storage import Storage
+
+_SKIPPED = {
+    str(Operation.DELETE): "streaming-skip-delete-snapshots",
+    str(Operation.OVERWRITE): "streaming-skip-overwrite-snapshots",
+}
+
+
+def check_stream(metadata: TableMetadata, storage: Storage, question: Mapping[str, Any]) -> dict[str, Any]:
+    """Refuses the options of a stream that cannot be.
+
+    Raises:
+        InvalidInputError: unknown options, and those that choose rows of one read.
+    """
+    check_options(question["options"], question["name"], streaming=True)
+    return {}
+
+
+def latest_offset(metadata: TableMetadata, storage: Storage, question: Mapping[str, Any]) -> dict[str, Any]:
+    """How far the next batch goes.
+
+    Args:
+        metadata: the table as it is now.
+        storage: where its manifests are.
+        question: the stream's `options`; `start`, the offset up to which it has read, null where it begins; and
+            `everything`, whether its limits are to be left aside.
+
+    Returns:
+        the `offset`; null where there is nothing new.
+
+    Raises:
+        NoSuchSnapshotError: the snapshot up to which the stream has read has expired.
+        UnsupportedError: rows were deleted or overwritten, and the options do not say to pass over that.
+    """
+    options, name = question["options"], question["name"]
+    start = _offset(question["start"], name) or _first(metadata, options)
+    current = metadata.current_snapshot()
+    if start is None or current is None:
+        return {"offset": None}
+    limits = {} if question["everything"] else options
+    max_files = int(limits.get("streaming-max-files-per-micro-batch", 2**62))
+    max_rows = int(limits.get("streaming-max-rows-per-micro-batch", 2**62))
+    reached, files, rows = start, 0, 0
+    for snapshot, position in _to_read(_since(metadata, start, current, name), start, options, name):
+        counts = _record_counts(metadata, snapshot, storage)
+        for count in counts[position:]:
+            if files == max_files or (rows >= max_rows and files):
+                return {"offset": _text(reached)}
+            files, rows, position = files + 1, rows + count, position + 1
+            reached = (snapshot.snapshot_id, position)
+        reached = (snapshot.snapshot_id, max(position, len(counts)))
+    nothing_new = question["start"] is not None and reached == start
+    return {"offset": None if nothing_new else _text(reached)}
+
+
+def plan_batch(metadata: TableMetadata, storage: Storage, question: Mapping[str, Any]) -> ScanPlan:
+    """The files between two offsets.
+
+    Args:
+        metadata: the table, at a version that has the snapshots of both.
+        storage: where its manifests are.
+        question: `batch` with `start` (null from the beginning), `end` and the stream's `options`; and `schema_id`.
+
+    Raises:
+        NoSuchSnapshotError: a snapshot has expired since.
+    """
+    import polars as pl
+
+    batch, name, started = question["batch"], question["name"], time.perf_counter()
+    start = _offset(batch["start"], name) or _first(metadata, batch["options"])
+    end = _offset(batch["end"], name)
+    if start is None or end is None:
+        raise InvalidInputError(f"Cannot stream the table {name}: it has no snapshots from {start} to {end}.")
+    last = _snapshot(metadata, end[0], name)
+    planner = _planner(metadata, storage, question["schema_id"])
+    parts = []
+    snapshots = _since(metadata, start, last, name)
+    for snapshot, position in _to_read(snapshots, start, batch["options"], name):
+        part = added_files(planner, [snapshot], storage)
+        stop = end[1] if snapshot.snapshot_id == end[0] else part.frame.height
+        part.frame = part.frame.slice(position, max(0, stop - position))
+        parts.append(part)
+    data = parts[0] if parts else added_files(planner, [], storage)
+    if len(parts) > 1:
+        data.frame = pl.concat([part.frame for part in parts], how="diagonal_relaxed")
+    return planner.plan(last, data, None, started)
+
+
+def _offset(offset: Mapping[str, Any] | None, table: str) -> tuple[int, int] | None:
+    """A snapshot and a number of files; None for the offset at which Java has a stream of an empty table begin."""
+    if offset is None or offset.get("snapshot_id") == -1:
+        return None
+    if offset.get("version") != 1 or offset.get("scan_all_files"):
+        raise UnsupportedError(
+            f"Cannot stream the table {table} from {dict(offset)}: expected an offset of version 1 of appended files. "
+            "Start the stream with another checkpoint."
+        )
+    return offset["snapshot_id"], max(offset["position"], 0)
+
+
+def _text(offset: tuple[int, int]) -> dict[str, Any]:
+    return {"version": 1, "snapshot_id": offset[0], "position": offset[1], "scan_all_files": False}
+
+
+def _first(metadata: TableMetadata, options: Mapping[str, str]) -> tuple[int, int] | None:
+    """Before the oldest snapshot, or the oldest since the time from which the stream is wanted."""
+    since = int(options.get("stream-from-timestamp", 0))
+    lineage = metadata.ancestors_of(metadata.current_snapshot_id)
+    wanted = [each for each in lineage if each.timestamp_ms >= since]
+    return (wanted[-1].snapshot_id, 0) if wanted else None
+
+
+def _since(metadata: TableMetadata, start: tuple[int, int], last: Snapshot, table: str) -> list[Snapshot]:
+    _snapshot(metadata, start[0], table)
+    return snapshots_between(metadata, start[0], last, from_inclusive=True)
+
+
+def _snapshot(metadata: TableMetadata, snapshot_id: int, table: str) -> Snapshot:
+    snapshot = metadata.snapshot_by_id(snapshot_id)
+    if snapshot is None:
+        raise NoSuchSnapshotError(
+            f"Cannot stream the table {table} on: the checkpoint names its snapshot {snapshot_id}, which has expired, "
+            "so that nobody knows what came after it. Start the stream with a new checkpoint, and keep snapshots for "
+            "longer than a stream may stand still."
+        )
+    return snapshot
+
+
+def _to_read(
+    snapshots: Sequence[Snapshot], start: tuple[int, int], options: Mapping[str, str], table: str
+) -> Iterator[tuple[Snapshot, int]]:
+    """The snapshots that appended, each with the number of its files that have been read."""
+    for snapshot in snapshots:
+        operation = snapshot.operation
+        if operation == Operation.APPEND:
+            yield snapshot, start[1] if snapshot.snapshot_id == start[0] else 0
+        elif operation in _SKIPPED and options.get(_SKIPPED[operation], "false").lower() != "true":
+            raise UnsupportedError(
+                f"Cannot stream the table {table}: the operation of its snapshot {snapshot.snapshot_id} is {operation},"
+                f" which is more than appended rows. Set the option {_SKIPPED[operation]} to true to pass "
+                "over such snapshots."
+            )
+
+
+def _record_counts(metadata: TableMetadata, snapshot: Snapshot, storage: Storage) -> list[int]:
+    planner = _planner(metadata, storage, metadata.current_schema_id)
+    return added_files(planner, [snapshot], storage).frame["record_count"].to_list()
+
+
+def _planner(metadata: TableMetadata, storage: Storage, schema_id: int) -> Planner:
+    schema = metadata.schema_by_id(schema_id)
+    return Planner(metadata, schema, bind(schema, AlwaysTrue()), manifest_source(metadata, storage, None))

@@ -1,0 +1,1 @@
+"""Manifests and manifest lists, and their Avro files."""

@@ -1,0 +1,213 @@
+"""Manifest files and their entries: the values that a snapshot's manifest list and manifests hold.
+
+Source: Iceberg table specification, sections "Manifests" and "Manifest Lists". The Avro form of these values is
+in :mod:`hms_iceberg.spec.manifests.manifest_avro`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Any
+
+__all__ = [
+    "DataFile",
+    "DataFileContent",
+    "FieldSummary",
+    "ManifestContent",
+    "ManifestEntry",
+    "ManifestEntryStatus",
+    "ManifestFile",
+]
+
+
+class DataFileContent(IntEnum):
+    """What the rows of a content file are (field 134 of ``data_file``)."""
+
+    DATA = 0
+    POSITION_DELETES = 1
+    EQUALITY_DELETES = 2
+
+
+class ManifestContent(IntEnum):
+    """What a manifest tracks (field 517 of ``manifest_file``)."""
+
+    DATA = 0
+    DELETES = 1
+
+    @property
+    def label(self) -> str:
+        """The word that a manifest's own Avro metadata uses: ``data`` or ``deletes``."""
+        return "data" if self is ManifestContent.DATA else "deletes"
+
+
+class ManifestEntryStatus(IntEnum):
+    """What happened to a file in the snapshot that wrote the entry (field 0 of ``manifest_entry``)."""
+
+    EXISTING = 0
+    ADDED = 1
+    DELETED = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A data file, a delete file or a deletion vector, with its partition and its metrics.
+
+    Args:
+        content: what the file's rows are.
+        file_path: full location, with its scheme where the table's location has one.
+        file_format: upper-case name: ``PARQUET``, ``ORC``, ``AVRO`` or ``PUFFIN``.
+        spec_id: id of the partition spec that ``partition`` belongs to.
+        partition: stored values in the order of the spec's fields; empty when unpartitioned.
+        record_count: rows in the file, or the cardinality of a deletion vector.
+        file_size_in_bytes: size of the whole file (for a deletion vector: of the Puffin file).
+        column_sizes: field id to bytes on disk.
+        value_counts: field id to number of values, nulls and NaN included.
+        null_value_counts: field id to number of nulls.
+        nan_value_counts: field id to number of NaN.
+        lower_bounds: field id to lower bound as single-value bytes.
+        upper_bounds: field id to upper bound as single-value bytes.
+        key_metadata: encryption key metadata, opaque.
+        split_offsets: offsets where the file may be split, ascending.
+        equality_ids: field ids of the key of an equality delete file; None for every other file.
+        sort_order_id: sort order the rows were written in.
+        first_row_id: ``_row_id`` of the first row (v3), None where not assigned.
+        referenced_data_file: the one data file that a position delete file or deletion vector is about.
+        content_offset: where the deletion vector's blob starts in the Puffin file, bytes.
+        content_size_in_bytes: length of the deletion vector's blob, bytes.
+
+    Source: Iceberg specification, "Data File Fields".
+    """
+
+    file_path: str
+    file_format: str
+    record_count: int
+    file_size_in_bytes: int
+    content: DataFileContent = DataFileContent.DATA
+    spec_id: int = 0
+    partition: tuple[Any, ...] = ()
+    column_sizes: Mapping[int, int] | None = None
+    value_counts: Mapping[int, int] | None = None
+    null_value_counts: Mapping[int, int] | None = None
+    nan_value_counts: Mapping[int, int] | None = None
+    lower_bounds: Mapping[int, bytes] | None = None
+    upper_bounds: Mapping[int, bytes] | None = None
+    key_metadata: bytes | None = None
+    split_offsets: Sequence[int] | None = None
+    equality_ids: Sequence[int] | None = None
+    sort_order_id: int | None = None
+    first_row_id: int | None = None
+    referenced_data_file: str | None = None
+    content_offset: int | None = None
+    content_size_in_bytes: int | None = None
+
+    @property
+    def is_data(self) -> bool:
+        """True where the rows belong to the table, False for deletes of either kind."""
+        return self.content is DataFileContent.DATA
+
+    @property
+    def is_deletion_vector(self) -> bool:
+        """True for a deletion vector: position deletes stored as a blob of a Puffin file."""
+        return self.content is DataFileContent.POSITION_DELETES and self.file_format == "PUFFIN"
+
+    def without_metrics(self) -> DataFile:
+        """The same file without column metrics, which are most of its size in memory."""
+        return replace(
+            self,
+            column_sizes=None,
+            value_counts=None,
+            null_value_counts=None,
+            nan_value_counts=None,
+            lower_bounds=None,
+            upper_bounds=None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestEntry:
+    """One row of a manifest: a file, and when it was added, carried over or removed.
+
+    ``snapshot_id``, ``sequence_number`` (the data sequence number) and ``file_sequence_number`` are None in an
+    entry that is to inherit them from the manifest list; entries that were read have them filled in.
+    """
+
+    status: ManifestEntryStatus
+    snapshot_id: int | None
+    sequence_number: int | None
+    file_sequence_number: int | None
+    data_file: DataFile
+
+    @property
+    def is_live(self) -> bool:
+        """False for an entry that only records a removal."""
+        return self.status is not ManifestEntryStatus.DELETED
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSummary:
+    """What the partitions of a manifest hold in one partition field; bounds are single-value bytes.
+
+    ``contains_nan`` is None where the writer did not say.
+    """
+
+    contains_null: bool
+    contains_nan: bool | None = None
+    lower_bound: bytes | None = None
+    upper_bound: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestFile:
+    """One row of a manifest list: where a manifest is and what may be said of it without reading it.
+
+    Counts are None where a v1 writer left them out: they must then be taken as possibly more than zero.
+    ``sequence_number`` is None only before a manifest list assigned it (it is then the commit's own).
+
+    Source: Iceberg specification, "Manifest Lists".
+    """
+
+    manifest_path: str
+    manifest_length: int
+    partition_spec_id: int
+    added_snapshot_id: int
+    content: ManifestContent = ManifestContent.DATA
+    sequence_number: int | None = 0
+    min_sequence_number: int | None = 0
+    added_files_count: int | None = None
+    existing_files_count: int | None = None
+    deleted_files_count: int | None = None
+    added_rows_count: int | None = None
+    existing_rows_count: int | None = None
+    deleted_rows_count: int | None = None
+    partitions: tuple[FieldSummary, ...] | None = None
+    key_metadata: bytes | None = None
+    first_row_id: int | None = None
+
+    @property
+    def has_added_files(self) -> bool:
+        """False only where the manifest certainly has no entry with status ADDED."""
+        return self.added_files_count is None or self.added_files_count > 0
+
+    @property
+    def has_existing_files(self) -> bool:
+        """False only where the manifest certainly has no entry with status EXISTING."""
+        return self.existing_files_count is None or self.existing_files_count > 0
+
+    @property
+    def has_deleted_files(self) -> bool:
+        """False only where the manifest certainly has no entry with status DELETED."""
+        return self.deleted_files_count is None or self.deleted_files_count > 0
+
+    @property
+    def has_live_files(self) -> bool:
+        """False only where the manifest certainly has no live entry."""
+        return self.has_added_files or self.has_existing_files
+
+    @property
+    def entries_count(self) -> int | None:
+        """The number of entries, removed files included; None where the manifest list does not say."""
+        counts = (self.added_files_count, self.existing_files_count, self.deleted_files_count)
+        known = [count for count in counts if count is not None]
+        return sum(known) if len(known) == len(counts) else None

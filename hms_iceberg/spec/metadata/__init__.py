@@ -1,0 +1,1 @@
+"""Table metadata, its changes and its JSON."""

@@ -1,0 +1,280 @@
+"""Table metadata files: JSON, plain or gzip-compressed, of format v1, v2 and v3.
+
+Members that the specification does not know are dropped, as Java drops them. Source: Iceberg specification, "Table
+Metadata Fields", Appendix C and Appendix E.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from hms_iceberg.errors import CorruptMetadataError, IcebergError, InvalidInputError, UnsupportedError
+from hms_iceberg.spec.metadata import snapshot_json
+from hms_iceberg.spec.metadata.json_reading import JsonObject
+from hms_iceberg.spec.metadata.metadata_validation import check_metadata
+from hms_iceberg.spec.metadata.table_metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
+from hms_iceberg.spec.partitioning import (
+    PARTITION_FIELD_ID_START,
+    PartitionSpec,
+    spec_fields_to_json,
+    spec_from_fields_json,
+    spec_from_json,
+    spec_to_json,
+)
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.schema_json import schema_from_json, schema_to_json
+from hms_iceberg.spec.snapshots import INITIAL_SEQUENCE_NUMBER, MAIN_BRANCH, SnapshotRef
+from hms_iceberg.spec.sorting import UNSORTED, SortOrder, sort_order_from_json, sort_order_to_json
+
+T = TypeVar("T")
+
+_GZIP_MAGIC = b"\x1f\x8b"
+NO_SNAPSHOT = -1
+"""What v1 and v2 files hold as `current-snapshot-id` of a table without data."""
+
+MAX_METADATA_BYTES = 2**31 - 1
+"""More than that in a compressed file is taken for an attempt to exhaust the memory."""
+
+
+# ---------------------------------------------------------------------------------------------- writing
+
+
+def metadata_to_json(metadata: TableMetadata) -> bytes:
+    """The content of a metadata file, uncompressed.
+
+    Raises:
+        IcebergError: the metadata breaks a rule of the specification; nothing invalid is ever written.
+    """
+    check_metadata(metadata)
+    text = json.dumps(metadata_to_dict(metadata), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(
+            f"Cannot write the metadata of the table at {metadata.location}: a name, property or comment holds half a "
+            f"character ({error.object[error.start : error.end]!r}); remove it"
+        ) from error
+
+
+def compress(data: bytes) -> bytes:
+    """The content of a gzip-compressed metadata file (`write.metadata.compression-codec` = gzip)."""
+    return gzip.compress(data, mtime=0)
+
+
+def metadata_to_dict(metadata: TableMetadata) -> dict[str, Any]:
+    """The metadata as JSON-ready Python, with the members of its format version."""
+    version = metadata.format_version
+    data: dict[str, Any] = {"format-version": version}
+    if metadata.table_uuid is not None:
+        data["table-uuid"] = metadata.table_uuid
+    data["location"] = metadata.location
+    if version > 1:
+        data["last-sequence-number"] = metadata.last_sequence_number
+    data["last-updated-ms"] = metadata.last_updated_ms
+    data["last-column-id"] = metadata.last_column_id
+    if version == 1:
+        data["schema"] = schema_to_json(metadata.schema())
+    data["current-schema-id"] = metadata.current_schema_id
+    data["schemas"] = [schema_to_json(schema) for schema in metadata.schemas]
+    if version == 1:
+        data["partition-spec"] = spec_fields_to_json(metadata.spec())
+    data["default-spec-id"] = metadata.default_spec_id
+    data["partition-specs"] = [spec_to_json(spec) for spec in metadata.partition_specs]
+    data["last-partition-id"] = metadata.last_partition_id
+    data["default-sort-order-id"] = metadata.default_sort_order_id
+    data["sort-orders"] = [sort_order_to_json(order) for order in metadata.sort_orders]
+    data["properties"] = metadata.properties
+    absent = None if version > 2 else NO_SNAPSHOT  # older readers of v1 and v2 insist on a number
+    data["current-snapshot-id"] = absent if metadata.current_snapshot_id is None else metadata.current_snapshot_id
+    if version > 2:
+        data["next-row-id"] = metadata.next_row_id
+    if metadata.encryption_keys:
+        data["encryption-keys"] = [snapshot_json.encryption_key_to_json(key) for key in metadata.encryption_keys]
+    data["refs"] = {name: snapshot_json.ref_to_json(ref) for name, ref in metadata.refs.items()}
+    data["snapshots"] = [snapshot_json.snapshot_to_json(each) for each in metadata.snapshots]
+    data["statistics"] = [snapshot_json.statistics_to_json(file) for file in metadata.statistics]
+    data["partition-statistics"] = [
+        snapshot_json.partition_statistics_to_json(file) for file in metadata.partition_statistics
+    ]
+    data["snapshot-log"] = [snapshot_json.snapshot_log_to_json(entry) for entry in metadata.snapshot_log]
+    data["metadata-log"] = [snapshot_json.metadata_log_to_json(entry) for entry in metadata.metadata_log]
+    return data
+
+
+# ---------------------------------------------------------------------------------------------- reading
+
+
+def metadata_from_json(data: bytes, location: str | None = None) -> TableMetadata:
+    """The table metadata in the content of a metadata file; gzip is told by the content.
+
+    Args:
+        data: the content of the file.
+        location: where it was read, for messages.
+
+    Raises:
+        UnsupportedError: the format version is newer than v3.
+        CorruptMetadataError: it is no JSON, something is missing or of the wrong type, or it contradicts itself.
+    """
+    return read_metadata_file(data, "table metadata", location, metadata_from_dict)
+
+
+def read_metadata_file(data: bytes, what: str, location: str | None, parse: Callable[[Any], T]) -> T:
+    """What a function makes of the JSON in a metadata file; its errors say which file.
+
+    Args:
+        data: the content of the file, gzip-compressed or not.
+        what: the kind of metadata, for messages.
+        location: where it was read, for messages.
+        parse: makes the metadata of the parsed JSON.
+
+    Raises:
+        UnsupportedError: `parse` does not know the format version.
+        CorruptMetadataError: it is no JSON, or `parse` refuses it.
+    """
+    name = f"{what} {location}" if location else what
+    try:
+        return parse(json.loads(uncompressed(bytes(data)).decode("utf-8")))
+    except UnsupportedError as error:
+        raise UnsupportedError(f"Cannot read {name}: {error}") from error
+    except IcebergError as error:
+        raise CorruptMetadataError(f"Cannot read {name}: {error}") from error
+    except (ValueError, zlib.error, RecursionError) as error:
+        raise CorruptMetadataError(
+            f"Cannot read {name}: it is not a JSON file as Iceberg writes it ({type(error).__name__}: {error})"
+        ) from error
+
+
+def uncompressed(data: bytes) -> bytes:
+    """The content of a metadata file, which may be gzip-compressed.
+
+    Raises:
+        CorruptMetadataError: it is cut off, or too large.
+        zlib.error: it is damaged.
+    """
+    if not data.startswith(_GZIP_MAGIC):
+        return data
+    parts: list[bytes] = []
+    left = MAX_METADATA_BYTES
+    while data:
+        member = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        parts.append(member.decompress(data, left + 1))
+        left -= len(parts[-1])
+        if left < 0:
+            raise CorruptMetadataError(f"its content is larger than {MAX_METADATA_BYTES} bytes")
+        if not member.eof:
+            raise CorruptMetadataError("its gzip content is cut off")
+        data = member.unused_data
+    return b"".join(parts)
+
+
+def metadata_from_dict(data: Any) -> TableMetadata:
+    """The table metadata that parsed JSON stands for.
+
+    Raises:
+        UnsupportedError: the format version is newer than v3.
+        IcebergError: something is missing or of the wrong type, or it contradicts itself.
+    """
+    read = JsonObject(data, "the metadata")
+    version = read.integer("format-version")
+    if version not in SUPPORTED_FORMAT_VERSIONS:
+        raise UnsupportedError(
+            f"the table has format version {version}; this version of hms_iceberg reads and writes "
+            f"{SUPPORTED_FORMAT_VERSIONS[0]} to {SUPPORTED_FORMAT_VERSIONS[-1]}"
+        )
+    schemas, current_schema_id = _schemas(read, version)
+    specs, default_spec_id = _specs(read, version)
+    orders, default_order_id = _sort_orders(read, version)
+    current_snapshot_id = read.integer_or_none("current-snapshot-id")
+    if current_snapshot_id == NO_SNAPSHOT:
+        current_snapshot_id = None
+    metadata = TableMetadata(
+        format_version=version,
+        table_uuid=read.text_or_none("table-uuid"),
+        location=_without_trailing_slash(read.text("location")),
+        last_updated_ms=read.integer("last-updated-ms"),
+        last_column_id=max(read.integer("last-column-id"), *(schema.highest_field_id for schema in schemas)),
+        schemas=schemas,
+        current_schema_id=current_schema_id,
+        partition_specs=specs,
+        default_spec_id=default_spec_id,
+        last_partition_id=_last_partition_id(read, version, specs),
+        sort_orders=orders,
+        default_sort_order_id=default_order_id,
+        properties=read.text_map_or_none("properties") or {},
+        last_sequence_number=read.integer("last-sequence-number") if version > 1 else INITIAL_SEQUENCE_NUMBER,
+        current_snapshot_id=current_snapshot_id,
+        snapshots=tuple(map(snapshot_json.snapshot_from_json, read.sequence_or_empty("snapshots"))),
+        snapshot_log=tuple(map(snapshot_json.snapshot_log_from_json, read.sequence_or_empty("snapshot-log"))),
+        metadata_log=tuple(map(snapshot_json.metadata_log_from_json, read.sequence_or_empty("metadata-log"))),
+        refs=_refs(read, current_snapshot_id),
+        statistics=tuple(map(snapshot_json.statistics_from_json, read.sequence_or_empty("statistics"))),
+        partition_statistics=tuple(
+            map(snapshot_json.partition_statistics_from_json, read.sequence_or_empty("partition-statistics"))
+        ),
+        next_row_id=read.integer("next-row-id") if version > 2 else None,
+        encryption_keys=tuple(map(snapshot_json.encryption_key_from_json, read.sequence_or_empty("encryption-keys"))),
+    )
+    check_metadata(metadata)
+    return metadata
+
+
+def _without_trailing_slash(location: str) -> str:
+    return location if location.endswith("://") else location.rstrip("/") or location
+
+
+def _required_list(read: JsonObject, key: str, version: int) -> bool:
+    """True where the list is there; it must be, from v2 on."""
+    if read.has(key):
+        return True
+    if version > 1:
+        read.sequence(key)
+    return False
+
+
+def _schemas(read: JsonObject, version: int) -> tuple[tuple[Schema, ...], int]:
+    if _required_list(read, "schemas", version):
+        schemas = tuple(map(schema_from_json, read.sequence("schemas")))
+        if not schemas:
+            raise CorruptMetadataError("'schemas' is empty, expected at least one schema")
+        return schemas, read.integer("current-schema-id")
+    if not read.has("schema"):
+        raise CorruptMetadataError("the metadata has neither 'schemas' nor 'schema'")
+    schema = schema_from_json(read.data["schema"])
+    return (schema,), schema.schema_id
+
+
+def _specs(read: JsonObject, version: int) -> tuple[tuple[PartitionSpec, ...], int]:
+    if _required_list(read, "partition-specs", version):
+        return tuple(map(spec_from_json, read.sequence("partition-specs"))), read.integer("default-spec-id")
+    return (spec_from_fields_json(read.sequence("partition-spec")),), 0
+
+
+def _last_partition_id(read: JsonObject, version: int, specs: tuple[PartitionSpec, ...]) -> int:
+    highest = max((spec.last_assigned_field_id for spec in specs), default=PARTITION_FIELD_ID_START - 1)
+    if version == 1 and not read.has("last-partition-id"):
+        return highest
+    return max(read.integer("last-partition-id"), highest)
+
+
+def _sort_orders(read: JsonObject, version: int) -> tuple[tuple[SortOrder, ...], int]:
+    if _required_list(read, "sort-orders", version):
+        orders = tuple(map(sort_order_from_json, read.sequence("sort-orders")))
+        default = read.integer("default-sort-order-id")
+        # Id 0 always stands for the unsorted order, whether or not it is listed.
+        listed = default != UNSORTED.order_id or any(order.order_id == default for order in orders)
+        return orders if listed else (*orders, UNSORTED), default
+    return (UNSORTED,), UNSORTED.order_id
+
+
+def _refs(read: JsonObject, current_snapshot_id: int | None) -> dict[str, SnapshotRef]:
+    refs: dict[str, SnapshotRef] = {}
+    if read.has("refs"):
+        members = JsonObject(read.data["refs"], "'refs'").data
+        refs = {name: snapshot_json.ref_from_json(ref, name) for name, ref in members.items()}
+    if current_snapshot_id is not None and MAIN_BRANCH not in refs:
+        refs[MAIN_BRANCH] = SnapshotRef(current_snapshot_id)
+    return refs

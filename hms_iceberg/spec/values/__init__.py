@@ -1,0 +1,1 @@
+"""Single values: their binary, JSON, Python and text forms."""

@@ -1,0 +1,1 @@
+"""What updates share: manifests, conflicts, snapshots and their summaries."""

@@ -1,0 +1,197 @@
+"""What an operation on data may declare to rely on, and the checks that nothing concurrent took it away.
+
+Serializable isolation: nothing that was read changed, neither by new rows nor by rows that went, so that write skew is
+refused. Snapshot isolation: no new deletes touch the files that are replaced.
+
+Source: Iceberg specification, "Commit Conflict Resolution and Retry"; the checks are those of Iceberg Java's
+validations, by name of what they protect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from hms_iceberg.errors import CommitConflictError
+from hms_iceberg.expressions.tree import BooleanExpression
+from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntryStatus
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.snapshots import Operation, Snapshot
+from hms_iceberg.updates.machinery.file_matching import FileMatcher
+from hms_iceberg.updates.machinery.history import entries_since, snapshots_since
+from hms_iceberg.updates.machinery.update import FileReader
+
+_ADDS_DATA = frozenset({Operation.APPEND, Operation.OVERWRITE})
+_ADDS_DELETES = frozenset({Operation.OVERWRITE, Operation.DELETE})
+_REMOVES_DATA = frozenset({Operation.OVERWRITE, Operation.DELETE, Operation.REPLACE})
+_ADDS_VECTORS = frozenset({Operation.OVERWRITE, Operation.DELETE, Operation.REPLACE})
+
+
+@dataclass(frozen=True)
+class Concurrent:
+    """The commits to a branch since a change was begun.
+
+    Attributes:
+        what: the change, to complete 'cannot … the table'.
+        base: the committed metadata that the change is to be applied to.
+        snapshots: the branch's snapshots since, newest first.
+        reader: reads manifests.
+        case_sensitive: whether filters name columns in their case.
+    """
+
+    what: str
+    base: TableMetadata
+    snapshots: list[Snapshot]
+    reader: FileReader
+    case_sensitive: bool = True
+
+    @classmethod
+    def between(
+        cls,
+        start_snapshot_id: int | None,
+        base: TableMetadata,
+        branch: str,
+        reader: FileReader,
+        what: str,
+        case_sensitive: bool = True,
+    ) -> Concurrent:
+        """The commits after a snapshot.
+
+        Raises:
+            CommitConflictError: the snapshot is not in the branch's history any more.
+        """
+        return cls(what, base, snapshots_since(base, branch, start_snapshot_id, what), reader, case_sensitive)
+
+    def _conflict(self, snapshot: Snapshot, did: str, file: DataFile, hint: str) -> CommitConflictError:
+        return CommitConflictError(
+            f"Cannot {self.what} the table at {self.base.location}: a concurrent {snapshot.operation} (snapshot "
+            f"{snapshot.snapshot_id}) {did} {file.file_path}. {hint}"
+        )
+
+    def check_nothing_read_changed(self, row_filter: BooleanExpression) -> None:
+        """Refuses where rows that may match `row_filter` were added, removed or deleted since (serializable)."""
+        self.check_no_new_data(row_filter)
+        self.check_no_removed_data(row_filter)
+        self.check_no_new_deletes(row_filter)
+
+    def check_no_new_data(self, row_filter: BooleanExpression) -> None:
+        """Refuses data files added since that may hold rows of `row_filter` (serializable isolation)."""
+        matcher = FileMatcher(self.base, row_filter, self.case_sensitive)
+        for snapshot, entry in entries_since(
+            self.snapshots, ManifestContent.DATA, ManifestEntryStatus.ADDED, self.reader, _ADDS_DATA
+        ):
+            if matcher.may_match(entry.data_file):
+                raise self._conflict(
+                    snapshot,
+                    f"added data that may match {row_filter}:",
+                    entry.data_file,
+                    "Refresh the table and repeat the change, so that it sees this data; or use snapshot isolation.",
+                )
+
+    def check_no_new_data_in(self, partitions: frozenset[tuple[int, tuple[object, ...]]]) -> None:
+        """Refuses data files added since to one of these partitions, by spec id and partition tuple."""
+        for snapshot, entry in entries_since(
+            self.snapshots, ManifestContent.DATA, ManifestEntryStatus.ADDED, self.reader, _ADDS_DATA
+        ):
+            if (entry.data_file.spec_id, entry.data_file.partition) in partitions:
+                raise self._conflict(
+                    snapshot, "added data to a partition that is replaced:", entry.data_file, "Repeat the change."
+                )
+
+    def check_no_new_deletes_in(self, partitions: frozenset[tuple[int, tuple[object, ...]]]) -> None:
+        """Refuses delete files added since to one of these partitions, by spec id and partition tuple."""
+        for snapshot, entry in entries_since(
+            self.snapshots, ManifestContent.DELETES, ManifestEntryStatus.ADDED, self.reader, _ADDS_DELETES
+        ):
+            if (entry.data_file.spec_id, entry.data_file.partition) in partitions:
+                raise self._conflict(
+                    snapshot, "deleted rows of a partition that is replaced:", entry.data_file, "Repeat the change."
+                )
+
+    def check_no_new_deletes(self, row_filter: BooleanExpression) -> None:
+        """Refuses delete files added since that may delete rows of `row_filter`."""
+        matcher = FileMatcher(self.base, row_filter, self.case_sensitive)
+        for snapshot, entry in entries_since(
+            self.snapshots, ManifestContent.DELETES, ManifestEntryStatus.ADDED, self.reader, _ADDS_DELETES
+        ):
+            if matcher.may_match_partition(entry.data_file):
+                raise self._conflict(
+                    snapshot,
+                    f"deleted rows that may match {row_filter}:",
+                    entry.data_file,
+                    "Refresh the table and repeat the change.",
+                )
+
+    def check_no_new_deletes_for(self, files: Iterable[DataFile], ignore_equality_deletes: bool = False) -> None:
+        """Refuses delete files added since that may apply to one of `files`, which are about to be replaced.
+
+        Args:
+            files: data files that the change removes, whose rows it wrote anew without the new deletes.
+            ignore_equality_deletes: whether equality deletes keep applying to the new files, as their data sequence
+                number stays that of the old ones (compaction).
+        """
+        paths = {file.file_path for file in files}
+        homes = {(file.spec_id, file.partition) for file in files}
+        if not paths:
+            return
+        unpartitioned = {spec.spec_id for spec in self.base.partition_specs if spec.is_unpartitioned}
+        for snapshot, entry in entries_since(
+            self.snapshots, ManifestContent.DELETES, ManifestEntryStatus.ADDED, self.reader, _ADDS_DELETES
+        ):
+            delete = entry.data_file
+            if delete.content is DataFileContent.EQUALITY_DELETES:
+                applies = not ignore_equality_deletes and (
+                    delete.spec_id in unpartitioned or (delete.spec_id, delete.partition) in homes
+                )
+            elif delete.referenced_data_file is not None:
+                applies = delete.referenced_data_file in paths
+            else:
+                applies = (delete.spec_id, delete.partition) in homes
+            if applies:
+                raise self._conflict(
+                    snapshot,
+                    "deleted rows of a data file that is replaced:",
+                    delete,
+                    "Refresh the table and repeat the change.",
+                )
+
+    def check_still_there(self, paths: frozenset[str]) -> None:
+        """Refuses where a data file that the change relies on (its deletes point at it) was removed since."""
+        if not paths:
+            return
+        for snapshot, entry in entries_since(
+            self.snapshots, ManifestContent.DATA, ManifestEntryStatus.DELETED, self.reader, _REMOVES_DATA
+        ):
+            if entry.data_file.file_path in paths:
+                raise self._conflict(
+                    snapshot,
+                    "removed a data file that the change refers to:",
+                    entry.data_file,
+                    "Refresh the table and repeat the change.",
+                )
+
+    def check_no_removed_data(self, row_filter: BooleanExpression) -> None:
+        """Refuses where rows that may match `row_filter` were removed since; a compaction removes none."""
+        matcher = FileMatcher(self.base, row_filter, self.case_sensitive)
+        for snapshot, entry in entries_since(
+            self.snapshots, ManifestContent.DATA, ManifestEntryStatus.DELETED, self.reader, _ADDS_DELETES
+        ):
+            if matcher.may_match(entry.data_file):
+                raise self._conflict(
+                    snapshot, f"removed data that may match {row_filter}:", entry.data_file, "Repeat the change."
+                )
+
+    def check_no_new_vectors_for(self, paths: frozenset[str]) -> None:
+        """Refuses deletion vectors added since for one of these data files: a file has at most one vector."""
+        if not paths:
+            return
+        for snapshot, entry in entries_since(
+            self.snapshots, ManifestContent.DELETES, ManifestEntryStatus.ADDED, self.reader, _ADDS_VECTORS
+        ):
+            if entry.data_file.is_deletion_vector and entry.data_file.referenced_data_file in paths:
+                raise self._conflict(
+                    snapshot,
+                    f"added a deletion vector for {entry.data_file.referenced_data_file}:",
+                    entry.data_file,
+                    "Refresh the table and repeat the change, so that the vectors are merged.",
+                )

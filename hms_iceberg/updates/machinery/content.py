@@ -1,0 +1,168 @@
+"""What every operation that adds and removes files has in common: from a change of content to a snapshot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntry, ManifestFile
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation
+from hms_iceberg.updates.machinery.manifest_files import check_specs, manifest_list_of, write_added
+from hms_iceberg.updates.machinery.manifest_filter import Removal, remove_files
+from hms_iceberg.updates.machinery.manifest_merge import merge_manifests
+from hms_iceberg.updates.machinery.snapshot_writer import SnapshotDraft, parent_on, write_snapshot
+from hms_iceberg.updates.machinery.summary import SummaryBuilder
+from hms_iceberg.updates.machinery.update import Workspace
+
+
+@dataclass(frozen=True)
+class ContentChange:
+    """Files that an operation adds and removes.
+
+    Attributes:
+        snapshot_id: of the snapshot that the change becomes.
+        what: the change, to complete 'cannot … the table'.
+        operation: says what it did, given what was really added and removed.
+        added: data files and delete files to add.
+        removed: data files and delete files to remove, which must be there.
+        matches: further live data files to remove, by their entry.
+        may_match: manifests that may hold such files.
+        drops_deletes: delete files to remove besides those that lose their data file.
+        branch: the branch to move; None stages the snapshot.
+        properties: the caller's keys for the summary.
+        data_sequence_number: given to added data files, where they take the place of older ones (compaction).
+    """
+
+    snapshot_id: int
+    what: str
+    operation: Callable[[Sequence[DataFile], Sequence[DataFile]], Operation]
+    added: tuple[DataFile, ...] = ()
+    removed: tuple[DataFile, ...] = ()
+    matches: Callable[[ManifestEntry], bool] | None = None
+    may_match: Callable[[ManifestFile], bool] | None = None
+    drops_deletes: Callable[[DataFile], bool] | None = None
+    branch: str | None = MAIN_BRANCH
+    properties: Mapping[str, str] = field(default_factory=dict)
+    data_sequence_number: int | None = None
+
+
+def commit_content(base: TableMetadata, change: ContentChange, workspace: Workspace) -> TableMetadata:
+    """The metadata with a snapshot that makes the change.
+
+    Manifests of added files are written once; a manifest that loses files is rewritten once as long as it is in the
+    base; so that a replay writes a manifest list and nothing else where the manifests involved are still there.
+
+    Raises:
+        CommitConflictError: a file to remove is not there.
+        InvalidInputError: an added file does not fit the table.
+    """
+    check_added(change.added, base)
+    parent = parent_on(base, change.branch or MAIN_BRANCH)
+    manifests = [manifest for manifest in manifest_list_of(parent, workspace) if manifest.has_live_files]
+    data = remove_files(
+        [manifest for manifest in manifests if manifest.content is ManifestContent.DATA],
+        Removal(
+            key="data",
+            files=[file for file in change.removed if file.is_data],
+            matches=change.matches,
+            may_match=change.may_match,
+        ),
+        base,
+        change.snapshot_id,
+        workspace,
+        change.what,
+    )
+    orphaned = frozenset(file.file_path for file in data.removed)
+    drops = change.drops_deletes
+    deletes = remove_files(
+        [manifest for manifest in manifests if manifest.content is ManifestContent.DELETES],
+        Removal(
+            key=("deletes", orphaned),
+            files=[file for file in change.removed if not file.is_data],
+            matches=lambda entry: (
+                entry.data_file.referenced_data_file in orphaned or (drops is not None and drops(entry.data_file))
+            ),
+            may_match=None if orphaned or drops is not None else (lambda manifest: False),
+        ),
+        base,
+        change.snapshot_id,
+        workspace,
+        change.what,
+    )
+    new_data, new_deletes = _added_manifests(change, base, workspace)
+    kept_data, merged_data = merge_manifests([*new_data, *data.manifests], base, change.snapshot_id, workspace)
+    kept_deletes, merged = merge_manifests([*new_deletes, *deletes.manifests], base, change.snapshot_id, workspace)
+    removed = [*data.removed, *deletes.removed]
+    summary = SummaryBuilder(base).added(change.added).removed(removed)
+    summary.removed_duplicates(data.duplicates + deletes.duplicates)
+    draft = SnapshotDraft(
+        snapshot_id=change.snapshot_id,
+        operation=change.operation(change.added, removed),
+        manifests=[*kept_data, *kept_deletes],
+        summary=summary.build(change.properties),
+        branch=change.branch,
+        replaced_manifests=data.replaced + deletes.replaced + merged_data + merged,
+    )
+    return write_snapshot(base, draft, workspace)
+
+
+def _added_manifests(
+    change: ContentChange, base: TableMetadata, workspace: Workspace
+) -> tuple[list[ManifestFile], list[ManifestFile]]:
+    if not change.added:
+        return [], []
+    written = workspace.once(
+        (change.snapshot_id, "added manifests", base.format_version),
+        lambda: write_added(change.added, base, change.snapshot_id, workspace, change.data_sequence_number),
+    )
+    return (
+        [manifest for manifest in written if manifest.content is ManifestContent.DATA],
+        [manifest for manifest in written if manifest.content is ManifestContent.DELETES],
+    )
+
+
+def check_added(files: Sequence[DataFile], base: TableMetadata) -> None:
+    """Refuses files that the table's specs or format version cannot have.
+
+    Source: Iceberg specification, "Delete Formats": deletes need v2, deletion vectors v3, and position delete files
+    must not be added from v3 on.
+    """
+    check_specs(files, base, base.location)
+    vectors: set[str] = set()
+    for file in files:
+        if file.is_data:
+            continue
+        if base.format_version < 2:
+            raise _refused(file, base, "has format version 1, which knows no deletes. Upgrade it (format-version 2)")
+        if file.content is DataFileContent.EQUALITY_DELETES:
+            if not file.equality_ids:
+                raise _refused(file, base, "needs the field ids of the key of equality deletes, and the file has none")
+            continue
+        if file.is_deletion_vector and base.format_version < 3:
+            raise _refused(
+                file,
+                base,
+                "has format version 2, which knows no deletion vectors. Upgrade it, or write position delete files",
+            )
+        if not file.is_deletion_vector and base.format_version >= 3:
+            raise _refused(
+                file,
+                base,
+                "has format version 3, which takes deletion vectors instead of new position "
+                "delete files. Write a deletion vector",
+            )
+        if file.is_deletion_vector:
+            if file.referenced_data_file is None or file.content_offset is None or file.content_size_in_bytes is None:
+                raise _refused(file, base, "needs the data file, offset and size of a deletion vector")
+            if file.referenced_data_file in vectors:
+                raise _refused(
+                    file, base, f"would get two deletion vectors for {file.referenced_data_file}. Merge them"
+                )
+            vectors.add(file.referenced_data_file)
+
+
+def _refused(file: DataFile, base: TableMetadata, why: str) -> InvalidInputError:
+    kind = "deletion vector" if file.is_deletion_vector else file.content.name.lower().replace("_", " ")
+    return InvalidInputError(f"Cannot add the {kind} {file.file_path}: the table at {base.location} {why}.")

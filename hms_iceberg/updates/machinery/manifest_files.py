@@ -1,0 +1,147 @@
+"""Manifests and manifest lists as files: names, sizes, and how an update writes and reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.spec.manifests.manifest import (
+    DataFile,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+)
+from hms_iceberg.spec.manifests.manifest_avro import decode_manifest, encode_manifest
+from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.spec.table_properties import MANIFEST_TARGET_SIZE_BYTES, int_property, metadata_folder
+from hms_iceberg.updates.machinery.update import FileReader, Workspace
+
+
+def metadata_file(metadata: TableMetadata, name: str) -> str:
+    """Location of a metadata file of this name, below `write.metadata.path`."""
+    return f"{metadata_folder(metadata.location, metadata.properties)}/{name}"
+
+
+def manifest_list_of(snapshot: Snapshot | None, reader: FileReader) -> list[ManifestFile]:
+    """The manifests of a snapshot; none where there is no snapshot."""
+    if snapshot is None:
+        return []
+    if snapshot.manifest_list is None:
+        return _legacy_manifests(snapshot)
+    return decode_manifest_list(reader.read(snapshot.manifest_list), snapshot.manifest_list, snapshot.snapshot_id)
+
+
+def _legacy_manifests(snapshot: Snapshot) -> list[ManifestFile]:
+    """Manifests that a v1 snapshot names one by one; nothing but the location is known of them."""
+    return [
+        ManifestFile(
+            manifest_path=location, manifest_length=0, partition_spec_id=0, added_snapshot_id=snapshot.snapshot_id
+        )
+        for location in snapshot.manifests or ()
+    ]
+
+
+def entries_of(manifest: ManifestFile, reader: FileReader) -> list[ManifestEntry]:
+    """All entries of a manifest with snapshot id, sequence numbers and first row id inherited."""
+    return decode_manifest(reader.read(manifest.manifest_path), manifest)
+
+
+def write_added(
+    files: Sequence[DataFile],
+    base: TableMetadata,
+    snapshot_id: int,
+    workspace: Workspace,
+    data_sequence_number: int | None = None,
+) -> tuple[ManifestFile, ...]:
+    """Manifests of newly added files, one or more for each spec and content.
+
+    Sequence numbers are left to be inherited, so that a retry reuses the manifests as they are. Only data files that
+    take the place of older ones get a data sequence number, which is not above that of the files they replace.
+    """
+    entries = [
+        ManifestEntry(
+            ManifestEntryStatus.ADDED, snapshot_id, data_sequence_number if file.is_data else None, None, file
+        )
+        for file in files
+    ]
+    return write_entries(entries, base, snapshot_id, workspace)
+
+
+def write_entries(
+    entries: Sequence[ManifestEntry], base: TableMetadata, snapshot_id: int, workspace: Workspace
+) -> tuple[ManifestFile, ...]:
+    """Manifests of these entries, in their order, apart by partition spec and content, of about the target size."""
+    written: list[ManifestFile] = []
+
+    def room(entry: ManifestEntry) -> tuple[int, bool]:
+        return entry.data_file.spec_id, not entry.data_file.is_data
+
+    for (spec_id, is_deletes), group in groupby(sorted(entries, key=room), key=room):
+        content = ManifestContent.DELETES if is_deletes else ManifestContent.DATA
+        written += _write_split(list(group), base, spec_id, content, snapshot_id, workspace)
+    return tuple(written)
+
+
+def _write_split(
+    entries: list[ManifestEntry],
+    base: TableMetadata,
+    spec_id: int,
+    content: ManifestContent,
+    snapshot_id: int,
+    workspace: Workspace,
+) -> list[ManifestFile]:
+    target = max(1, int_property(base.properties, MANIFEST_TARGET_SIZE_BYTES))
+    encoded = _encode(entries, base, spec_id, content, snapshot_id)
+    pieces = [encoded]
+    if len(encoded[0]) > 1.25 * target and len(entries) > 1:
+        parts = min(len(entries), -(-len(encoded[0]) // target))
+        step = -(-len(entries) // parts)
+        chunks = (entries[start : start + step] for start in range(0, len(entries), step))
+        pieces = [_encode(chunk, base, spec_id, content, snapshot_id) for chunk in chunks]
+    manifests = []
+    for data, manifest in pieces:
+        name = f"{workspace.commit_id}-m{workspace.next_number('manifest')}.avro"
+        location = metadata_file(base, name)
+        workspace.create(location, data)
+        manifests.append(replace(manifest, manifest_path=location, manifest_length=len(data)))
+    return manifests
+
+
+def _encode(
+    entries: Iterable[ManifestEntry], base: TableMetadata, spec_id: int, content: ManifestContent, snapshot_id: int
+) -> tuple[bytes, ManifestFile]:
+    spec = base.spec_by_id(spec_id)
+    return encode_manifest(
+        entries,
+        schema=base.schema_for_spec(spec),
+        spec=spec,
+        content=content,
+        format_version=base.format_version,
+        snapshot_id=snapshot_id,
+    )
+
+
+def check_specs(files: Iterable[DataFile], base: TableMetadata, table: str) -> None:
+    """Refuses files of a partition spec that the table does not have, or with a partition of the wrong length.
+
+    Raises:
+        InvalidInputError: names the file, the spec and what was expected.
+    """
+    widths = {spec.spec_id: len(spec.fields) for spec in base.partition_specs}
+    for file in files:
+        width = widths.get(file.spec_id)
+        if width is None:
+            raise InvalidInputError(
+                f"Cannot add {file.file_path} to the table at {table}: its partition spec {file.spec_id} is not one "
+                f"of the table's specs {sorted(widths)}. Write the file with one of them."
+            )
+        if len(file.partition) != width:
+            raise InvalidInputError(
+                f"Cannot add {file.file_path} to the table at {table}: partition spec {file.spec_id} has {width} "
+                f"fields, the file's partition {file.partition} has {len(file.partition)}."
+            )

@@ -1,0 +1,162 @@
+"""A manifest without some of its files, of which every other entry is copied as it is but for its status.
+
+Decoding and encoding entries one by one costs most of a removal from a large manifest, and changes hardly a byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hms_iceberg.scan.manifest_bytes import EntryBytes
+from hms_iceberg.scan.manifest_frames import ManifestDecoder
+from hms_iceberg.scan.partition_columns import PartitionColumns, partition_columns
+from hms_iceberg.scan.tasks import content_files
+from hms_iceberg.spec.manifests.avro_container import (
+    DEFAULT_CODEC,
+    AvroContainer,
+    join_blocks,
+    pack_blocks,
+    read_container,
+)
+from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent, ManifestEntryStatus, ManifestFile
+from hms_iceberg.spec.manifests.manifest_avro import manifest_metadata
+from hms_iceberg.spec.manifests.manifest_summary import PartitionSummary
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.table_properties import MANIFEST_TARGET_SIZE_BYTES, int_property
+from hms_iceberg.updates.machinery.manifest_files import metadata_file
+from hms_iceberg.updates.machinery.update import Workspace
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_NUMBERS = ("sequence_number", "file_sequence_number")
+_EXISTING, _DELETED = int(ManifestEntryStatus.EXISTING), int(ManifestEntryStatus.DELETED)
+
+
+class ManifestSplice:
+    """One manifest of data files, of the table's format version.
+
+    Attributes:
+        files: its live files; a row of each in `EntryBytes.files`.
+    """
+
+    def __init__(
+        self, manifest: ManifestFile, entries: EntryBytes, container: AvroContainer, base: TableMetadata
+    ) -> None:
+        import polars as pl
+
+        self._manifest = manifest
+        self._entries = entries
+        self._container = container
+        self._base = base
+        self._partitions = partition_columns(base)
+        self.files = entries.files.with_row_index("row").filter(pl.col("status") != _DELETED)
+
+    @classmethod
+    def of(cls, manifest: ManifestFile, base: TableMetadata, data: bytes) -> ManifestSplice | None:
+        """The manifest; None where its entries have to be encoded anew: of an older format, or an unusual layout.
+
+        Raises:
+            CorruptManifestError: the manifest cannot be read, or is not what its list says.
+        """
+        container = read_container(data, f"manifest {manifest.manifest_path}")
+        if manifest.content is not ManifestContent.DATA:
+            return None
+        if container.text("format-version") != str(base.format_version):
+            return None
+        entries = EntryBytes.of(ManifestDecoder([(data, manifest)], partition_columns(base)))
+        if entries is None or not entries.has(_changed(base)):
+            return None
+        return cls(manifest, entries, container, base)
+
+    def without(
+        self, paths: set[str], snapshot_id: int, workspace: Workspace
+    ) -> tuple[tuple[ManifestFile, ...], tuple[DataFile, ...]] | None:
+        """The manifests that take this one's place, and the files removed; None where it holds none of them.
+
+        Args:
+            paths: locations of the files to remove.
+            snapshot_id: of the snapshot that removes them.
+            workspace: takes the new manifests.
+        """
+        import polars as pl
+
+        gone = self.files["file_path"].is_in(list(paths))
+        if not gone.any():
+            return None
+        files = self.files.with_columns(
+            pl.when(gone).then(_DELETED).otherwise(_EXISTING).alias("status"),
+            pl.when(gone).then(snapshot_id).otherwise(pl.col("snapshot_id")).alias("snapshot_id"),
+        )
+        values = {name: files[name].to_list() for name in _changed(self._base)}
+        packed = pack_blocks(self._entries.with_values(files["row"].to_numpy(), values), DEFAULT_CODEC)
+        manifests = []
+        start = 0
+        for blocks in _of_size(packed, max(1, int_property(self._base.properties, MANIFEST_TARGET_SIZE_BYTES))):
+            rows = sum(count for count, _ in blocks)
+            manifests.append(self._write(blocks, files.slice(start, rows), snapshot_id, workspace))
+            start += rows
+        return tuple(manifests), tuple(content_files(files.filter(gone), self._partitions))
+
+    def _write(
+        self, blocks: Sequence[tuple[int, bytes]], files: pl.DataFrame, snapshot_id: int, workspace: Workspace
+    ) -> ManifestFile:
+        base, spec = self._base, self._base.spec_by_id(self._manifest.partition_spec_id)
+        schema = base.schema_for_spec(spec)
+        metadata = manifest_metadata(schema, spec, ManifestContent.DATA, base.format_version)
+        data = join_blocks(blocks, self._container.schema_json, DEFAULT_CODEC, metadata)
+        location = metadata_file(base, f"{workspace.commit_id}-m{workspace.next_number('manifest')}.avro")
+        workspace.create(location, data)
+        summary = PartitionSummary(spec.partition_type(schema))
+        for file in content_files(_one_a_partition(files, self._partitions, spec.spec_id), self._partitions):
+            summary.add(file.partition)
+        kept = files["status"].to_numpy() == _EXISTING
+        rows = files["record_count"].to_numpy()
+        numbers = files["sequence_number"].to_numpy()[kept]
+        return replace(
+            self._manifest,
+            manifest_path=location,
+            manifest_length=len(data),
+            added_snapshot_id=snapshot_id,
+            sequence_number=None,
+            min_sequence_number=int(numbers.min()) if len(numbers) and base.format_version > 1 else None,
+            added_files_count=0,
+            existing_files_count=int(np.count_nonzero(kept)),
+            deleted_files_count=int(np.count_nonzero(~kept)),
+            added_rows_count=0,
+            existing_rows_count=int(rows[kept].sum()),
+            deleted_rows_count=int(rows[~kept].sum()),
+            partitions=summary.summaries(),
+            first_row_id=None,
+        )
+
+
+def _changed(base: TableMetadata) -> tuple[str, ...]:
+    """The fields of an entry that are written anew: those that are inherited become its own."""
+    numbers = _NUMBERS if base.format_version > 1 else ()
+    return ("status", "snapshot_id", *numbers, *(("first_row_id",) if base.format_version > 2 else ()))
+
+
+def _of_size(blocks: list[tuple[int, bytes]], target: int) -> list[list[tuple[int, bytes]]]:
+    """Blocks for files of about the target size."""
+    total = sum(len(packed) for _, packed in blocks)
+    if total <= 1.25 * target:
+        return [blocks]
+    share = total / -(-total // target)
+    files: list[list[tuple[int, bytes]]] = [[]]
+    size = 0
+    for block in blocks:
+        if size >= share * len(files):
+            files.append([])
+        files[-1].append(block)
+        size += len(block[1])
+    return files
+
+
+def _one_a_partition(files: pl.DataFrame, partitions: PartitionColumns, spec_id: int) -> pl.DataFrame:
+    names = list(partitions.columns(spec_id))
+    return files.unique(subset=names, maintain_order=True) if names else files.head(0)

@@ -1,0 +1,44 @@
+"""Which operation a snapshot was, told from what it really added and removed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.snapshots import Operation
+
+
+def overwrite_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) -> Operation:
+    """An overwrite that only adds is an append, one that only removes a delete."""
+    if added and not removed:
+        return Operation.APPEND
+    if removed and not added:
+        return Operation.DELETE
+    return Operation.OVERWRITE
+
+
+def row_delta_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) -> Operation:
+    """A row delta that only adds data is an append, one that adds no data a delete."""
+    adds_data = any(file.is_data for file in added)
+    adds_deletes = any(not file.is_data for file in added)
+    removes_data = any(file.is_data for file in removed)
+    if adds_data and not adds_deletes and not removes_data:
+        return Operation.APPEND
+    if not adds_data and (adds_deletes or removes_data):
+        return Operation.DELETE
+    return Operation.OVERWRITE
+
+
+def always(operation: Operation) -> OperationOf:
+    """The same operation whatever was added and removed."""
+    return OperationOf(operation)
+
+
+class OperationOf:
+    """A constant function."""
+
+    def __init__(self, operation: Operation) -> None:
+        self._operation = operation
+
+    def __call__(self, added: Sequence[DataFile], removed: Sequence[DataFile]) -> Operation:
+        return self._operation
