@@ -1,4 +1,4 @@
-"""Named catalogs (``select * from ice.db.t``) and tables by their path, for the bridge's classes of these names."""
+"""The catalogs behind tables in Spark: named ones (``select * from ice.db.t``), the session's own, tables by path."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.errors import ConfigurationError, NoSuchNamespaceError, NoSuchTableError
 from hms_iceberg.storage import Storage
-from hms_iceberg.table.file_system import FileSystemMetastore
+from hms_iceberg.table import Table
+from hms_iceberg.table.file_system import FileSystemMetastore, FileSystemTables
 
 # Settings of the same names that Apache Iceberg (Java) has for Spark, and that say nothing here.
 _OF_SPARK = ("default-namespace", "cache-enabled", "catalog-impl", "io-impl")
@@ -32,18 +33,69 @@ def open_catalog(question: Mapping[str, Any]) -> dict[str, Any]:
     """
     name = question["name"]
     properties = {key: value for key, value in question["properties"].items() if key not in _OF_SPARK}
+    if "uri" not in properties and "warehouse" not in properties:
+        raise ConfigurationError(
+            f"The catalog {name} has no metastore: set spark.sql.catalog.{name}.uri to thrift://host:9083, or "
+            f"spark.sql.catalog.{name}.type to hadoop and spark.sql.catalog.{name}.warehouse to a folder."
+        )
+    return _opened_once(name, properties)
+
+
+def open_session_catalog(question: Mapping[str, Any], properties: Mapping[str, str]) -> dict[str, Any]:
+    """Opens the metastore of a session's own catalog, for commits: reads go through Spark's client of it.
+
+    Args:
+        question: the catalog's `name`; Hive's settings as the session has them (`hive`); the session's `warehouse`;
+            the `options` of `spark.sql.catalog.spark_catalog.*`, such as `table-default.*`.
+        properties: those of the session's extension, which win.
+
+    Returns:
+        the `catalog`'s number.
+
+    Raises:
+        ConfigurationError: the session has no metastore that others can reach.
+    """
+    hive = question["hive"]
+    uri = hive.get("hive.metastore.uris")
+    if not uri:
+        raise ConfigurationError(
+            "Nothing was changed: this session has a metastore inside of its own process, and Iceberg tables are "
+            "committed through a Hive Metastore with an address. Start one (hms-iceberg metastore start, or your "
+            "own) and set spark.hadoop.hive.metastore.uris=thrift://host:9083 before the session is built."
+        )
+    options = {key: value for key, value in question["options"].items() if key not in (*_OF_SPARK, "type", "uri")}
+    merged = {**hive, "warehouse": question["warehouse"], **options, **properties, "uri": uri, "type": "hive"}
+    return _opened_once(question["name"], merged)
+
+
+def _opened_once(name: str, properties: Mapping[str, str]) -> dict[str, Any]:
     key = tuple(sorted({**properties, "": name}.items()))
     with _lock:
         if key not in _numbers:
-            if "uri" not in properties and "warehouse" not in properties:
-                raise ConfigurationError(
-                    f"The catalog {name} has no metastore: set spark.sql.catalog.{name}.uri to thrift://host:9083, or "
-                    f"spark.sql.catalog.{name}.type to hadoop and spark.sql.catalog.{name}.warehouse to a folder."
-                )
             number = len(_opened)
             _opened[number] = load_catalog(name, **properties)
             _numbers[key] = number
         return {"catalog": _numbers[key]}
+
+
+def catalog_of(question: Mapping[str, Any]) -> Catalog:
+    """The open catalog that a question names by its number."""
+    return _opened[question["catalog"]]
+
+
+def table_of(question: Mapping[str, Any], storage: Storage) -> Table:
+    """The table that a question is to change, at its newest version.
+
+    Args:
+        question: a `catalog`, a `namespace` and a `table`; or a `path`, of a table's folder.
+        storage: for paths.
+
+    Raises:
+        NoSuchTableError: there is none.
+    """
+    if "path" in question:
+        return FileSystemTables(storage=storage).load(question["path"])
+    return catalog_of(question).load_table((question["namespace"], question["table"]))
 
 
 def storage_of(question: Mapping[str, Any], default: Storage) -> Storage:

@@ -26,6 +26,7 @@ from hms_iceberg.spark.catalogs import (
     list_tables,
     namespace_properties,
     open_catalog,
+    open_session_catalog,
     storage_of,
 )
 from hms_iceberg.spark.read_options import planned
@@ -73,7 +74,8 @@ class Planner:
         implements = ("java.util.function.Function",)
 
     def __init__(self, properties: Mapping[str, str] | None = None, storage: Storage | None = None) -> None:
-        self._storage = storage or ArrowStorage(dict(properties or {}))
+        self._properties = dict(properties or {})
+        self._storage = storage or ArrowStorage(self._properties)
         self._tables: OrderedDict[str, TableMetadata] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -94,6 +96,8 @@ class Planner:
         call, storage = question["call"], storage_of(question, self._storage)
         if call in _CATALOG_CALLS:
             return AnswerWriter(_CATALOG_CALLS[call](question)).done()
+        if call == "session-catalog":
+            return AnswerWriter(open_session_catalog(question, self._properties)).done()
         if call == "find":
             return AnswerWriter(find_table(question, storage)).done()
         metadata = self._metadata(question["metadata_location"], storage)

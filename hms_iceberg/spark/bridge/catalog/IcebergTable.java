@@ -71,6 +71,11 @@ public final class IcebergTable implements SupportsRead, SupportsMetadataColumns
     return source.metadataLocation();
   }
 
+  /** A question that changes the table. */
+  ObjectNode change(String call) {
+    return source.change(call);
+  }
+
   void addCatalog(ObjectNode asked) {
     source.addCatalog(asked);
   }

@@ -28,7 +28,7 @@ public final class NamedCatalog implements TableCatalog, SupportsNamespaces, Ice
 
   public void initialize(String name, CaseInsensitiveStringMap options) {
     this.name = name;
-    this.properties = new HashMap(options);
+    this.properties = new HashMap(options.asCaseSensitiveMap());
     if (options.containsKey("default-namespace")) {
       this.defaultNamespace = new String[] {options.get("default-namespace")};
     }
@@ -43,7 +43,7 @@ public final class NamedCatalog implements TableCatalog, SupportsNamespaces, Ice
   }
 
   /** What Python calls this catalog; it is opened when it is first used. */
-  private synchronized JsonNode number() {
+  public synchronized JsonNode number() {
     if (number == null) {
       ObjectNode question = Bridge.question("catalog");
       question.put("name", name);
@@ -97,6 +97,10 @@ public final class NamedCatalog implements TableCatalog, SupportsNamespaces, Ice
         ? null : source.load(location, parts.length == 2 ? ident.name() : null, version, asOfMicros, options);
   }
 
+  public TableSource source(Identifier ident) {
+    return new Source(ident);
+  }
+
   public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {
     JsonNode tables = namespace.length != 1 ? null : ask("tables", namespace[0]).get("tables");
     if (tables == null || tables.isNull()) {
@@ -122,15 +126,19 @@ public final class NamedCatalog implements TableCatalog, SupportsNamespaces, Ice
 
     String metadataLocation() {
       ObjectNode question = Bridge.question("find");
-      question.put("namespace", ident.namespace()[0]);
-      question.put("table", ident.name());
-      addCatalog(question);
+      addTarget(question);
       JsonNode location = Bridge.ask(question).header().get("metadata_location");
       return location.isNull() ? null : location.asText();
     }
 
     void addCatalog(ObjectNode question) {
       question.set("catalog", number());
+    }
+
+    void addTarget(ObjectNode question) {
+      addCatalog(question);
+      question.put("namespace", TableName.database(ident));
+      question.put("table", ident.name());
     }
   }
 

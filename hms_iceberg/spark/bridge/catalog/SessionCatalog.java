@@ -1,6 +1,9 @@
 package hms_iceberg.bridge;
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.lang.ref.WeakReference;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
@@ -14,6 +17,7 @@ import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.Platform;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -27,6 +31,24 @@ public final class SessionCatalog extends DelegatingCatalogExtension implements 
 
   /** The metadata location of each table that the current query has used: one snapshot for all its references. */
   private static final ThreadLocal SEEN = new ThreadLocal();
+
+  private Map options = Collections.emptyMap();
+  private JsonNode number;
+
+  public void initialize(String name, CaseInsensitiveStringMap options) {
+    this.options = new HashMap(options.asCaseSensitiveMap());
+  }
+
+  public synchronized JsonNode number() {
+    if (number == null) {
+      number = SessionMetastore.number(name(), options);
+    }
+    return number;
+  }
+
+  public TableSource source(Identifier ident) {
+    return new Source(ident, this);
+  }
 
   public Table loadTable(Identifier ident) throws NoSuchTableException {
     Table table = load(ident, null, null, null);
@@ -108,7 +130,7 @@ public final class SessionCatalog extends DelegatingCatalogExtension implements 
     if (isAboutToBeReplaced()) {
       throw MetastoreRows.notWritable(TableName.text(ident), "saveAsTable");
     }
-    return new Source(table).load(location, parts.length == 2 ? ident.name() : null, version, asOfMicros, options);
+    return new Source(table, this).load(location, parts.length == 2 ? ident.name() : null, version, asOfMicros, options);
   }
 
   public Table loadTable(Identifier ident, Set privileges) throws NoSuchTableException {
@@ -137,7 +159,7 @@ public final class SessionCatalog extends DelegatingCatalogExtension implements 
     return super.purgeTable(ident);
   }
 
-  private static void refuseDrop(Identifier ident, String what) {
+  private void refuseDrop(Identifier ident, String what) {
     if (metadataLocation(ident) != null) {
       throw MetastoreRows.notWritable(TableName.text(ident), what);
     }
@@ -151,11 +173,11 @@ public final class SessionCatalog extends DelegatingCatalogExtension implements 
   }
 
   /** Where the table's current metadata is, or null where the row is not an Iceberg table. */
-  private static String metadataLocation(Identifier ident) {
+  private String metadataLocation(Identifier ident) {
     if (ident.namespace().length != 1) {
       return null;
     }
-    return pinned(new Source(ident));
+    return pinned(new Source(ident, this));
   }
 
   /** The newest metadata of a table, or what it was when the current query first asked. */
@@ -198,9 +220,11 @@ public final class SessionCatalog extends DelegatingCatalogExtension implements 
 
   static final class Source extends TableSource {
     private final Identifier ident;
+    private final SessionCatalog catalog;
 
-    Source(Identifier ident) {
+    Source(Identifier ident, SessionCatalog catalog) {
       this.ident = ident;
+      this.catalog = catalog;
     }
 
     String name() {
@@ -209,6 +233,12 @@ public final class SessionCatalog extends DelegatingCatalogExtension implements 
 
     String metadataLocation() {
       return newestLocation(ident);
+    }
+
+    void addTarget(ObjectNode question) {
+      question.set("catalog", catalog.number());
+      question.put("namespace", TableName.database(ident));
+      question.put("table", ident.name());
     }
   }
 }

@@ -74,5 +74,9 @@ final class TableReads {
       question.put("path", path);
       return Bridge.ask(question).header().get("metadata_location").asText();
     }
+
+    void addTarget(ObjectNode question) {
+      question.put("path", path);
+    }
   }
 }

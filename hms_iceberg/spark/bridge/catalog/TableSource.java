@@ -12,8 +12,19 @@ abstract class TableSource {
   /** The newest metadata file, or null where there is no such table. */
   abstract String metadataLocation();
 
-  /** The named catalog that the table is of, for a question; none for the session's own and for paths. */
+  /** The named catalog that the table is of, for a question about a read; none for the session's own and for paths. */
   void addCatalog(ObjectNode question) {}
+
+  /** By what Python finds the table to change it: its catalog, namespace and name, or its path. */
+  abstract void addTarget(ObjectNode question);
+
+  /** A question that changes the table. */
+  ObjectNode change(String call) {
+    ObjectNode question = Bridge.question(call);
+    question.put("name", name());
+    addTarget(question);
+    return question;
+  }
 
   /**
    * One version of the table, or of its metadata.
