@@ -17,15 +17,12 @@ from hms_iceberg.arrow.columns.schema import to_arrow
 from hms_iceberg.arrow.deletes.delete_writer import DeletedPositions, delete_granularity, write_row_deletes
 from hms_iceberg.arrow.reading.row_rewrites import AffectedRows, Replacement, RowRewriter, earlier_positions
 from hms_iceberg.errors import ConfigurationError, TypeMismatchError, UnsupportedError
-from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.parser import parse
-from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression, IsNaN, IsNull, Not, Operation, Or
-from hms_iceberg.expressions.visitors import bound_predicates
+from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.plan import ScanPlan, ScanRequest
-from hms_iceberg.scan.planner import plan_scan
+from hms_iceberg.scan.planner import ALL_MATCH, plan_scan
 from hms_iceberg.scan.tasks import FileScanTask, content_files
 from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent
-from hms_iceberg.spec.types import DoubleType, FloatType
 from hms_iceberg.table.change_options import ChangeOptions
 from hms_iceberg.table.writes import write_rows
 from hms_iceberg.transaction.transaction import Transaction
@@ -38,7 +35,6 @@ from hms_iceberg.updates.row_delta import RowDelta
 
 logger = logging.getLogger(__name__)
 
-_NULL_TESTS = (Operation.IS_NULL, Operation.NOT_NULL)
 COPY_ON_WRITE, MERGE_ON_READ = "copy-on-write", "merge-on-read"
 
 
@@ -115,36 +111,22 @@ class RowChange:
     def files(self, row_filter: BooleanExpression) -> FilteredFiles:
         """The files that may hold rows of a filter, and those that hold no others, from partitions and metrics alone.
 
-        Every row of a file matches where no row of it may be other than the filter asks: where planning the opposite
-        leaves the file out.
-
         Raises:
             UnknownColumnError, TypeMismatchError: the filter does not fit the table.
         """
-        plan = self.plan(row_filter)
+        plan = self.plan(row_filter, decide=True)
         if not len(plan):
             return FilteredFiles(plan, {})
-        others = self.plan(self._opposite(row_filter)).files["file_path"]
-        frame = plan.files.filter(~plan.files["file_path"].is_in(others.implode()))
+        frame = plan.files.filter(plan.files[ALL_MATCH])
         whole = {file.file_path: file for file in content_files(frame, plan.partitions)}
         return FilteredFiles(plan, whole)
 
-    def _opposite(self, row_filter: BooleanExpression) -> BooleanExpression:
-        """What every row fulfils that does not match: the negation, or a null or NaN of which neither is true."""
-        schema = self.metadata.schema()
-        bound = bind(schema, row_filter, self.options.case_sensitive)
-        result: BooleanExpression = Not(row_filter)
-        tests = (each for each in bound_predicates(bound) if each.operation not in _NULL_TESTS)
-        for field_id in sorted({each.ref.field_id for each in tests}):
-            name = schema.find_column_name(field_id)
-            assert name is not None
-            result = Or(result, IsNull(name))
-            if isinstance(schema.find_type(field_id), (FloatType, DoubleType)):
-                result = Or(result, IsNaN(name))
-        return result
-
-    def plan(self, row_filter: BooleanExpression) -> ScanPlan:
+    def plan(self, row_filter: BooleanExpression, decide: bool = False) -> ScanPlan:
         """The files to read for a filter.
+
+        Args:
+            row_filter: which rows.
+            decide: also find the files of which every row matches.
 
         Raises:
             UnknownColumnError, TypeMismatchError: the filter does not fit the table.
@@ -155,6 +137,7 @@ class RowChange:
             row_filter=row_filter,
             case_sensitive=self.options.case_sensitive,
             schema=self.metadata.schema(),
+            decide=decide,
         )
         return plan_scan(request, self.storage)
 
