@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyroaring
 
+from hms_iceberg.arrow.storage.failures import decoding
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.storage import Storage
@@ -37,7 +38,7 @@ def read_deletion_vector(storage: Storage, file: DataFile) -> Any:
     what = f"the deletion vector at byte {file.content_offset} of {file.file_path}"
     if file.content_offset is None or file.content_size_in_bytes is None:
         raise CorruptDataFileError(f"Cannot read a deletion vector of {file.file_path}: the manifest lacks its offset.")
-    with storage.open_input(file.file_path) as opened:
+    with storage.open_input(file.file_path) as opened, decoding(file.file_path, "Puffin"):
         end, size = file.content_offset + file.content_size_in_bytes, opened.seek(0, os.SEEK_END)
         if not 0 <= file.content_offset <= end <= size:
             raise CorruptDataFileError(f"Cannot read {what}: it ends at byte {end:,}, the file has {size:,} bytes.")
@@ -72,10 +73,8 @@ def decode_deletion_vector(blob: bytes, what: str) -> Any:
     (checksum,) = struct.unpack_from(">I", blob, len(blob) - 4)
     if zlib.crc32(blob[4:-4]) != checksum:
         raise CorruptDataFileError(f"Cannot read {what}: its checksum does not match, the bytes were changed.")
-    try:
+    with decoding(what, "Puffin", "its bitmap"):
         return _positions(memoryview(blob)[8:-4])
-    except (ValueError, struct.error, MemoryError) as error:
-        raise CorruptDataFileError(f"Cannot read {what}: its bitmap is damaged ({error}).") from error
 
 
 def _positions(vector: memoryview) -> Any:

@@ -19,7 +19,8 @@ from hms_iceberg.arrow.columns.projection import leaf_count
 from hms_iceberg.arrow.columns.schema import FIELD_ID_KEY
 from hms_iceberg.arrow.formats.avro_blocks import AvroBlocks
 from hms_iceberg.arrow.formats.parquet_reader import RangeMetrics, RowRange, empty_batches
-from hms_iceberg.errors import CorruptDataFileError, CorruptFileError, UnsupportedError
+from hms_iceberg.arrow.storage.failures import decoding
+from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.manifests.avro_container import AvroBlock, parsed_schema
 from hms_iceberg.spec.name_mapping import NameMapping
 from hms_iceberg.spec.schema import Schema
@@ -48,17 +49,6 @@ _LOGICAL = {
     ("long", "local-timestamp-micros"): pa.timestamp("us"),
     ("long", "local-timestamp-nanos"): pa.timestamp("ns"),
 }
-_DAMAGE = (
-    CorruptFileError,
-    pa.ArrowException,
-    OSError,
-    EOFError,
-    LookupError,
-    ValueError,
-    OverflowError,
-    TypeError,
-    MemoryError,
-)
 # Records are Python objects, far larger than in a column.
 _MOST_ROWS = 1 << 16
 # Turns a decoded value into what pyarrow.array takes; None where it takes it as it is.
@@ -76,16 +66,17 @@ class AvroReader:
     Raises:
         MissingFileError: there is no such file.
         CorruptDataFileError: it is not Avro, or damaged.
+        StorageError: its storage failed.
     """
 
     reads_nested_fields = False
 
     def __init__(self, storage: Storage, location: str, mapping: NameMapping | None) -> None:
         self._location = location
-        with self._damaged():
+        with self._decoding():
             self._blocks = AvroBlocks(storage, location)
         try:
-            with self._damaged():
+            with self._decoding():
                 schema = json.loads(self._blocks.container.schema_json)
                 plain = _Types()
                 self._fields = [plain.field(field) for field in schema["fields"]]
@@ -127,7 +118,7 @@ class AvroReader:
             yield position, self._batch(waiting, chosen)
 
     def _records(self, block: AvroBlock) -> list[dict[str, Any]]:
-        with self._damaged(f"the Avro block at byte {block.first}: "):
+        with self._decoding(f"the Avro block at byte {block.first}"):
             raw = self._blocks.content(block)
             stream = io.BytesIO(raw)
             decode: Callable[..., Any] = fastavro.schemaless_reader
@@ -154,16 +145,12 @@ class AvroReader:
         self._blocks.close()
 
     @contextlib.contextmanager
-    def _damaged(self, where: str = "") -> Iterator[None]:
+    def _decoding(self, where: str = "") -> Iterator[None]:
         try:
-            yield
+            with decoding(self._location, "Avro", where):
+                yield
         except UnsupportedError as error:
             raise UnsupportedError(f"Cannot read {self._location}: {error}") from error
-        except _DAMAGE as error:
-            raise CorruptDataFileError(
-                f"Cannot read {self._location}: {where}{error}. The file is damaged or is no Avro file; restore it, or "
-                f"remove it from the table."
-            ) from error
 
 
 def top_level(schema: pa.Schema, leaves: Sequence[int]) -> list[int]:

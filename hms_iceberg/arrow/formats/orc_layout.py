@@ -5,7 +5,6 @@ pyarrow's reader shows none of it. Source: Apache ORC specification v1, "File Ta
 
 from __future__ import annotations
 
-import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,22 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
+from hms_iceberg.arrow.storage.failures import decoding
+from hms_iceberg.errors import UnsupportedError
 
 _NONE, _ZLIB, _SNAPPY, _LZO, _LZ4, _ZSTD = range(6)
 _TAIL_GUESS = 16 * 1024
-
-_DAMAGE = (
-    LookupError,
-    struct.error,
-    zlib.error,
-    ValueError,
-    TypeError,
-    OverflowError,
-    MemoryError,
-    OSError,
-    pa.ArrowException,
-)
 
 PRESENT, DATA, SECONDARY = 0, 1, 5
 DIRECT, DIRECT_V2 = 0, 2
@@ -70,17 +58,14 @@ class OrcLayout:
 
     Raises:
         CorruptDataFileError: the tail is damaged.
+        StorageError: the storage failed.
     """
 
     def __init__(self, file: Any, size: int, location: str) -> None:
         self._file = file
         self._location = location
-        try:
+        with decoding(location, "ORC", "its tail"):
             self._read_tail(size)
-        except _DAMAGE as error:
-            raise CorruptDataFileError(
-                f"Cannot read {location}: the tail of the ORC file is damaged ({error})."
-            ) from error
 
     def _read_tail(self, size: int) -> None:
         tail = self._bytes(max(0, size - _TAIL_GUESS), min(size, _TAIL_GUESS))

@@ -17,6 +17,7 @@ from hms_iceberg.arrow.formats.orc_layout import OrcLayout
 from hms_iceberg.arrow.formats.orc_timestamps import read_timestamps
 from hms_iceberg.arrow.formats.parquet_reader import RangeMetrics, RowRange, empty_batches
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
+from hms_iceberg.arrow.storage.failures import decoding
 from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
 from hms_iceberg.spec.name_mapping import NameMapping
 from hms_iceberg.spec.schema import Schema
@@ -72,6 +73,7 @@ class OrcReader:
     Raises:
         MissingFileError: there is no such file.
         CorruptDataFileError: it is not ORC, or damaged.
+        StorageError: its storage failed.
     """
 
     reads_nested_fields = False
@@ -80,10 +82,10 @@ class OrcReader:
         self._location = location
         self._file = open_for_arrow(storage, location)
         try:
-            with self._damaged():
+            with self._decoding():
                 self._orc = orc.ORCFile(self._file)
                 self.schema = identified(self._orc.schema, mapping)
-            self._stripes = self._found_stripes()
+                self._stripes = self._found_stripes()
             self._streams: dict[tuple[str, ...], _Stream] = {}
         except BaseException:
             self.close()
@@ -140,16 +142,16 @@ class OrcReader:
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The rows of a stripe, decoded as they are asked for; none or not all where that cannot be (see `_Stream`)."""
         if names not in self._streams:
-            self._streams[names] = _Stream(self._file, names, min(batch_rows, _STREAMED_ROWS))
+            with self._decoding():
+                self._streams[names] = _Stream(self._file, names, min(batch_rows, _STREAMED_ROWS))
         stream = self._streams[names]
         if stream.position == rows.start:
-            try:
-                yield from stream.up_to(rows.start + rows.rows)
-            except pa.ArrowInvalid as error:
-                if _BEYOND not in str(error):
-                    raise self._damage(error) from error
-            except (pa.ArrowException, OSError, ValueError) as error:
-                raise self._damage(error) from error
+            with self._decoding():
+                try:
+                    yield from stream.up_to(rows.start + rows.rows)
+                except pa.ArrowInvalid as error:
+                    if _BEYOND not in str(error):
+                        raise
 
     def _decoded(
         self, rows: RowRange, names: tuple[str, ...], batch_rows: int, start: int
@@ -163,13 +165,13 @@ class OrcReader:
                     f"Cannot read {self._location}: a stripe is too large to be decoded at once, and pyarrow streams "
                     f"no columns of names with a dot ({', '.join(names)}). Rewrite the file as Parquet."
                 ) from error
-            stream = _Stream(self._file, names, min(batch_rows, _STREAMED_ROWS))
-            with self._damaged():
+            with self._decoding():
+                stream = _Stream(self._file, names, min(batch_rows, _STREAMED_ROWS))
                 for _ in stream.up_to(rows.start + start):
                     pass
                 yield from stream.up_to(rows.start + rows.rows)
-            if stream.position < rows.start + rows.rows:
-                raise self._damage(ValueError(f"it ends at row {stream.position:,}")) from error
+                if stream.position < rows.start + rows.rows:
+                    raise ValueError(f"it ends at row {stream.position:,}") from error
             return
         if batch.num_rows != rows.rows:
             raise CorruptDataFileError(
@@ -180,16 +182,13 @@ class OrcReader:
             yield rows.start + first, batch.slice(first, batch_rows)
 
     def _stripe(self, stripe: int, names: list[str]) -> pa.RecordBatch:
-        try:
-            columns = None if _is_dotted(names) else names
-            return self._orc.read_stripe(stripe, columns=columns).select(names)
-        except pa.ArrowInvalid as error:
-            if _BEYOND not in str(error):
-                raise self._damage(error) from error
-        except pa.ArrowCapacityError:
-            raise
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise self._damage(error) from error
+        with self._decoding():
+            try:
+                columns = None if _is_dotted(names) else names
+                return self._orc.read_stripe(stripe, columns=columns).select(names)
+            except pa.ArrowInvalid as error:
+                if _BEYOND not in str(error):
+                    raise
         return self._stripe_beyond_nanoseconds(stripe, names)
 
     def _stripe_beyond_nanoseconds(self, stripe: int, names: list[str]) -> pa.RecordBatch:
@@ -197,13 +196,16 @@ class OrcReader:
         layout = OrcLayout(self._file, self._file.size(), self._location)
         kinds = {name: self.schema.field(name).type for name in names}
         others = [name for name in names if not pa.types.is_timestamp(kinds[name])]
-        try:
-            read = self._orc.read_stripe(stripe, columns=others) if others else None
-        except pa.ArrowInvalid as error:
-            raise UnsupportedError(
-                f"Cannot read {self._location}: a nested column holds timestamps outside of 1677 to 2262, which can be "
-                f"read from ORC files in top-level columns only. Rewrite the file as Parquet."
-            ) from error
+        with self._decoding():
+            try:
+                read = self._orc.read_stripe(stripe, columns=others) if others else None
+            except pa.ArrowInvalid as error:
+                if _BEYOND not in str(error):
+                    raise
+                raise UnsupportedError(
+                    f"Cannot read {self._location}: a nested column holds timestamps outside of 1677 to 2262, which "
+                    f"can be read from ORC files in top-level columns only. Rewrite the file as Parquet."
+                ) from error
         arrays = []
         for name in names:
             if read is not None and name in others:
@@ -222,18 +224,8 @@ class OrcReader:
         with contextlib.suppress(OSError, pa.ArrowException):
             self._file.close()
 
-    @contextlib.contextmanager
-    def _damaged(self) -> Iterator[None]:
-        try:
-            yield
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise self._damage(error) from error
-
-    def _damage(self, error: Exception) -> CorruptDataFileError:
-        return CorruptDataFileError(
-            f"Cannot read {self._location}: {error}. The file is damaged or is no ORC file; restore it, or remove it "
-            f"from the table."
-        )
+    def _decoding(self) -> contextlib.AbstractContextManager[None]:
+        return decoding(self._location, "ORC")
 
 
 def _is_dotted(names: Sequence[str]) -> bool:

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.formats.orc_layout import DATA, DIRECT_V2, PRESENT, SECONDARY, OrcLayout
 from hms_iceberg.arrow.formats.orc_runs import decode_bits, decode_integers
-from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
+from hms_iceberg.arrow.storage.failures import decoding
+from hms_iceberg.errors import UnsupportedError
 
 _BASE_SECONDS = 1_420_070_400  # 2015-01-01T00:00:00 UTC, from which ORC counts
 _UTC_NAMES = frozenset({"UTC", "GMT", "Etc/UTC", "Etc/GMT", "Z", ""})
@@ -41,14 +42,12 @@ def read_timestamps(layout: OrcLayout, stripe_index: int, name: str, zoned: bool
         )
     column = layout.top_level_columns()[name]
     version = 2 if footer.encodings[column] == DIRECT_V2 else 1
-    try:
+    with decoding(location, "ORC", f"column {name!r}"):
         present_stream = layout.stream(footer, PRESENT, column)
         present = None if present_stream is None else decode_bits(present_stream, stripe.rows)
         count = stripe.rows if present is None else int(np.count_nonzero(present))
         seconds = decode_integers(layout.stream(footer, DATA, column) or b"", count, True, version)
         fractions = decode_integers(layout.stream(footer, SECONDARY, column) or b"", count, False, version)
-    except (IndexError, ValueError, OverflowError) as error:
-        raise CorruptDataFileError(f"Cannot read column {name!r} of {location}: {error}.") from error
     micros = _micros(seconds + _BASE_SECONDS, fractions)
     if present is None:
         return pa.array(micros, pa.int64()).view(pa.timestamp("us"))

@@ -19,11 +19,13 @@ from hms_iceberg.arrow.columns.file_schema import file_leaves, identified
 from hms_iceberg.arrow.metrics.metrics_modes import FULL
 from hms_iceberg.arrow.metrics.statistics import ColumnMetrics, metrics_from_footer
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
+from hms_iceberg.arrow.storage.failures import decoding
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.spec.name_mapping import NameMapping
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 
+_FORM = "Parquet"
 # Wide rows come in batches of fewer rows.
 _BATCH_BYTES = 64 * 1024 * 1024
 _LEAST_BATCH_ROWS = 1024
@@ -98,6 +100,7 @@ class ParquetReader:
     Raises:
         MissingFileError: there is no such file.
         CorruptDataFileError: it is not Parquet, or damaged.
+        StorageError: its storage failed.
     """
 
     reads_nested_fields = True
@@ -106,7 +109,7 @@ class ParquetReader:
         self._location = location
         self._file = open_for_arrow(storage, location)
         try:
-            with _damaged(location):
+            with decoding(location, _FORM):
                 self._parquet = self._opened()
                 coded = _coded_columns(self.footer, self._parquet.schema_arrow)
                 if coded:
@@ -177,13 +180,14 @@ class ParquetReader:
 
         Raises:
             CorruptDataFileError: a page is damaged, or rows are missing.
+            StorageError: the storage failed.
         """
         position = rows.start
         end = rows.start + rows.rows
         if not leaves:
             yield from empty_batches(position, end, batch_rows)
             return
-        with _damaged(self._location):
+        with decoding(self._location, _FORM):
             batches = self._parquet.reader.iter_batches(
                 min(batch_rows, self._rows_within_bytes(rows, leaves)),
                 row_groups=[rows.index],
@@ -191,7 +195,7 @@ class ParquetReader:
                 use_threads=use_threads,
             )
         while True:
-            with _damaged(self._location):
+            with decoding(self._location, _FORM):
                 batch = next(batches, None)
             if batch is None:
                 break
@@ -260,15 +264,3 @@ def empty_batches(start: int, end: int, batch_rows: int) -> Iterator[tuple[int, 
 def rows_only(count: int) -> pa.StructArray:
     """A struct array without fields: nothing but a number of rows."""
     return pa.StructArray.from_buffers(pa.struct([]), count, [None])
-
-
-@contextlib.contextmanager
-def _damaged(location: str) -> Iterator[None]:
-    """Errors of the decoder name the file."""
-    try:
-        yield
-    except (pa.ArrowException, OSError, ValueError) as error:
-        raise CorruptDataFileError(
-            f"Cannot read {location}: {error}. The file is damaged or is no Parquet file; restore it, or remove it "
-            f"from the table."
-        ) from error

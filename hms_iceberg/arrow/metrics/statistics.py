@@ -21,6 +21,7 @@ from hms_iceberg.arrow.columns.file_schema import FileLeaf, file_leaves, identif
 from hms_iceberg.arrow.columns.schema import is_bytes, is_text
 from hms_iceberg.arrow.metrics.metrics_modes import NONE, MetricsMode, metrics_modes
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
+from hms_iceberg.arrow.storage.failures import decoding
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
 from hms_iceberg.spec.name_mapping import NameMapping
@@ -72,15 +73,10 @@ def read_footer(storage: Storage, location: str) -> pq.FileMetaData:
     Raises:
         MissingFileError: there is no such file.
         CorruptDataFileError: the file is not Parquet, or cut off.
+        StorageError: its storage failed.
     """
-    with open_for_arrow(storage, location) as file:
-        try:
-            return pq.ParquetFile(file, arrow_extensions_enabled=False).metadata
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise CorruptDataFileError(
-                f"Cannot read the footer of {location}: {error}. Expected a Parquet file; check that it was written "
-                f"completely."
-            ) from error
+    with open_for_arrow(storage, location) as file, decoding(location, "Parquet", "its footer"):
+        return pq.ParquetFile(file, arrow_extensions_enabled=False).metadata
 
 
 def data_file_from_parquet(
