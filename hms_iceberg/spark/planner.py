@@ -30,7 +30,7 @@ from hms_iceberg.spark.catalogs import (
     storage_of,
 )
 from hms_iceberg.spark.read_options import planned
-from hms_iceberg.spark.reading.descriptions import describe
+from hms_iceberg.spark.reading.descriptions import describe, release
 from hms_iceberg.spark.reading.filters import named_columns, row_filter
 from hms_iceberg.spark.reading.foreign_files import worker_command
 from hms_iceberg.spark.reading.inspection import describe_inspection, inspection_rows
@@ -50,6 +50,7 @@ _CATALOG_CALLS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "namespaces": list_namespaces,
     "namespace": namespace_properties,
     "tables": list_tables,
+    "version": release,
 }
 _TABLE_CALLS: Mapping[str, Callable[[TableMetadata, Storage, Mapping[str, Any]], dict[str, Any]]] = {
     "load": describe,

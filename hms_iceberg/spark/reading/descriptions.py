@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from hms_iceberg import __version__
 from hms_iceberg.spark.read_options import select
 from hms_iceberg.spark.schemas import metadata_schema, spark_schema
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
@@ -17,6 +18,11 @@ from hms_iceberg.storage import Storage
 _TRANSFORM = re.compile(r"(\w+)(?:\[(\d+)\])?")
 _SPARK_TRANSFORMS = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 _DEFAULT_SIZE = 2**40  # unknown is large: nothing is broadcast on a guess
+
+
+def release(question: Mapping[str, Any]) -> dict[str, Any]:
+    """What the function `system.iceberg_version()` answers."""
+    return {"version": f"hms_iceberg {__version__}"}
 
 
 def describe(metadata: TableMetadata, storage: Storage, question: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.literals import stored_literal
+from hms_iceberg.expressions.terms import Reference, Term, Transformed
 from hms_iceberg.expressions.tree import (
     AlwaysFalse,
     AlwaysTrue,
@@ -33,6 +34,7 @@ from hms_iceberg.expressions.tree import (
 from hms_iceberg.spark.schemas import is_held
 from hms_iceberg.spec.metadata_columns import PARTITION_NAME
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms import parse_transform
 from hms_iceberg.spec.types import (
     BinaryType,
     DecimalType,
@@ -114,12 +116,20 @@ class _Converter:
             return _negated_if((op == "not-null") != negated, IsNull(name))
         if not isinstance(field_type, PrimitiveType) or not is_held(field_type):
             return self._anything()
+        term: str | Term = name
+        if "transform" in node:
+            if isinstance(field_type, UUIDType):
+                return self._anything()  # Spark has its text, whose bucket is another
+            transformed = _transformed(name, node["transform"], field_type)
+            if transformed is None:
+                return self._anything()
+            term, field_type = transformed
         if op == "is-nan":
             return _negated_if(negated, IsNaN(name))
         try:
             if op == "in":
-                return _membership(name, field_type, node["values"], negated)
-            return _comparison(op, name, field_type, node["value"], negated)
+                return _membership(term, field_type, node["values"], negated)
+            return _comparison(op, term, field_type, node["value"], negated)
         except (InvalidInputError, ValueError, ArithmeticError):
             return self._anything()  # a literal that the column's type cannot hold says nothing about files
 
@@ -140,25 +150,35 @@ class _Converter:
         return names[::-1] == path
 
 
-def _comparison(op: str, name: str, field_type: IcebergType, value: Any, negated: bool) -> BooleanExpression:
+def _transformed(name: str, text: str, field_type: IcebergType) -> tuple[Term, PrimitiveType] | None:
+    """The term of a transform, and the type of its values; None where Iceberg has none such."""
+    try:
+        transform = parse_transform(text)
+    except InvalidInputError:
+        return None
+    result = transform.result_type(field_type) if transform.can_transform(field_type) else None
+    return (Transformed(Reference(name), transform), result) if isinstance(result, PrimitiveType) else None
+
+
+def _comparison(op: str, term: str | Term, field_type: IcebergType, value: Any, negated: bool) -> BooleanExpression:
     null_safe = op == "eq-null-safe"
     if value is None:
         # A comparison with null is never true, and neither is its negation.
-        return _negated_if(negated, IsNull(name)) if null_safe else AlwaysFalse()
+        return _negated_if(negated, IsNull(term)) if null_safe else AlwaysFalse()
     if isinstance(field_type, UUIDType) and op == "starts-with":
         raise ValueError("a UUID has no prefix")
     make = EqualTo if null_safe else _COMPARISONS[op]
-    test = make(name, stored_literal(_stored(field_type, value), field_type))
+    test = make(term, stored_literal(_stored(field_type, value), field_type))
     if null_safe and negated:
-        return Or(_negated_if(True, test), IsNull(name))
+        return Or(_negated_if(True, test), IsNull(term))
     return _negated_if(negated, test)
 
 
-def _membership(name: str, field_type: IcebergType, values: list[Any], negated: bool) -> BooleanExpression:
+def _membership(term: str | Term, field_type: IcebergType, values: list[Any], negated: bool) -> BooleanExpression:
     if negated and None in values:
         return AlwaysFalse()  # `not in` a list with a null is never true
     literals = [stored_literal(_stored(field_type, value), field_type) for value in values if value is not None]
-    return _negated_if(negated, In(name, literals))
+    return _negated_if(negated, In(term, literals))
 
 
 def _negated_if(negated: bool, test: BooleanExpression) -> BooleanExpression:

@@ -6,21 +6,24 @@ import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** The Iceberg tables of another metastore, under a name of their own: ice.db.t. */
-public final class NamedCatalog implements TableCatalog, SupportsNamespaces, IcebergCatalog {
+public final class NamedCatalog implements TableCatalog, SupportsNamespaces, FunctionCatalog, IcebergCatalog {
   private String name;
   private Map properties;
   private String[] defaultNamespace = {"default"};
@@ -176,6 +179,24 @@ public final class NamedCatalog implements TableCatalog, SupportsNamespaces, Ice
       metadata.put(entry.getKey(), ((JsonNode) entry.getValue()).asText());
     }
     return metadata;
+  }
+
+  // ------------------------------------------------------------------------------------------- functions
+
+  public UnboundFunction loadFunction(Identifier ident) throws NoSuchFunctionException {
+    UnboundFunction function = Functions.load(ident);
+    if (function == null) {
+      throw new NoSuchFunctionException(ident);
+    }
+    return function;
+  }
+
+  public Identifier[] listFunctions(String[] namespace) throws NoSuchNamespaceException {
+    if (Functions.isNamespace(namespace)) {
+      return Functions.list(namespace);
+    }
+    loadNamespaceMetadata(namespace);
+    return new Identifier[0];
   }
 
   // --------------------------------------------------------------------------------------------- refused

@@ -10,6 +10,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.AnalysisContext;
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.classic.SparkSession;
@@ -17,6 +18,7 @@ import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.Platform;
 import scala.jdk.javaapi.CollectionConverters;
@@ -170,6 +172,15 @@ public final class SessionCatalog extends DelegatingCatalogExtension implements 
       throw MetastoreRows.notWritable(TableName.text(from), "RENAME");
     }
     super.renameTable(from, to);
+  }
+
+  public UnboundFunction loadFunction(Identifier ident) throws NoSuchFunctionException {
+    UnboundFunction function = Functions.load(ident);
+    return function == null ? super.loadFunction(ident) : function;
+  }
+
+  public boolean functionExists(Identifier ident) {
+    return Functions.load(ident) != null || super.functionExists(ident);
   }
 
   /** Where the table's current metadata is, or null where the row is not an Iceberg table. */

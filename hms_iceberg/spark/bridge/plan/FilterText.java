@@ -75,7 +75,7 @@ final class FilterText {
     }
     if (expression instanceof IsNull || expression instanceof IsNotNull || expression instanceof IsNaN) {
       String op = expression instanceof IsNull ? "is-null" : expression instanceof IsNotNull ? "not-null" : "is-nan";
-      return onColumn(op, (Expression) expression.children().head());
+      return onNull(op, (Expression) expression.children().head());
     }
     if (expression instanceof In) {
       return membership(((In) expression).value(), CollectionConverters.asJava(((In) expression).list()));
@@ -117,12 +117,29 @@ final class FilterText {
   }
 
   private ObjectNode onColumn(String op, Expression child) {
-    ArrayNode path = column(child);
+    return onTerm(op, column(child), null);
+  }
+
+  /** A transform is null where its source is. */
+  private ObjectNode onNull(String op, Expression child) {
+    return onColumn(op, TransformText.of(child) == null ? child : TransformText.source(child));
+  }
+
+  /** A test of a column, or of a transform of one: system.bucket(4, id). */
+  private ObjectNode onTerm(String op, Expression term) {
+    String transform = TransformText.of(term);
+    return onTerm(op, column(transform == null ? term : TransformText.source(term)), transform);
+  }
+
+  private static ObjectNode onTerm(String op, ArrayNode path, String transform) {
     if (path == null) {
       return unknown();
     }
     ObjectNode node = node(op, null);
     node.set("column", path);
+    if (transform != null) {
+      node.put("transform", transform);
+    }
     return node;
   }
 
@@ -135,12 +152,10 @@ final class FilterText {
       right = swapped;
       op = flipped;
     }
-    ArrayNode path = column(left);
-    if (path == null || !(right instanceof Literal)) {
+    ObjectNode node = "starts-with".equals(op) ? onColumn(op, left) : onTerm(op, left);
+    if (!node.has("column") || !(right instanceof Literal)) {
       return unknown();
     }
-    ObjectNode node = node(op, null);
-    node.set("column", path);
     return putValue(node, "value", ((Literal) right).value()) ? node : unknown();
   }
 
@@ -164,12 +179,10 @@ final class FilterText {
   }
 
   private ObjectNode membershipOf(Expression value, List values) {
-    ArrayNode path = column(value);
-    if (path == null) {
-      return unknown();
+    ObjectNode node = onTerm("in", value);
+    if (!node.has("column")) {
+      return node;
     }
-    ObjectNode node = node("in", null);
-    node.set("column", path);
     ArrayNode array = node.putArray("values");
     for (int i = 0; i < values.size(); i++) {
       ObjectNode holder = Bridge.JSON.createObjectNode();

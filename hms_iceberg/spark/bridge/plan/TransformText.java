@@ -1,0 +1,37 @@
+package hms_iceberg.bridge;
+
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
+
+/** A call of one of our functions in a condition, as Iceberg writes the transform: bucket[4], days. */
+final class TransformText {
+  private TransformText() {}
+
+  /** Null where the expression is something else. */
+  static String of(Expression expression) {
+    if (!(expression instanceof StaticInvoke)) {
+      return null;
+    }
+    Class function = ((StaticInvoke) expression).staticObject();
+    if (function == BucketFunction.class || function == TruncateFunction.class) {
+      Expression number = (Expression) expression.children().head();
+      if (!(number instanceof Literal) || ((Literal) number).value() == null) {
+        return null;
+      }
+      return (function == BucketFunction.class ? "bucket[" : "truncate[") + ((Literal) number).value() + "]";
+    }
+    if (function == TimeFunctions.Years.class) {
+      return "year";
+    }
+    if (function == TimeFunctions.Months.class) {
+      return "month";
+    }
+    return function == TimeFunctions.Days.class ? "day" : function == TimeFunctions.Hours.class ? "hour" : null;
+  }
+
+  /** What is transformed. */
+  static Expression source(Expression call) {
+    return (Expression) call.children().last();
+  }
+}

@@ -1,0 +1,189 @@
+"""Iceberg's transforms as functions of Spark: results as PyIceberg has them, and files left out by them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.spark import extend
+from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms import BucketTransform, DayTransform, TruncateTransform
+from hms_iceberg.spec.types import LongType, NestedField, StringType, TimestamptzType, UUIDType
+from tests.support.spark_tables import Rows, plan_text, rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from hms_iceberg.catalog import Catalog
+    from hms_iceberg.hms.embedded import EmbeddedMetastore
+
+pytestmark = pytest.mark.spark
+
+EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
+TIMES = [
+    EPOCH + dt.timedelta(microseconds=each) for each in (0, -1, 1, 3_599_999_999, -3_600_000_001, 1_700_000_000_123_456)
+]
+TIMES += [dt.datetime(1, 1, 1, tzinfo=dt.timezone.utc), dt.datetime(9999, 12, 31, 23, 59, 59, tzinfo=dt.timezone.utc)]
+LONGS = [0, 1, -1, 9, 10, -10, 34, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63) + 100]
+VALUES: dict[str, list[Any]] = {
+    "int": [each for each in LONGS if -(2**31) + 100 <= each < 2**31],
+    "bigint": LONGS,
+    "string": ["", "a", "iceberg", "äöü€", "𐐷b𐐷", "0123456789abcdef"],
+    "binary": [b"", b"\x00", b"\xff\xfe\xfd", b"0123456789"],
+    "decimal(9,2)": [Decimal("0.00"), Decimal("14.20"), Decimal("-14.21"), Decimal("99999.99"), Decimal("-0.01")],
+    "decimal(38,10)": [
+        Decimal("0E-10"),
+        Decimal("9" * 27 + ".0123456789"),
+        Decimal("-12345678901234567890.5000000000"),
+    ],
+    "date": [each.date() for each in TIMES],
+    "timestamp": TIMES,
+    "timestamp_ntz": [each.replace(tzinfo=None) for each in TIMES],
+}
+CALLS = [
+    *[("bucket", number, type_name) for number in (1, 16, 2**31 - 1) for type_name in VALUES],
+    *[("truncate", width, each) for width in (1, 3, 100) for each in VALUES if "time" not in each and each != "date"],
+    *[(name, 0, each) for name in ("years", "months", "days", "hours") for each in VALUES if "time" in each],
+    *[(name, 0, "date") for name in ("years", "months", "days")],
+]
+
+
+@pytest.fixture
+def ice(spark: SparkSession, metastore: EmbeddedMetastore) -> Iterator[SparkSession]:
+    yield extend(spark, catalogs={"ice": {"uri": metastore.uri}})
+
+
+def of_pyiceberg(name: str, number: int, type_name: str, value: Any) -> Any:
+    from pyiceberg import transforms, types
+    from pyiceberg.utils.datetime import date_to_days, datetime_to_micros, datetimetz_to_micros
+
+    kinds = {
+        "int": types.IntegerType(),
+        "bigint": types.LongType(),
+        "string": types.StringType(),
+        "binary": types.BinaryType(),
+        "decimal(9,2)": types.DecimalType(9, 2),
+        "decimal(38,10)": types.DecimalType(38, 10),
+        "date": types.DateType(),
+        "timestamp": types.TimestamptzType(),
+        "timestamp_ntz": types.TimestampType(),
+    }
+    stored = {"date": date_to_days, "timestamp": datetimetz_to_micros, "timestamp_ntz": datetime_to_micros}
+    value = stored[type_name](value) if type_name in stored else value
+    plain = {"years": "Year", "months": "Month", "days": "Day", "hours": "Hour"}
+    if name in plain:
+        transform = getattr(transforms, f"{plain[name]}Transform")()
+    else:
+        transform = getattr(transforms, f"{name.title()}Transform")(number)
+    result = transform.transform(kinds[type_name])(value)
+    return EPOCH.date() + dt.timedelta(days=result) if name == "days" else result
+
+
+@pytest.mark.parametrize("generated", [True, False])
+def test_transforms_are_those_of_pyiceberg_for_every_type_and_at_the_extremes(
+    ice: SparkSession, generated: bool
+) -> None:
+    mode = "CODEGEN_ONLY" if generated else "NO_CODEGEN"
+    ice.conf.set("spark.sql.codegen.factoryMode", mode)
+    ice.conf.set("spark.sql.codegen.wholeStage", generated)
+    excluded = "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation"
+    ice.conf.set("spark.sql.optimizer.excludedRules", excluded)
+    try:
+        for type_name, values in VALUES.items():
+            calls = [(name, number) for name, number, each in CALLS if each == type_name]
+            frame = ice.createDataFrame([(value,) for value in [*values, None]], f"v {type_name}").coalesce(1)
+            texts = [f"ice.system.{name}({number}, v)" if number else f"ice.SYSTEM.{name}(v)" for name, number in calls]
+            got = [tuple(row) for row in frame.selectExpr(*texts).collect()]
+            expected = [
+                tuple(of_pyiceberg(name, number, type_name, value) for name, number in calls) for value in values
+            ]
+            assert got == [*expected, (None,) * len(calls)], type_name
+    finally:
+        for key in ("codegen.factoryMode", "codegen.wholeStage", "optimizer.excludedRules"):
+            ice.conf.unset(f"spark.sql.{key}")
+
+
+def test_small_integers_the_version_and_what_is_refused(ice: SparkSession) -> None:
+    from pyspark.errors import AnalysisException
+
+    row = ice.sql(
+        "select ice.system.truncate(10, cast(-7 as tinyint)) a, ice.system.truncate(10, 17S) b, "
+        "ice.system.bucket(16Y, 34S) c, ice.system.iceberg_version() d, ice.bucket(16, 34) e"
+    )
+    assert row.dtypes[:3] == [("a", "tinyint"), ("b", "smallint"), ("c", "int")]
+    assert row.collect()[0][:3] == (-10, 10, 3)
+    assert re.fullmatch(r"hms_iceberg \d+\.\d+\.\d+", row.collect()[0].d)
+    for call, problem in (
+        ("bucket(16, 1.5D)", "Expected value to be date, tinyint"),
+        ("bucket(16)", "Wrong number of inputs"),
+        ("bucket(16L, 1)", "number of buckets to be tinyint"),
+        ("truncate(1, date'2020-01-01')", "Expected value to be tinyint"),
+        ("hours(date'2020-01-01')", "Expected value to be timestamp"),
+        ("years('2020')", "Expected value to be date or timestamp"),
+    ):
+        with pytest.raises(AnalysisException, match=re.escape(problem)):
+            ice.sql(f"select ice.system.{call}")
+    with pytest.raises(AnalysisException, match="UNRESOLVED_ROUTINE|cannot be found"):
+        ice.sql("select ice.system.weeks(date'2020-01-01')")
+    assert {"bucket", "hours"} <= {each[0].split(".")[-1] for each in ice.sql("show functions in ice.system").collect()}
+
+
+def test_conditions_on_transforms_leave_files_out_and_no_row(
+    ice: SparkSession, catalog: Catalog, namespace: str
+) -> None:
+    schema = Schema(
+        NestedField(1, "id", LongType()),
+        NestedField(2, "at", TimestamptzType()),
+        NestedField(3, "name", StringType()),
+        NestedField(4, "key", UUIDType()),
+    )
+    spec = PartitionSpec(
+        PartitionField(1, 1000, BucketTransform(4), "id_bucket"),
+        PartitionField(2, 1001, DayTransform(), "day"),
+        PartitionField(3, 1002, TruncateTransform(1), "initial"),
+    )
+    rows = Rows({"id": pa.int64(), "at": pa.timestamp("us", "UTC"), "name": pa.string(), "key": pa.binary(16)})
+    table = catalog.create_table(f"{namespace}.t", schema, partition_spec=spec)
+    table.append(
+        rows(
+            (
+                n if n % 7 else None,
+                EPOCH + dt.timedelta(days=n % 3, hours=n) if n % 5 else None,
+                "ab"[n % 2] + str(n),
+                bytes([n] * 16),
+            )
+            for n in range(40)
+        )
+    )
+    name = f"ice.{namespace}.t"
+    frame = ice.createDataFrame(table.scan().to_arrow().drop(["key"]).to_pylist(), "id long, at timestamp, name string")
+    frame.createOrReplaceTempView("plain_rows")
+    fewer = [
+        "ice.system.bucket(4, id) = 2",
+        "2 = ice.system.bucket(4, id)",
+        "ice.system.bucket(4, id) in (0, 3)",
+        "ice.system.bucket(4, id) <> 2",
+        "not (ice.system.bucket(4, id) <=> 2)",
+        "ice.system.days(at) = date'1970-01-02'",
+        "ice.system.days(at) > date'1970-01-02' or ice.system.days(at) is null",
+        "ice.system.hours(at) < 3",
+        "ice.system.years(at) = 1",
+        "ice.system.truncate(1, name) = 'b'",
+        "ice.system.truncate(2, name) = 'b1'",
+    ]
+    as_many = ["ice.system.bucket(8, id) = 2", "ice.system.bucket(4, id + 1) = 2", "ice.system.years(at) = 0"]
+    for condition in (*fewer, *as_many):
+        query = f"select name from {name} where {condition}"
+        found = re.findall(r"(\d+) of (\d+) files", plan_text(ice.sql(query)))
+        read, looked = map(int, found[0]) if found else (0, 1)
+        assert (read < looked) == (condition in fewer), (condition, read, looked)
+        assert rows_of(ice, query) == rows_of(ice, f"select name from plain_rows where {condition}"), condition
+    by_text = "ice.system.bucket(4, key) = ice.system.bucket(4, cast(key as string))"
+    assert ice.sql(f"select * from {name} where {by_text}").count() == 40
