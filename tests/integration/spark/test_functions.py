@@ -130,7 +130,7 @@ def test_small_integers_the_version_and_what_is_refused(ice: SparkSession) -> No
     ):
         with pytest.raises(AnalysisException, match=re.escape(problem)):
             ice.sql(f"select ice.system.{call}")
-    with pytest.raises(AnalysisException, match="UNRESOLVED_ROUTINE|cannot be found"):
+    with pytest.raises(AnalysisException, match=r"UNRESOLVED_ROUTINE|cannot be found"):
         ice.sql("select ice.system.weeks(date'2020-01-01')")
     assert {"bucket", "hours"} <= {each[0].split(".")[-1] for each in ice.sql("show functions in ice.system").collect()}
 
