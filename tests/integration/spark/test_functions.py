@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -56,8 +55,8 @@ CALLS = [
 
 
 @pytest.fixture
-def ice(spark: SparkSession, metastore: EmbeddedMetastore) -> Iterator[SparkSession]:
-    yield extend(spark, catalogs={"ice": {"uri": metastore.uri}})
+def ice(spark: SparkSession, metastore: EmbeddedMetastore) -> SparkSession:
+    return extend(spark, catalogs={"ice": {"uri": metastore.uri}})
 
 
 def of_pyiceberg(name: str, number: int, type_name: str, value: Any) -> Any:
