@@ -1,9 +1,20 @@
-"""Care of tables that exist: checks of their consistency, and old snapshots with their files."""
+"""Care of tables that exist: checks, compaction, and old snapshots with their files."""
 
 from __future__ import annotations
 
 from hms_iceberg.maintenance.consistency import ConsistencyReport, check_table
+from hms_iceberg.maintenance.dangling_deletes import remove_dangling_deletes
 from hms_iceberg.maintenance.expire_snapshots import ExpiryResult, expire_snapshots
 from hms_iceberg.maintenance.findings import Finding
+from hms_iceberg.maintenance.rewrite.data_files import RewriteResult, rewrite_data_files
 
-__all__ = ["ConsistencyReport", "ExpiryResult", "Finding", "check_table", "expire_snapshots"]
+__all__ = [
+    "ConsistencyReport",
+    "ExpiryResult",
+    "Finding",
+    "RewriteResult",
+    "check_table",
+    "expire_snapshots",
+    "remove_dangling_deletes",
+    "rewrite_data_files",
+]

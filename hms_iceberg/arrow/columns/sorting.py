@@ -6,6 +6,8 @@ not told apart.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,7 +22,50 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-class RowSorter:
+class RowOrder(ABC):
+    """Puts rows in an order that keys give.
+
+    Args:
+        order_id: of the table's sort order that this is, or None.
+        descending: for each key, whether large ones come first.
+        nulls_last: for each key, whether nulls come last.
+    """
+
+    def __init__(self, order_id: int | None, descending: Sequence[bool], nulls_last: Sequence[bool]) -> None:
+        self.order_id = order_id
+        self._descending = list(descending)
+        self._nulls_last = list(nulls_last)
+
+    @abstractmethod
+    def keys(self, batches: Sequence[pa.RecordBatch]) -> pl.DataFrame:
+        """The keys of all rows of some batches, a column each."""
+
+    def sort(self, rows: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
+        """The rows in order; rows that are equal in it keep theirs."""
+        if rows.num_rows < 2:
+            return rows
+        positions = self.positions(self.keys(rows.to_batches() if isinstance(rows, pa.Table) else [rows]))
+        return rows if _ascends(positions) else rows.take(pa.array(positions))
+
+    def follows(self, last: pa.RecordBatch, first: pa.RecordBatch) -> bool:
+        """Whether rows that begin as `first` may come after rows that end as `last`."""
+        return _ascends(self.positions(self.keys([last.slice(last.num_rows - 1), first.slice(0, 1)])))
+
+    def positions(self, keys: pl.DataFrame) -> pl.Series:
+        """Row numbers in order, those of equal keys ascending."""
+        import polars as pl
+
+        expression = pl.arg_sort_by(
+            *keys.columns, descending=self._descending, nulls_last=self._nulls_last, maintain_order=True
+        )
+        return keys.select(expression.cast(pl.Int64)).to_series()
+
+
+def _ascends(positions: pl.Series) -> bool:
+    return bool((positions[1:] > positions[:-1]).all())
+
+
+class RowSorter(RowOrder):
     """Sorts batches of one schema.
 
     Args:
@@ -29,53 +74,31 @@ class RowSorter:
     """
 
     def __init__(self, schema: Schema, order: SortOrder) -> None:
-        self.order_id = order.order_id
+        super().__init__(
+            order_id=order.order_id,
+            descending=[field.direction is SortDirection.DESC for field in order.fields],
+            nulls_last=[field.null_order is NullOrder.NULLS_LAST for field in order.fields],
+        )
         self._fields = [
             (field.transform, schema.find_type(field.source_id), source_path(schema, field.source_id))
             for field in order.fields
         ]
-        self._descending = [field.direction is SortDirection.DESC for field in order.fields]
-        self._nulls_last = [field.null_order is NullOrder.NULLS_LAST for field in order.fields]
 
-    def sort(self, rows: pa.Table | pa.RecordBatch) -> pa.Table | pa.RecordBatch:
-        """The rows in order; rows that are equal in it keep theirs."""
-        if rows.num_rows < 2:
-            return rows
-        batches = rows.to_batches() if isinstance(rows, pa.Table) else [rows]
-        keys = self._keys(batches)
-        if self._is_sorted(keys):
-            return rows
-        return rows.take(pa.array(self._positions(keys)))
-
-    def follows(self, last: pa.RecordBatch, first: pa.RecordBatch) -> bool:
-        """Whether rows that begin as `first` may come after rows that end as `last`."""
-        return self._is_sorted(self._keys([last.slice(last.num_rows - 1), first.slice(0, 1)]))
-
-    def _is_sorted(self, keys: pl.DataFrame) -> bool:
-        positions = self._positions(keys)
-        return bool((positions[1:] > positions[:-1]).all())
-
-    def _positions(self, keys: pl.DataFrame) -> pl.Series:
-        import polars as pl
-
-        expression = pl.arg_sort_by(
-            *keys.columns, descending=self._descending, nulls_last=self._nulls_last, maintain_order=True
-        )
-        return keys.select(expression.cast(pl.Int64)).to_series()
-
-    def _keys(self, batches: list[pa.RecordBatch]) -> pl.DataFrame:
+    def keys(self, batches: Sequence[pa.RecordBatch]) -> pl.DataFrame:
+        """The transformed columns of the order."""
         import polars as pl
 
         columns = {}
         for number, (transform, kind, path) in enumerate(self._fields):
-            chunks = [_sortable(transform_array(transform, kind, column_at(batch, path))) for batch in batches]
+            chunks = [sortable(transform_array(transform, kind, column_at(batch, path))) for batch in batches]
             columns[f"k{number}"] = pa.chunked_array(chunks)
         frame = pl.from_arrow(pa.table(columns))
         assert isinstance(frame, pl.DataFrame)
         return frame
 
 
-def _sortable(array: pa.Array) -> pa.Array:
+def sortable(array: pa.Array) -> pa.Array:
+    """The array as polars sorts it: storage of extension types, one NaN, times as numbers."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     kind = array.type

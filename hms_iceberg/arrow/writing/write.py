@@ -49,6 +49,7 @@ def write_data_files(
     spec: PartitionSpec | None = None,
     properties: Mapping[str, str] | None = None,
     schema: Schema | None = None,
+    order: SortOrder | None = None,
     on_create: Callable[[str], None] | None = None,
     buffer_bytes: int = _BUFFER_BYTES,
 ) -> Iterator[DataFile]:
@@ -63,6 +64,7 @@ def write_data_files(
         spec: the partition spec, the table's default unless given.
         properties: write options that go before the table's properties.
         schema: the columns of the files; the table's current schema unless given.
+        order: how rows are sorted, the table's sort order unless given.
         on_create: called with each location before the file is made, so that a failed write can be cleaned up.
         buffer_bytes: rows that wait for their row group, in bytes of memory over all partitions.
 
@@ -76,7 +78,7 @@ def write_data_files(
     """
     options = {**metadata.properties, **(properties or {})}
     schema = schema or metadata.schema()
-    rules = WriteRules(spec or metadata.spec(), options, metadata.sort_order())
+    rules = WriteRules(spec or metadata.spec(), options, metadata.sort_order() if order is None else order)
     files = FileRouter(metadata, storage, schema, rules, on_create, buffer_bytes)
     batches, incoming = batches_of(data)
     fit = SchemaFit(incoming, schema, table, bool_property(options, _DOWNCAST_NS))

@@ -1,0 +1,78 @@
+"""Rows along a z-order curve: near in several columns at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from hms_iceberg.arrow.columns.partitions import column_at, source_path
+from hms_iceberg.arrow.columns.sorting import RowOrder, sortable
+from hms_iceberg.spec.schema import Schema
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_KEY_BITS = 63
+_MOST_BITS = 16
+
+
+class ZOrder(RowOrder):
+    """Sorts batches by the interleaved ranks of some columns.
+
+    Apache Iceberg interleaves the bytes of the values as they are, so that columns of different ranges do not mix; a
+    value's rank in a sample makes all columns count alike.
+
+    Args:
+        schema: the columns of the batches.
+        field_ids: the columns of the curve, which need an order.
+        sample: batches of the schema from which ranks are taken.
+    """
+
+    def __init__(self, schema: Schema, field_ids: Sequence[int], sample: Iterable[pa.RecordBatch]) -> None:
+        super().__init__(order_id=None, descending=[False], nulls_last=[False])
+        self._paths = [source_path(schema, field_id) for field_id in field_ids]
+        self._bits = min(_MOST_BITS, _KEY_BITS // len(field_ids))
+        batches = list(sample)
+        self._cuts = [self._cut_points([column_at(batch, path) for batch in batches]) for path in self._paths]
+
+    def keys(self, batches: Sequence[pa.RecordBatch]) -> pl.DataFrame:
+        """The place of each row on the curve."""
+        import polars as pl
+
+        curve = np.zeros(sum(batch.num_rows for batch in batches), np.int64)
+        for number, (path, cuts) in enumerate(zip(self._paths, self._cuts, strict=True)):
+            ranks = _ranks(cuts, _series([column_at(batch, path) for batch in batches]))
+            ranks = (ranks << self._bits) // (len(cuts) + 2)  # so that the first bit halves every column
+            for bit in range(self._bits):
+                curve |= ((ranks >> bit) & 1) << (bit * len(self._paths) + len(self._paths) - 1 - number)
+        return pl.DataFrame({"k0": curve})
+
+    def _cut_points(self, chunks: Sequence[pa.Array]) -> pl.Series:
+        """Values that part the sample into ranges of about the same number of rows."""
+        import polars as pl
+
+        if not chunks:
+            return pl.Series([], dtype=pl.Null)
+        values = _series(chunks).drop_nulls().sort()
+        places = np.linspace(0, max(len(values) - 1, 0), min(len(values), (1 << self._bits) - 2)).astype(np.int64)
+        return values.gather(places.tolist()).unique(maintain_order=True)
+
+
+def _ranks(cuts: pl.Series, values: pl.Series) -> np.ndarray:
+    """0 for null, then how many cut points are not above the value, plus one."""
+    if not len(cuts):
+        return np.zeros(len(values), np.int64)
+    nulls = values.is_null().to_numpy()
+    found = cuts.search_sorted(values.fill_null(cuts[0]), side="right").to_numpy().astype(np.int64)
+    return np.where(nulls, 0, found + 1)
+
+
+def _series(chunks: Sequence[pa.Array]) -> pl.Series:
+    import polars as pl
+
+    series = pl.from_arrow(pa.chunked_array([sortable(chunk) for chunk in chunks]))
+    assert isinstance(series, pl.Series)
+    return series.cast(pl.Int8) if series.dtype == pl.Boolean else series

@@ -1,0 +1,114 @@
+"""Groups of data files rewritten in this process, with Arrow and in bounded memory.
+
+Source: Iceberg specification, "Row Lineage": a row that is written anew keeps its id and its sequence number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+
+import pyarrow as pa
+
+from hms_iceberg.arrow.columns.schema import to_arrow
+from hms_iceberg.arrow.columns.sorting import RowOrder, RowSorter
+from hms_iceberg.arrow.columns.zorder import ZOrder
+from hms_iceberg.arrow.reading.read import read_tasks
+from hms_iceberg.arrow.reading.row_rewrites import RowRewriter
+from hms_iceberg.arrow.writing.external_sort import sorted_batches
+from hms_iceberg.arrow.writing.write import write_data_files
+from hms_iceberg.maintenance.rewrite.groups import FileGroup
+from hms_iceberg.maintenance.rewrite.layout import Layout
+from hms_iceberg.scan.tasks import FileScanTask
+from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.sorting import UNSORTED
+from hms_iceberg.storage import Storage
+
+# Rows in memory over all groups: those that wait for their row group, and those that are being sorted.
+_MEMORY_BYTES = 384 * 1024 * 1024
+_SAMPLED_FILES = 32
+_SAMPLED_ROWS = 200_000
+
+
+class LocalEngine:
+    """Reads and writes groups of files with Arrow.
+
+    Args:
+        metadata: the table as it was planned.
+        storage: where its files are.
+        table: its name, for messages.
+        layout: how rows are ordered.
+        spec_id: the partition spec of the new files.
+        groups_at_once: how many groups share the memory.
+    """
+
+    def __init__(
+        self, metadata: TableMetadata, storage: Storage, table: str, layout: Layout, spec_id: int, groups_at_once: int
+    ) -> None:
+        self._metadata = metadata
+        self._storage = storage
+        self._table = table
+        self._layout = layout
+        self._spec = metadata.spec_by_id(spec_id)
+        self._schema = RowRewriter(metadata, storage).schema
+        self._memory_bytes = _MEMORY_BYTES // groups_at_once
+        self._readers = None if groups_at_once == 1 else 1
+
+    def rewrite(self, group: FileGroup[FileScanTask], on_create: Callable[[str], None]) -> tuple[DataFile, ...]:
+        """Writes a group's live rows to new files.
+
+        Args:
+            group: the files with their deletes.
+            on_create: called with each location before the file is made.
+
+        Returns:
+            The new files; none where no row is live.
+
+        Raises:
+            MissingFileError, CorruptDataFileError: a file is gone or damaged.
+            StorageError: a file cannot be written.
+        """
+        schema = to_arrow(self._schema)
+        batches = self._rows(group.items, self._schema)
+        if self._layout.sorts:
+            batches = sorted_batches(batches, schema, self._order(group.items), self._memory_bytes)
+        first = next(iter(islice(batches, 1)), None)
+        if first is None:
+            return ()
+        files = write_data_files(
+            self._metadata,
+            self._storage,
+            pa.RecordBatchReader.from_batches(schema, _again(first, batches)),
+            table=self._table,
+            spec=self._spec,
+            properties={"write.target-file-size-bytes": str(group.output_bytes)},
+            schema=self._schema,
+            order=self._layout.order or (UNSORTED if self._layout.zorder else None),
+            on_create=on_create,
+            buffer_bytes=self._memory_bytes,
+        )
+        return tuple(files)
+
+    def _rows(self, tasks: Sequence[FileScanTask], schema: Schema) -> Iterator[pa.RecordBatch]:
+        filter_schema = self._metadata.schema()
+        return read_tasks(tasks, filter_schema, schema, self._metadata, self._storage, workers=self._readers)
+
+    def _order(self, tasks: Sequence[FileScanTask]) -> RowOrder:
+        if self._layout.order is not None:
+            return RowSorter(self._schema, self._layout.order)
+        return ZOrder(self._schema, self._layout.zorder, self._sample(tasks))
+
+    def _sample(self, tasks: Sequence[FileScanTask]) -> Iterable[pa.RecordBatch]:
+        """Some rows of files all over the group."""
+        chosen = tasks[:: max(1, len(tasks) // _SAMPLED_FILES)][:_SAMPLED_FILES]
+        rows = sum(task.file.record_count for task in chosen)
+        every = max(1, rows // _SAMPLED_ROWS)
+        for batch in self._rows(chosen, self._schema):
+            yield batch.take(pa.array(range(0, batch.num_rows, every)))
+
+
+def _again(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest

@@ -1,0 +1,211 @@
+"""Compaction keeps every row as it was; what it rewrites and writes is what Apache Iceberg's options say."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.errors import CommitConflictError, InvalidInputError, UnknownColumnError
+from hms_iceberg.maintenance import check_table, rewrite_data_files
+from hms_iceberg.table import Table
+from tests.support.operations import ARROW, BY_CITY, MERGE_ON_READ, SCHEMA, rows
+from tests.support.row_tables import create, other_writer
+
+ALL = {"rewrite-all": "true"}
+
+
+def files(table: Table) -> list[Any]:
+    """The live data files."""
+    return [task.file for task in table.scan().plan_files()]
+
+
+def ids(table: Table) -> list[int]:
+    """The ids of all rows, sorted."""
+    return sorted(table.scan().to_arrow()["id"].to_pylist())
+
+
+def content(table: Table) -> list[dict[str, Any]]:
+    """All rows, sorted."""
+    return sorted(table.scan().to_arrow().to_pylist(), key=repr)
+
+
+@pytest.fixture(params=[1, 2, 3])
+def table(tmp_path: Path, request: pytest.FixtureRequest) -> Table:
+    """Six files of a row each."""
+    made = create(tmp_path, request.param, schema=SCHEMA, **(MERGE_ON_READ if request.param > 1 else {}))
+    for number in range(6):
+        made.append(rows(number))
+    return made
+
+
+def test_small_files_become_one_and_rows_stay(table: Table) -> None:
+    before = content(table)
+    result = rewrite_data_files(table)
+    assert (result.rewritten_data_files_count, result.added_data_files_count) == (6, 1)
+    assert len(files(table)) == 1 and content(table) == before
+    assert table.current_snapshot().summary["operation"] == "replace"
+    assert check_table(table, record_counts=True).findings == ()
+    assert rewrite_data_files(table).rewritten_data_files_count == 0
+
+
+def test_fewer_files_than_asked_for_stay(table: Table) -> None:
+    assert rewrite_data_files(table, options={"min-input-files": 7}).plan.groups == ()
+    assert len(files(table)) == 6
+
+
+def test_a_dry_run_only_plans(table: Table) -> None:
+    version = table.metadata_location
+    result = rewrite_data_files(table, dry_run=True)
+    assert result.plan.input_files == 6 and result.plan.output_files == 1
+    assert table.refresh().metadata_location == version
+
+
+def test_partitions_are_rewritten_apart_and_only_those_that_the_filter_may_match(tmp_path: Path) -> None:
+    table = create(tmp_path, 2, schema=SCHEMA, spec=BY_CITY)
+    for number in range(3):
+        table.append(pa.concat_tables([rows(number, city="Ulm"), rows(10 + number, city="Bonn")]))
+    result = rewrite_data_files(table, where="city = 'Ulm'", options=ALL)
+    assert (result.rewritten_data_files_count, result.added_data_files_count) == (3, 1)
+    assert sorted(str(file.partition) for file in files(table)) == ["('Bonn',)"] * 3 + ["('Ulm',)"]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_deletes_are_applied_and_rows_of_many_deletes_choose_a_file(tmp_path: Path, version: int) -> None:
+    table = create(tmp_path, version, schema=SCHEMA, **MERGE_ON_READ)
+    table.append(pa.concat_tables([rows(number) for number in range(10)]))
+    table.delete("id < 2")
+    assert rewrite_data_files(table).rewritten_data_files_count == 0
+    table.delete("id < 3")
+    before = content(table)
+    result = rewrite_data_files(table)
+    assert (result.rewritten_data_files_count, result.added_data_files_count) == (1, 1)
+    assert content(table) == before and len(before) == 7
+    assert not any(task.delete_files for task in table.scan().plan_files())
+    assert files(table)[0].record_count == 7
+
+
+def test_row_ids_and_sequence_numbers_of_rows_are_kept(tmp_path: Path) -> None:
+    table = create(tmp_path, 3, schema=SCHEMA, **MERGE_ON_READ)
+    for number in range(4):
+        table.append(rows(number, amount=100 + number))
+    table.update({"amount": 7}, "id = 2")
+    columns = ("id", "amount", "_row_id", "_last_updated_sequence_number")
+    before = table.scan(selected_fields=columns).to_arrow().sort_by("id")
+    rewrite_data_files(table, options=ALL)
+    assert table.scan(selected_fields=columns).to_arrow().sort_by("id").equals(before)
+
+
+def test_equality_deletes_of_a_concurrent_writer_keep_applying(tmp_path: Path) -> None:
+    table = create(tmp_path, 2, schema=SCHEMA)
+    for number in range(4):
+        table.append(rows(number))
+    start = table.current_snapshot().sequence_number
+    other = other_writer(table)
+    engine = _Meanwhile(table, lambda: _delete_by_key(other, 2))
+    rewrite_data_files(table, options=ALL, engine=engine)
+    assert ids(table) == [0, 1, 3]
+    assert [task.data_sequence_number for task in table.scan().plan_files()] == [start]
+
+
+def test_row_deletes_of_a_concurrent_writer_lose_their_group_only(tmp_path: Path) -> None:
+    table = create(tmp_path, 2, schema=SCHEMA, spec=BY_CITY, **MERGE_ON_READ)
+    for number in (0, 2, 4):
+        table.append(pa.concat_tables([rows(number, number + 1, city="Ulm"), rows(10 + number, 11 + number)]))
+    other = other_writer(table)
+    engine = _Meanwhile(table, lambda: other.delete("id = 11 and city = 'Bonn'"))
+    result = rewrite_data_files(table, options=ALL | {"partial-progress.max-commits": 1}, engine=engine)
+    assert (result.rewritten_data_files_count, result.added_data_files_count) == (3, 1)
+    assert result.failed_data_files_count == 3 and "deleted rows" in result.failures[0]
+    assert ids(table) == [0, 1, 2, 3, 4, 5, 10, 12, 13, 14, 15]
+    assert sorted(str(file.partition) for file in files(table)) == ["('Bonn',)"] * 3 + ["('Ulm',)"]
+    on_disk = {path.name for path in Path(table.location(), "data").rglob("*.parquet")}
+    assert on_disk == {Path(path).name for path in table.inspect.all_files()["file_path"].to_pylist()}
+
+
+def test_without_partial_progress_a_conflict_changes_nothing(tmp_path: Path) -> None:
+    table = create(tmp_path, 2, schema=SCHEMA, **MERGE_ON_READ)
+    for number in (0, 2, 4):
+        table.append(rows(number, number + 1))
+    other = other_writer(table)
+    engine = _Meanwhile(table, lambda: other.delete("id = 1"))
+    with pytest.raises(CommitConflictError):
+        rewrite_data_files(table, options=ALL | {"partial-progress.enabled": "false"}, engine=engine)
+    assert len(files(table.refresh())) == 3 and ids(table) == [0, 2, 3, 4, 5]
+    assert len(list(Path(table.location(), "data").rglob("*.parquet"))) == 4  # three of data, one of deletes
+
+
+@pytest.mark.parametrize("order", ["id desc nulls last", "zorder(id, amount)", "amount, id desc"])
+def test_sorted_files_hold_the_same_rows_in_order(tmp_path: Path, order: str) -> None:
+    table = create(tmp_path, 2, schema=SCHEMA)
+    numbers = list(range(400))
+    random.Random(1).shuffle(numbers)
+    for start in range(0, 400, 100):
+        part = numbers[start : start + 100]
+        amounts = [None if number % 7 == 0 else number % 20 for number in part]
+        table.append(pa.table({"id": part, "city": ["Ulm"] * 100, "amount": amounts}, schema=ARROW))
+    before = content(table)
+    rewrite_data_files(table, strategy="sort", sort_order=order, options=ALL)
+    assert content(table) == before
+    if "zorder" not in order:
+        found = table.scan().to_arrow()
+        duck = duckdb.sql(f"from found order by {order.replace('amount', 'amount nulls first')}").to_arrow_table()
+        assert found.to_pylist() == duck.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"strategy": "temp"}, InvalidInputError, "strategy"),
+        ({"sort_order": "id"}, InvalidInputError, "binpack"),
+        ({"strategy": "sort"}, InvalidInputError, "no sort order"),
+        ({"strategy": "sort", "sort_order": "nope asc"}, UnknownColumnError, "nope"),
+        ({"strategy": "sort", "sort_order": "zorder(nope)"}, UnknownColumnError, "nope"),
+        ({"strategy": "sort", "sort_order": "zorder(id), amount"}, InvalidInputError, "mix"),
+        ({"strategy": "sort", "sort_order": "id nulls"}, InvalidInputError, "first or last"),
+        ({"options": {"bogus-option": 1}}, InvalidInputError, "bogus-option"),
+        ({"options": {"target-file-size-bytes": 10, "min-file-size-bytes": 10}}, InvalidInputError, "min-file-size"),
+        ({"options": {"output-spec-id": 9}}, InvalidInputError, "output-spec-id"),
+        ({"branch": "nowhere"}, InvalidInputError, "branch"),
+        ({"where": "nope = 1"}, UnknownColumnError, "nope"),
+    ],
+)
+def test_bad_input_is_refused_with_the_table_named(
+    tmp_path: Path, arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    table = create(tmp_path, 2, schema=SCHEMA)
+    table.append(rows(1))
+    with pytest.raises(error, match=message) as raised:
+        rewrite_data_files(table, **arguments)
+    assert table.identifier[-1] in str(raised.value) or "where" in arguments
+    assert len(table.snapshots()) == 1
+
+
+class _Meanwhile:
+    """The local engine; another writer commits while the first group is written."""
+
+    def __init__(self, table: Table, commit: Any) -> None:
+        self._table = table
+        self._commit = commit
+
+    def rewrite(self, group: Any, on_create: Any) -> Any:
+        from hms_iceberg.maintenance.rewrite.layout import Layout
+        from hms_iceberg.maintenance.rewrite.local_engine import LocalEngine
+
+        table = self._table
+        spec_id = table.metadata.default_spec_id
+        engine = LocalEngine(table.metadata, table.storage, "t", Layout(), spec_id, 1)
+        written = engine.rewrite(group, on_create)
+        if self._commit is not None:
+            self._commit()
+            self._commit = None
+        return written
+
+
+def _delete_by_key(table: Table, number: int) -> None:
+    with table.new_row_delta() as delta:
+        delta.delete_equal(pa.table({"id": pa.array([number], pa.int64())}))
