@@ -48,7 +48,7 @@ def test_the_order_is_that_of_a_database(memory: int, distinct: int) -> None:
 
 
 def test_a_z_order_parts_both_columns() -> None:
-    """A sixteenth of the rows along the curve covers about a quarter of each column."""
+    """A sixteenth of the rows along the curve covers about a third of each column."""
     chance = random.Random(7)
     rows = pa.table(
         {
@@ -66,7 +66,7 @@ def test_a_z_order_parts_both_columns() -> None:
         for name, whole in (("a", 10**9), ("c", 1.0)):
             values = part[name].to_pylist()
             spans.append((max(values) - min(values)) / whole)
-    assert sum(spans) / len(spans) < 0.3
+    assert sum(spans) / len(spans) < 0.4  # sorted by one of them alone: 0.53
 
 
 def test_nulls_and_nan_have_their_place_on_a_z_order() -> None:
