@@ -14,19 +14,61 @@ from hms_iceberg.table.file_system import FileSystemMetastore, FileSystemTables
 
 # Settings of the same names that Apache Iceberg (Java) has for Spark, and that say nothing here.
 _OF_SPARK = ("default-namespace", "cache-enabled", "catalog-impl", "io-impl")
-_opened: dict[int, Catalog] = {}
-_numbers: dict[tuple[tuple[str, str], ...], int] = {}
-_lock = threading.Lock()
 
 
-def open_catalog(question: Mapping[str, Any]) -> dict[str, Any]:
-    """Opens a catalog, or finds it among those that are open: sessions come and go, connections stay.
+class OpenCatalogs:
+    """The catalogs that a planner has opened, by numbers."""
+
+    def __init__(self) -> None:
+        self._opened: list[Catalog] = []
+        self._numbers: dict[tuple[tuple[str, str], ...], int] = {}
+        self._lock = threading.Lock()
+
+    def open(self, name: str, properties: Mapping[str, str]) -> int:
+        """Opens a catalog, or finds it among those that are open: sessions come and go, connections stay.
+
+        Returns:
+            its number, for further questions: properties hold secrets and cross once.
+        """
+        key = tuple(sorted({**properties, "": name}.items()))
+        with self._lock:
+            if key not in self._numbers:
+                self._opened.append(load_catalog(name, **properties))
+                self._numbers[key] = len(self._opened) - 1
+            return self._numbers[key]
+
+    def of(self, question: Mapping[str, Any]) -> Catalog:
+        """The open catalog that a question names by its number."""
+        return self._opened[question["catalog"]]
+
+    def storage(self, question: Mapping[str, Any], default: Storage) -> Storage:
+        """The storage that a question's table is read with."""
+        return default if question.get("catalog") is None else self.of(question).storage
+
+    def table(self, question: Mapping[str, Any], storage: Storage) -> Table:
+        """The table that a question is to change, at its newest version.
+
+        Args:
+            question: a `catalog`, a `namespace` and a `table`; or a `path`, of a table's folder.
+            storage: for paths.
+
+        Raises:
+            NoSuchTableError: there is none.
+        """
+        if "path" in question:
+            return FileSystemTables(storage=storage).load(question["path"])
+        return self.of(question).load_table((question["namespace"], question["table"]))
+
+
+def open_catalog(catalogs: OpenCatalogs, question: Mapping[str, Any]) -> dict[str, Any]:
+    """Opens a named catalog.
 
     Args:
+        catalogs: those that are open.
         question: the catalog's `name` and `properties`, those of `load_catalog`.
 
     Returns:
-        the `catalog`'s number, for further questions: properties hold secrets and cross once.
+        the `catalog`'s number.
 
     Raises:
         ConfigurationError: its properties say of no metastore.
@@ -38,13 +80,16 @@ def open_catalog(question: Mapping[str, Any]) -> dict[str, Any]:
             f"The catalog {name} has no metastore: set spark.sql.catalog.{name}.uri to thrift://host:9083, or "
             f"spark.sql.catalog.{name}.type to hadoop and spark.sql.catalog.{name}.warehouse to a folder."
         )
-    return _opened_once(name, properties)
+    return {"catalog": catalogs.open(name, properties)}
 
 
-def open_session_catalog(question: Mapping[str, Any], properties: Mapping[str, str]) -> dict[str, Any]:
+def open_session_catalog(
+    catalogs: OpenCatalogs, question: Mapping[str, Any], properties: Mapping[str, str]
+) -> dict[str, Any]:
     """Opens the metastore of a session's own catalog, for commits: reads go through Spark's client of it.
 
     Args:
+        catalogs: those that are open.
         question: the catalog's `name`; Hive's settings as the session has them (`hive`); the session's `warehouse`;
             the `options` of `spark.sql.catalog.spark_catalog.*`, such as `table-default.*`.
         properties: those of the session's extension, which win.
@@ -65,49 +110,14 @@ def open_session_catalog(question: Mapping[str, Any], properties: Mapping[str, s
         )
     options = {key: value for key, value in question["options"].items() if key not in (*_OF_SPARK, "type", "uri")}
     merged = {**hive, "warehouse": question["warehouse"], **options, **properties, "uri": uri, "type": "hive"}
-    return _opened_once(question["name"], merged)
+    return {"catalog": catalogs.open(question["name"], merged)}
 
 
-def _opened_once(name: str, properties: Mapping[str, str]) -> dict[str, Any]:
-    key = tuple(sorted({**properties, "": name}.items()))
-    with _lock:
-        if key not in _numbers:
-            number = len(_opened)
-            _opened[number] = load_catalog(name, **properties)
-            _numbers[key] = number
-        return {"catalog": _numbers[key]}
-
-
-def catalog_of(question: Mapping[str, Any]) -> Catalog:
-    """The open catalog that a question names by its number."""
-    return _opened[question["catalog"]]
-
-
-def table_of(question: Mapping[str, Any], storage: Storage) -> Table:
-    """The table that a question is to change, at its newest version.
-
-    Args:
-        question: a `catalog`, a `namespace` and a `table`; or a `path`, of a table's folder.
-        storage: for paths.
-
-    Raises:
-        NoSuchTableError: there is none.
-    """
-    if "path" in question:
-        return FileSystemTables(storage=storage).load(question["path"])
-    return catalog_of(question).load_table((question["namespace"], question["table"]))
-
-
-def storage_of(question: Mapping[str, Any], default: Storage) -> Storage:
-    """The storage that a question's table is read with."""
-    number = question.get("catalog")
-    return default if number is None else _opened[number].storage
-
-
-def find_table(question: Mapping[str, Any], storage: Storage) -> dict[str, Any]:
+def find_table(catalogs: OpenCatalogs, question: Mapping[str, Any], storage: Storage) -> dict[str, Any]:
     """Where a table's newest metadata is.
 
     Args:
+        catalogs: those that are open.
         question: a `path` (of a table's folder, or a metadata file); or a `catalog`, a `namespace` and a `table`.
         storage: for paths.
 
@@ -119,7 +129,7 @@ def find_table(question: Mapping[str, Any], storage: Storage) -> dict[str, Any]:
     """
     path = question.get("path")
     if path is None:
-        catalog = _opened[question["catalog"]]
+        catalog = catalogs.of(question)
         try:
             pointer = catalog.metastore.load((question["namespace"], question["table"]))
         except (NoSuchTableError, NoSuchNamespaceError):
@@ -131,24 +141,24 @@ def find_table(question: Mapping[str, Any], storage: Storage) -> dict[str, Any]:
     return {"metadata_location": pointer.metadata_location}
 
 
-def list_namespaces(question: Mapping[str, Any]) -> dict[str, Any]:
+def list_namespaces(catalogs: OpenCatalogs, question: Mapping[str, Any]) -> dict[str, Any]:
     """The namespaces of a `catalog`."""
-    return {"namespaces": [".".join(each) for each in _opened[question["catalog"]].list_namespaces()]}
+    return {"namespaces": [".".join(each) for each in catalogs.of(question).list_namespaces()]}
 
 
-def namespace_properties(question: Mapping[str, Any]) -> dict[str, Any]:
+def namespace_properties(catalogs: OpenCatalogs, question: Mapping[str, Any]) -> dict[str, Any]:
     """The properties of a `namespace` of a `catalog`; null where there is none of that name."""
     try:
-        properties = _opened[question["catalog"]].load_namespace_properties(question["namespace"])
+        properties = catalogs.of(question).load_namespace_properties(question["namespace"])
     except NoSuchNamespaceError:
         return {"properties": None}
     return {"properties": properties}
 
 
-def list_tables(question: Mapping[str, Any]) -> dict[str, Any]:
+def list_tables(catalogs: OpenCatalogs, question: Mapping[str, Any]) -> dict[str, Any]:
     """The Iceberg tables in a `namespace` of a `catalog`; null where there is no such namespace."""
     try:
-        tables = _opened[question["catalog"]].list_tables(question["namespace"])
+        tables = catalogs.of(question).list_tables(question["namespace"])
     except NoSuchNamespaceError:
         return {"tables": None}
     return {"tables": [each[-1] for each in tables]}

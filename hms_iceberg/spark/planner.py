@@ -21,13 +21,13 @@ from hms_iceberg.scan.metadata_filter import with_metadata_columns
 from hms_iceberg.scan.plan import ScanPlan
 from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.catalogs import (
+    OpenCatalogs,
     find_table,
     list_namespaces,
     list_tables,
     namespace_properties,
     open_catalog,
     open_session_catalog,
-    storage_of,
 )
 from hms_iceberg.spark.read_options import planned
 from hms_iceberg.spark.reading.descriptions import describe, release
@@ -45,7 +45,7 @@ from hms_iceberg.transaction.metadata_files import read_version
 logger = logging.getLogger(__name__)
 
 _KEPT_TABLES = 64
-_CATALOG_CALLS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+_CATALOG_CALLS: Mapping[str, Callable[[OpenCatalogs, Mapping[str, Any]], dict[str, Any]]] = {
     "catalog": open_catalog,
     "namespaces": list_namespaces,
     "namespace": namespace_properties,
@@ -77,6 +77,7 @@ class Planner:
     def __init__(self, properties: Mapping[str, str] | None = None, storage: Storage | None = None) -> None:
         self._properties = dict(properties or {})
         self._storage = storage or ArrowStorage(self._properties)
+        self._catalogs = OpenCatalogs()
         self._tables: OrderedDict[str, TableMetadata] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -94,13 +95,13 @@ class Planner:
         return repr(self)
 
     def _answer(self, question: dict[str, Any]) -> bytes:
-        call, storage = question["call"], storage_of(question, self._storage)
+        call, storage = question["call"], self._catalogs.storage(question, self._storage)
         if call in _CATALOG_CALLS:
-            return AnswerWriter(_CATALOG_CALLS[call](question)).done()
+            return AnswerWriter(_CATALOG_CALLS[call](self._catalogs, question)).done()
         if call == "session-catalog":
-            return AnswerWriter(open_session_catalog(question, self._properties)).done()
+            return AnswerWriter(open_session_catalog(self._catalogs, question, self._properties)).done()
         if call == "find":
-            return AnswerWriter(find_table(question, storage)).done()
+            return AnswerWriter(find_table(self._catalogs, question, storage)).done()
         metadata = self._metadata(question["metadata_location"], storage)
         if call == "plan":
             return self._planned(metadata, storage, question)

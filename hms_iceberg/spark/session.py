@@ -12,12 +12,9 @@ from hms_iceberg.spark.compiler import load_bridge
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from hms_iceberg.spark.planner import Planner
-
 logger = logging.getLogger(__name__)
 
 _PROPERTY_PREFIX = "spark.hms_iceberg."
-_planners: list[Planner] = []  # the JVM holds them only through Py4J, which asks this process to keep them
 
 
 def extend(
@@ -30,7 +27,8 @@ def extend(
     The new session shares everything with the given one (SparkContext, metastore, settings, temporary views,
     functions) and becomes the one that ``SparkSession.builder.getOrCreate()`` and ``SparkSession.active()`` return.
     Hive tables, and the session that was given, stay as they were. A session that is extended already comes back as
-    it is.
+    it is, unless there are other properties for it: that makes another session, and both work side by side. What
+    ``newSession()`` makes of an extended session is extended in the same way.
 
     Args:
         spark: a classic PySpark session with Hive support (``enableHiveSupport()``).
@@ -52,13 +50,16 @@ def extend(
     from hms_iceberg.spark.planner import Planner  # not needed in Python workers, which import this package too
 
     bridge = load_bridge(spark)
-    ensure_callback_server_started(spark.sparkContext._gateway)
-    planner = Planner({**_session_properties(spark), **(properties or {})})
-    extended = bridge.extend(spark._jsparkSession, planner, _worker_function(spark))
-    _planners[:] = [planner]
+    known = bridge.properties(spark._jsparkSession)
+    before = _session_properties(spark) if known is None else dict(known)
+    wanted = {**before, **(properties or {})}
+    session = spark
+    if known is None or wanted != before:
+        ensure_callback_server_started(spark.sparkContext._gateway)
+        extended = bridge.extend(spark._jsparkSession, wanted, Planner(wanted), _worker_function(spark))
+        session = SparkSession(spark.sparkContext, extended)
     for name, settings in (catalogs or {}).items():
-        bridge.addCatalog(extended, name, dict(settings))
-    session = SparkSession(spark.sparkContext, extended)
+        bridge.addCatalog(session._jsparkSession, name, dict(settings))
     _make_default(session)
     return session
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from hms_iceberg.errors import UnsupportedError
-from hms_iceberg.spark import configure, extend
+from hms_iceberg.spark import compiler, configure, extend
+from hms_iceberg.spark.compiler import load_bridge
 from tests.support.spark_session import quiet_builder
 from tests.support.spark_tables import rows_of
 
@@ -24,8 +27,107 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
+@pytest.fixture
+def default_session(spark: SparkSession) -> Iterator[SparkSession]:
+    """Puts the run's session back as the default one."""
+    yield spark
+    extend(spark)
+
+
 def test_an_extended_session_comes_back_as_it_is(spark: SparkSession) -> None:
-    assert extend(spark)._jsparkSession.equals(spark._jsparkSession)
+    assert extend(spark) is spark
+    assert extend(spark, properties={}) is spark
+
+
+def test_sessions_with_different_properties_work_side_by_side(
+    default_session: SparkSession, metastore: EmbeddedMetastore, orders: Table, namespace: str
+) -> None:
+    from pyspark.errors import AnalysisException
+
+    spark = default_session
+    bridge = load_bridge(spark)
+    first = extend(spark, {"io.first": "1"}, catalogs={"mine": {"uri": metastore.uri}})
+    second = extend(first, {"io.second": "2"})
+    assert extend(second, {"io.second": "2"}) is second
+    made = [second, second.newSession(), *map(_wrapped(second), _cloned(second, second.newSession()))]
+    made.append(made[-1].newSession())  # Spark's clones forget the options that a session was built with
+    wanted = [(spark, {}), (first, {"io.first": "1"})]
+    wanted += [(each, {"io.first": "1", "io.second": "2"}) for each in made]
+    for session, properties in wanted:
+        assert rows_of(session, f"select count(*) from {namespace}.orders") == [(6,)]
+        assert dict(bridge.properties(session._jsparkSession)) == properties
+    for session in (first, *made):
+        assert rows_of(session, f"select count(*) from mine.{namespace}.orders") == [(6,)]
+    with pytest.raises(AnalysisException, match="mine"):
+        spark.table(f"mine.{namespace}.orders")
+
+
+def _cloned(*sessions: SparkSession) -> list[Any]:
+    return [session._jsparkSession.cloneSession() for session in sessions]
+
+
+def _wrapped(owner: SparkSession) -> Callable[[Any], SparkSession]:
+    return lambda jsession: type(owner)(owner.sparkContext, jsession)
+
+
+def _plain(spark: SparkSession) -> SparkSession:
+    """A session over the same context, with nothing of ours."""
+    context: Any = spark.sparkContext
+    session = type(spark)(context, context._jvm.org.apache.spark.sql.classic.SparkSession(context._jsc.sc()))
+    extend(spark)  # the constructor made the new one the default
+    return session
+
+
+def test_the_session_that_was_given_and_its_new_ones_stay_as_they_were(
+    spark: SparkSession, orders: Table, namespace: str
+) -> None:
+    plain = _plain(spark)
+    extended = extend(plain)
+    try:
+        assert extended.newSession().table(f"{namespace}.orders").count() == 6
+        for session in (plain, plain.newSession()):
+            assert session.range(2).count() == 2
+            assert session.conf.get("spark.sql.catalog.spark_catalog", "builtin") == "builtin"
+    finally:
+        extend(spark)
+
+
+USERS_CATALOG = """
+package users;
+
+public final class Catalog extends org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension {
+  public boolean tableExists(org.apache.spark.sql.connector.catalog.Identifier ident) {
+    return ident.name().equals("made_up") || super.tableExists(ident);
+  }
+
+  public org.apache.spark.sql.connector.catalog.Table loadTable(org.apache.spark.sql.connector.catalog.Identifier ident)
+      throws org.apache.spark.sql.catalyst.analysis.NoSuchTableException {
+    if (ident.name().equals("made_up")) {
+      throw new IllegalStateException("the user's own catalog was asked");
+    }
+    return super.loadTable(ident);
+  }
+}
+"""
+
+
+def test_a_session_catalog_of_the_users_own_is_asked_for_what_is_not_iceberg(
+    spark: SparkSession, orders: Table, namespace: str, tmp_path: Path
+) -> None:
+    gateway: Any = spark.sparkContext._gateway
+    compiler._write_jar(tmp_path / "users.jar", compiler._compile(gateway, {"Catalog.java": USERS_CATALOG}))
+    compiler._driver_loader(gateway).addURL(gateway.jvm.java.io.File(str(tmp_path / "users.jar")).toURI().toURL())
+    plain = _plain(spark)
+    plain.conf.set("spark.sql.catalog.spark_catalog", "users.Catalog")
+    extended = extend(plain)
+    try:
+        for session in (extended, extended.newSession(), extend(extended, {"io.other": "1"})):
+            assert session.table(f"{namespace}.orders").count() == 6
+            assert session.sql(f"show tables in {namespace}").count() == 1
+            with pytest.raises(Exception, match="the user's own catalog was asked"):
+                session.table(f"{namespace}.made_up")
+    finally:
+        extend(spark)
 
 
 def test_new_sessions_of_an_extended_one_are_extended(spark: SparkSession, orders: Table, namespace: str) -> None:

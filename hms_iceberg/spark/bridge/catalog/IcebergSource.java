@@ -49,7 +49,7 @@ public class IcebergSource implements TableProvider, StreamSourceProvider, Creat
     IcebergTable streamed = streamed(options);
     ObjectNode question = streamed.question("stream-check");
     question.set("options", Bridge.JSON.valueToTree(new HashMap(options)));
-    Bridge.ask(question);
+    streamed.planner().ask(question);
     return new Tuple2("iceberg", streamed.schema());
   }
 

@@ -56,7 +56,7 @@ final class IcebergStream implements Source, SupportsTriggerAvailableNow {
     question.put("everything", limit instanceof ReadAllAvailable);
     question.set("options", options);
     table.addCatalog(question);
-    JsonNode offset = Bridge.ask(question).header().get("offset");
+    JsonNode offset = table.planner().ask(question).header().get("offset");
     return offset.isNull() ? null : new Position(offset.toString());
   }
 

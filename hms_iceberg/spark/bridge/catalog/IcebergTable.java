@@ -43,7 +43,7 @@ public final class IcebergTable implements SupportsRead, SupportsMetadataColumns
   IcebergTable(TableSource source, ObjectNode question) {
     this.source = source;
     this.question = question;
-    Described known = (Described) Bridge.askOnce(question, new Describe());
+    Described known = (Described) planner().askOnce(question, new Describe());
     this.description = known.description;
     this.idSchema = known.idSchema;
     this.hiddenSchema = known.hiddenSchema;
@@ -74,6 +74,10 @@ public final class IcebergTable implements SupportsRead, SupportsMetadataColumns
   /** A question that changes the table. */
   ObjectNode change(String call) {
     return source.change(call);
+  }
+
+  Planner planner() {
+    return source.planner;
   }
 
   void addCatalog(ObjectNode asked) {
@@ -250,7 +254,7 @@ public final class IcebergTable implements SupportsRead, SupportsMetadataColumns
     }
   }
 
-  static final class Describe implements Bridge.AnswerReader {
+  static final class Describe implements Planner.AnswerReader {
     public Object read(Answer answer) {
       return new Described(answer.header());
     }

@@ -15,15 +15,17 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** What the metadata of an Iceberg table says, as rows: db.t.files, db.t.snapshots and so on. */
 final class MetadataTable implements SupportsRead {
+  private final Planner planner;
   private final ObjectNode question;
   private final StructType schema;
 
   /** The question is that which loads a table, and the kind of metadata. */
-  MetadataTable(ObjectNode question, String kind) {
+  MetadataTable(Planner planner, ObjectNode question, String kind) {
+    this.planner = planner;
     this.question = question;
     question.put("call", "inspect");
     question.put("kind", kind);
-    JsonNode described = Bridge.ask(question).header();
+    JsonNode described = planner.ask(question).header();
     question.set("snapshot_id", described.get("snapshot_id"));
     this.schema = IcebergTable.withoutIds((StructType) DataType.fromJson(described.get("schema").toString()));
   }
@@ -45,7 +47,7 @@ final class MetadataTable implements SupportsRead {
   }
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new MetadataScan(name(), question, schema);
+    return new MetadataScan(planner, name(), question, schema);
   }
 
   public boolean equals(Object other) {

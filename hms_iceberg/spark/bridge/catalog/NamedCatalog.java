@@ -26,12 +26,14 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public final class NamedCatalog implements TableCatalog, SupportsNamespaces, FunctionCatalog, IcebergCatalog {
   private String name;
   private Map properties;
+  private Planner planner;
   private String[] defaultNamespace = {"default"};
   private JsonNode number;
 
   public void initialize(String name, CaseInsensitiveStringMap options) {
     this.name = name;
     this.properties = new HashMap(options.asCaseSensitiveMap());
+    this.planner = Extension.active().planner;
     if (options.containsKey("default-namespace")) {
       this.defaultNamespace = new String[] {options.get("default-namespace")};
     }
@@ -51,7 +53,7 @@ public final class NamedCatalog implements TableCatalog, SupportsNamespaces, Fun
       ObjectNode question = Bridge.question("catalog");
       question.put("name", name);
       question.set("properties", Bridge.JSON.valueToTree(properties));
-      number = Bridge.ask(question).header().get("catalog");
+      number = planner.ask(question).header().get("catalog");
     }
     return number;
   }
@@ -60,7 +62,7 @@ public final class NamedCatalog implements TableCatalog, SupportsNamespaces, Fun
     ObjectNode question = Bridge.question(call);
     question.set("catalog", number());
     question.put("namespace", namespace);
-    return Bridge.ask(question).header();
+    return planner.ask(question).header();
   }
 
   // ---------------------------------------------------------------------------------------------- tables
@@ -120,6 +122,7 @@ public final class NamedCatalog implements TableCatalog, SupportsNamespaces, Fun
     private final Identifier ident;
 
     Source(Identifier ident) {
+      super(planner);
       this.ident = ident;
     }
 
@@ -130,7 +133,7 @@ public final class NamedCatalog implements TableCatalog, SupportsNamespaces, Fun
     String metadataLocation() {
       ObjectNode question = Bridge.question("find");
       addTarget(question);
-      JsonNode location = Bridge.ask(question).header().get("metadata_location");
+      JsonNode location = planner.ask(question).header().get("metadata_location");
       return location.isNull() ? null : location.asText();
     }
 

@@ -12,16 +12,16 @@ final class NamedCatalogs {
 
   private NamedCatalogs() {}
 
-  static void add(SparkSession session, String name, Map properties) {
+  static void add(Extension extension, SparkSession session, String name, Map properties) {
     for (Iterator it = properties.entrySet().iterator(); it.hasNext();) {
       Map.Entry entry = (Map.Entry) it.next();
-      Bridge.setForSession(session, session, PREFIX + name + "." + entry.getKey(), String.valueOf(entry.getValue()));
+      extension.set(session, PREFIX + name + "." + entry.getKey(), String.valueOf(entry.getValue()));
     }
-    Bridge.setForSession(session, session, PREFIX + name, NamedCatalog.class.getName());
+    extension.set(session, PREFIX + name, NamedCatalog.class.getName());
   }
 
   /** Catalogs that were set up for Iceberg's JAR are ours where there is no such JAR. */
-  static void adopt(SparkSession session, SparkSession extended) {
+  static void adopt(Extension extension, SparkSession extended) {
     if (isPresent(OF_JAVA)) {
       return;
     }
@@ -30,9 +30,14 @@ final class NamedCatalogs {
       Map.Entry entry = (Map.Entry) it.next();
       String key = (String) entry.getKey();
       if (key.startsWith(PREFIX) && key.indexOf('.', PREFIX.length()) < 0 && OF_JAVA.equals(entry.getValue())) {
-        Bridge.setForSession(session, extended, key, NamedCatalog.class.getName());
+        extension.set(extended, key, NamedCatalog.class.getName());
       }
     }
+  }
+
+  /** Settings for Iceberg's JAR may be there without it; any other class that is missing is for Spark to report. */
+  static boolean isHere(String catalogClass) {
+    return !catalogClass.startsWith("org.apache.iceberg.") || isPresent(catalogClass);
   }
 
   private static boolean isPresent(String name) {

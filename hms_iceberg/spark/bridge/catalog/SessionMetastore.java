@@ -22,14 +22,14 @@ final class SessionMetastore {
   private SessionMetastore() {}
 
   /** What Python calls it. The settings are those that Spark's client of the metastore was made of. */
-  static JsonNode number(String name, Map options) {
+  static JsonNode number(Planner planner, String name, Map options) {
     SparkSession session = (SparkSession) SparkSession.active();
     ObjectNode question = Bridge.question("session-catalog");
     question.put("name", name);
     question.set("options", Bridge.JSON.valueToTree(options));
     question.put("warehouse", session.sessionState().conf().warehousePath());
     question.set("hive", settings(session.sessionState().newHadoopConf()));
-    return Bridge.ask(question).header().get("catalog");
+    return planner.ask(question).header().get("catalog");
   }
 
   /** Hive's settings as spark.hadoop.*, spark.hive.* and hive-site.xml give them, and who it is that asks. */

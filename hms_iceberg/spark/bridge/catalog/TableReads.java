@@ -62,6 +62,7 @@ final class TableReads {
     private final String path;
 
     Path(String path) {
+      super(Extension.active().planner);
       this.path = path;
     }
 
@@ -72,7 +73,7 @@ final class TableReads {
     String metadataLocation() {
       ObjectNode question = Bridge.question("find");
       question.put("path", path);
-      return Bridge.ask(question).header().get("metadata_location").asText();
+      return planner.ask(question).header().get("metadata_location").asText();
     }
 
     void addTarget(ObjectNode question) {

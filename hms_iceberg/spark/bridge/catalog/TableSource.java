@@ -6,6 +6,13 @@ import org.apache.spark.sql.connector.catalog.Table;
 
 /** Where an Iceberg table is found; a stream looks there again and again. */
 abstract class TableSource {
+  final Planner planner;
+
+  /** The planner of the session that looks for the table. */
+  TableSource(Planner planner) {
+    this.planner = planner;
+  }
+
   /** The table's name, or its path. */
   abstract String name();
 
@@ -51,7 +58,7 @@ abstract class TableSource {
       question.withObject("/options").put(selector[0], selector[1]);
     }
     return part == null || selector != null
-        ? (Table) new IcebergTable(this, question) : (Table) new MetadataTable(question, part);
+        ? (Table) new IcebergTable(this, question) : (Table) new MetadataTable(planner, question, part);
   }
 
   /** db.t.branch_b, tag_t, snapshot_id_1 and at_timestamp_2 are versions of db.t, as the options of a read say. */

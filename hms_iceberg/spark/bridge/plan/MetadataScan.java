@@ -18,12 +18,14 @@ import org.apache.spark.sql.types.StructType;
 
 /** A scan of a metadata table. Python writes the columns that are used as Arrow; tasks carry pieces of it. */
 final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns, Scan, Batch {
+  private final Planner planner;
   private final String name;
   private final ObjectNode described;
   private final StructType full;
   private StructType read;
 
-  MetadataScan(String name, ObjectNode described, StructType full) {
+  MetadataScan(Planner planner, String name, ObjectNode described, StructType full) {
+    this.planner = planner;
     this.name = name;
     this.described = described;
     this.full = full;
@@ -68,7 +70,7 @@ final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns
     for (int i = 0; i < names.length; i++) {
       columns.add(names[i]);
     }
-    JsonNode answer = Bridge.ask(question).header();
+    JsonNode answer = planner.ask(question).header();
     JsonNode parts = answer.get("parts");
     InputPartition[] partitions = new InputPartition[parts.size()];
     byte[] data = taken(answer.get("path"));

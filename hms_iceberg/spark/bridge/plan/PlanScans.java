@@ -103,11 +103,11 @@ public final class PlanScans extends Rule {
       question.put("partition_column", true);
     }
     long started = System.nanoTime();
-    ScanFiles files = (ScanFiles) Bridge.askOnce(question, new Planned(scan.table()));
+    ScanFiles files = (ScanFiles) scan.table().planner().askOnce(question, new Planned(scan.table()));
     return files.plannedIn(System.nanoTime() - started);
   }
 
-  static final class Planned implements Bridge.AnswerReader {
+  static final class Planned implements Planner.AnswerReader {
     private final IcebergTable table;
 
     Planned(IcebergTable table) {

@@ -63,7 +63,7 @@ final class ForeignFiles implements FileIndex {
         this, NONE, TASK, Option.empty(), new TaskFormat(description), Map$.MODULE$.empty(), session);
     AttributeReference task = attribute(TASK.fields()[0]);
     LogicalPlan scan = SparkVersions.logicalRelation((BaseRelation) relation, only(task));
-    SimplePythonFunction worker = Bridge.worker();
+    SimplePythonFunction worker = table.planner().worker();
     SimplePythonFunction function = new SimplePythonFunction(
         command(table, columns), worker.envVars(), worker.pythonIncludes(), worker.pythonExec(), worker.pythonVer(),
         worker.broadcastVars(), worker.accumulator());
@@ -80,10 +80,10 @@ final class ForeignFiles implements FileIndex {
     for (int i = 0; i < columns.size(); i++) {
       names.add(((Attribute) columns.get(i)).name());
     }
-    return (byte[]) Bridge.askOnce(question, new Command());
+    return (byte[]) table.planner().askOnce(question, new Command());
   }
 
-  static final class Command implements Bridge.AnswerReader {
+  static final class Command implements Planner.AnswerReader {
     public Object read(Answer answer) {
       return answer.takeBlobs(1)[0];
     }

@@ -1,0 +1,157 @@
+package hms_iceberg.bridge;
+
+import java.lang.ref.WeakReference;
+import java.lang.reflect.Field;
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.internal.SQLConf;
+import scala.Option;
+import scala.collection.IterableOnce;
+import scala.collection.immutable.Map$;
+import scala.collection.mutable.Buffer;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractFunction1;
+
+/**
+ * What makes a session know Iceberg tables: a planner, rules and settings. Spark's newSession and cloneSession hand the
+ * rules on, and with them this, so that every session made of an extended one is as that one is.
+ */
+final class Extension {
+  /** The setting by which a session's catalogs find its extension. */
+  private static final String ID = "spark.hms_iceberg.extension";
+  private static final String CATALOG = "spark.sql.catalog.spark_catalog";
+
+  /** By their ids, while a session has them. */
+  private static final Map KNOWN = new ConcurrentHashMap();
+
+  final Planner planner;
+  private final Map settings = new LinkedHashMap();
+
+  Extension(Planner planner) {
+    this.planner = planner;
+  }
+
+  /** Null where these settings are not those of an extended session. */
+  static Extension find(SQLConf conf) {
+    WeakReference known = (WeakReference) KNOWN.get(conf.getConfString(ID, ""));
+    return known == null ? null : (Extension) known.get();
+  }
+
+  static Extension of(SQLConf conf) {
+    Extension extension = find(conf);
+    if (extension == null) {
+      throw Bridge.failure("ConfigurationError: this Spark session does not know Iceberg tables: use the one that"
+          + " hms_iceberg.spark.extend(spark) returns.", null);
+    }
+    return extension;
+  }
+
+  /** That of the session that runs a query in this thread. */
+  static Extension active() {
+    return of(SQLConf.get());
+  }
+
+  /** A session that has all that the given one has, and this extension in the place of another. */
+  SparkSession extended(SparkSession session) {
+    SQLConf conf = session.sessionState().conf();
+    Extension before = find(conf);
+    if (before != null) {
+      settings.putAll(before.copyOfSettings());
+    } else {
+      settings.put(SessionCatalog.INNER_CLASS, conf.getConfString(CATALOG, SessionCatalog.BUILT_IN));
+      settings.put(CATALOG, SessionCatalog.class.getName());
+    }
+    settings.put(ID, planner.id);
+    KNOWN.put(planner.id, new WeakReference(this));
+    SparkSession extended = new SparkSession(
+        session.sparkContext(), Option.apply(session.sharedState()), Option.apply(session.sessionState()),
+        withRules(session.extensions()), session.initialSessionOptions(),
+        (scala.collection.immutable.Map) Map$.MODULE$.from((IterableOnce) session.managedJobTags().get()));
+    give(extended, copyOfSettings());
+    NamedCatalogs.adopt(this, extended);
+    return extended;
+  }
+
+  private synchronized Map copyOfSettings() {
+    return new LinkedHashMap(settings);
+  }
+
+  /** Makes a setting of a session, and of those that will be made of it. */
+  synchronized void set(SparkSession session, String key, String value) {
+    settings.put(key, value);
+    session.sessionState().conf().setConfString(key, value);
+  }
+
+  private static void give(SparkSession session, Map settings) {
+    for (Iterator it = settings.entrySet().iterator(); it.hasNext();) {
+      Map.Entry entry = (Map.Entry) it.next();
+      session.sessionState().conf().setConfString((String) entry.getKey(), (String) entry.getValue());
+    }
+  }
+
+  /** Spark gives the rules to a session that it makes, but newSession does not copy settings. */
+  private void adopt(SparkSession session) {
+    if (find(session.sessionState().conf()) == null) {
+      give(session, copyOfSettings());
+    }
+    session.withActive(new SessionCatalog.Join(session));
+  }
+
+  /** Spark has no copy of these, and those of the given session must not change. */
+  private SparkSessionExtensions withRules(SparkSessionExtensions given) {
+    SparkSessionExtensions own = new SparkSessionExtensions();
+    Field[] fields = SparkSessionExtensions.class.getDeclaredFields();
+    try {
+      for (int i = 0; i < fields.length; i++) {
+        if (Buffer.class.isAssignableFrom(fields[i].getType())) {
+          fields[i].setAccessible(true);
+          ((Buffer) fields[i].get(own)).addAll((Buffer) withoutOurs((Buffer) fields[i].get(given)));
+        }
+      }
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("This version of Spark is not supported: " + SparkSessionExtensions.class, e);
+    }
+    own.injectPreCBORule(new RuleBuilder(this, RuleBuilder.PLAN));
+    own.injectResolutionRule(new RuleBuilder(this, RuleBuilder.REFUSE));
+    own.injectHintResolutionRule(new RuleBuilder(this, RuleBuilder.OPTIONS));
+    return own;
+  }
+
+  private static Buffer withoutOurs(Buffer injected) {
+    List others = new ArrayList();
+    for (Iterator it = CollectionConverters.asJava(injected).iterator(); it.hasNext();) {
+      Object each = it.next();
+      if (!(each instanceof RuleBuilder)) {
+        others.add(each);
+      }
+    }
+    return CollectionConverters.asScala(others);
+  }
+
+  static final class RuleBuilder extends AbstractFunction1 {
+    static final int PLAN = 0;
+    static final int REFUSE = 1;
+    static final int OPTIONS = 2;
+
+    private final Extension extension;
+    private final int kind;
+
+    RuleBuilder(Extension extension, int kind) {
+      this.extension = extension;
+      this.kind = kind;
+    }
+
+    public Object apply(Object given) {
+      SparkSession session = (SparkSession) given;
+      extension.adopt(session);
+      return kind == PLAN ? (Object) new PlanScans(session)
+          : kind == REFUSE ? (Object) new RefuseWrites(session) : new OptionsOfReads(session);
+    }
+  }
+}
