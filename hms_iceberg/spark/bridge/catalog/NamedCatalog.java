@@ -122,7 +122,7 @@ public final class NamedCatalog implements TableCatalog, SupportsNamespaces, Fun
     private final Identifier ident;
 
     Source(Identifier ident) {
-      super(planner);
+      super(NamedCatalog.this.planner);
       this.ident = ident;
     }
 

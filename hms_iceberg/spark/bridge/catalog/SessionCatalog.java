@@ -14,9 +14,6 @@ import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.connector.catalog.CatalogExtension;
-import org.apache.spark.sql.connector.catalog.CatalogPlugin;
-import org.apache.spark.sql.connector.catalog.Catalogs;
 import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.Table;
@@ -26,7 +23,6 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.unsafe.Platform;
 import scala.jdk.javaapi.CollectionConverters;
-import scala.runtime.AbstractFunction0;
 
 /**
  * Spark's session catalog, in which a row of the metastore with table_type=ICEBERG is an Iceberg table and
@@ -34,10 +30,6 @@ import scala.runtime.AbstractFunction0;
  * reader, writer or DDL command can reach its files.
  */
 public final class SessionCatalog extends DelegatingCatalogExtension implements IcebergCatalog {
-  /** The setting that says which session catalog the user chose: this one comes before it. */
-  static final String INNER_CLASS = "spark.hms_iceberg.inner-session-catalog";
-  static final String BUILT_IN = "builtin";
-
   /** The metadata location of each table that the current query has used: one snapshot for all its references. */
   private static final ThreadLocal SEEN = new ThreadLocal();
 
@@ -51,35 +43,11 @@ public final class SessionCatalog extends DelegatingCatalogExtension implements 
     this.planner = Extension.active().planner;
   }
 
-  /** Puts the user's own session catalog between this one and Spark's, whose method for that is final. */
-  private synchronized void join(SQLConf conf) {
-    String inner = conf.getConfString(INNER_CLASS, BUILT_IN);
-    if (!joined && !BUILT_IN.equals(inner) && NamedCatalogs.isHere(inner)) {
-      SQLConf own = (SQLConf) conf.clone();
-      own.setConfString("spark.sql.catalog." + name(), inner);
-      CatalogPlugin users = Catalogs.load(name(), own);
-      if (users instanceof CatalogExtension) {
-        ((CatalogExtension) users).setDelegateCatalog(delegate);
-      }
-      delegate = users;
-    }
-    joined = true;
-  }
-
-  /** Runs as a query of the session would, so that Spark loads the session's catalogs. */
-  static final class Join extends AbstractFunction0 {
-    private final SparkSession session;
-
-    Join(SparkSession session) {
-      this.session = session;
-    }
-
-    public Object apply() {
-      CatalogPlugin catalog = session.sessionState().catalogManager().v2SessionCatalog();
-      if (catalog instanceof SessionCatalog) {
-        ((SessionCatalog) catalog).join(session.sessionState().conf());
-      }
-      return null;
+  /** Takes what the user chose as the catalog of everything that is not Iceberg. */
+  synchronized void join(SQLConf conf) {
+    if (!joined) {
+      delegate = InnerCatalog.over(delegate, conf);
+      joined = true;
     }
   }
 

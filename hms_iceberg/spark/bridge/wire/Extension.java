@@ -64,7 +64,7 @@ final class Extension {
     if (before != null) {
       settings.putAll(before.copyOfSettings());
     } else {
-      settings.put(SessionCatalog.INNER_CLASS, conf.getConfString(CATALOG, SessionCatalog.BUILT_IN));
+      settings.put(InnerCatalog.CLASS, conf.getConfString(CATALOG, InnerCatalog.BUILT_IN));
       settings.put(CATALOG, SessionCatalog.class.getName());
     }
     settings.put(ID, planner.id);
@@ -100,7 +100,6 @@ final class Extension {
     if (find(session.sessionState().conf()) == null) {
       give(session, copyOfSettings());
     }
-    session.withActive(new SessionCatalog.Join(session));
   }
 
   /** Spark has no copy of these, and those of the given session must not change. */
@@ -119,6 +118,7 @@ final class Extension {
     }
     own.injectPreCBORule(new RuleBuilder(this, RuleBuilder.PLAN));
     own.injectResolutionRule(new RuleBuilder(this, RuleBuilder.REFUSE));
+    own.injectHintResolutionRule(new RuleBuilder(this, RuleBuilder.JOIN));
     own.injectHintResolutionRule(new RuleBuilder(this, RuleBuilder.OPTIONS));
     return own;
   }
@@ -138,6 +138,7 @@ final class Extension {
     static final int PLAN = 0;
     static final int REFUSE = 1;
     static final int OPTIONS = 2;
+    static final int JOIN = 3;
 
     private final Extension extension;
     private final int kind;
@@ -150,8 +151,16 @@ final class Extension {
     public Object apply(Object given) {
       SparkSession session = (SparkSession) given;
       extension.adopt(session);
-      return kind == PLAN ? (Object) new PlanScans(session)
-          : kind == REFUSE ? (Object) new RefuseWrites(session) : new OptionsOfReads(session);
+      switch (kind) {
+        case PLAN:
+          return new PlanScans(session);
+        case REFUSE:
+          return new RefuseWrites(session);
+        case OPTIONS:
+          return new OptionsOfReads(session);
+        default:
+          return new InnerCatalog(session);
+      }
     }
   }
 }
