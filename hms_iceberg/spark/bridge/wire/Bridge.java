@@ -40,6 +40,18 @@ public final class Bridge {
     NamedCatalogs.add(Extension.of(session.sessionState().conf()), session, name, properties);
   }
 
+  /** Asks for the session that runs a query in this thread. */
+  static Answer ask(ObjectNode question) {
+    return Extension.active().planner.ask(question);
+  }
+
+  /** The same for what has one answer for ever. */
+  static Object askOnce(ObjectNode question, Planner.AnswerReader reader) {
+    return Extension.active().planner.askOnce(question, reader);
+  }
+
+  interface AnswerReader extends Planner.AnswerReader {}
+
   static ObjectNode question(String call) {
     ObjectNode node = JSON.createObjectNode();
     node.put("call", call);
