@@ -50,7 +50,6 @@ _CATALOG_CALLS: Mapping[str, Callable[[OpenCatalogs, Mapping[str, Any]], dict[st
     "namespaces": list_namespaces,
     "namespace": namespace_properties,
     "tables": list_tables,
-    "version": release,
 }
 _TABLE_CALLS: Mapping[str, Callable[[TableMetadata, Storage, Mapping[str, Any]], dict[str, Any]]] = {
     "load": describe,
@@ -98,6 +97,8 @@ class Planner:
         call, storage = question["call"], self._catalogs.storage(question, self._storage)
         if call in _CATALOG_CALLS:
             return AnswerWriter(_CATALOG_CALLS[call](self._catalogs, question)).done()
+        if call == "version":
+            return AnswerWriter(release(question)).done()
         if call == "session-catalog":
             return AnswerWriter(open_session_catalog(self._catalogs, question, self._properties)).done()
         if call == "find":
