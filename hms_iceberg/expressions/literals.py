@@ -118,6 +118,17 @@ def stored_literal(value: Any, kind: IcebergType) -> Literal:
     return Literal(value, kind)
 
 
+def _text(value: str) -> str:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise TypeMismatchError(
+            f"Cannot make a literal of {value!r}: character {error.start + 1} is half of a surrogate pair, which no "
+            f"text in UTF-8 holds"
+        ) from error
+    return str(value)
+
+
 def _decimal(value: Decimal) -> Literal:
     if not value.is_finite():
         return Literal(float(value), DoubleType())
@@ -155,7 +166,7 @@ _MAKERS: tuple[tuple[Any, Any], ...] = (
     (int, lambda value: Literal(int(value), LongType())),
     (float, lambda value: Literal(float(value), DoubleType())),
     (Decimal, _decimal),
-    (str, lambda value: Literal(str(value), StringType())),
+    (str, lambda value: Literal(_text(value), StringType())),
     ((bytes, bytearray, memoryview), lambda value: Literal(bytes(value), BinaryType())),
     (UUID, lambda value: Literal(value, UUIDType())),
     (datetime, _datetime),

@@ -48,6 +48,7 @@ from hms_iceberg.expressions.tree import (
     Or,
 )
 
+# Below the limit of trees, as some conditions become trees of their own.
 MAX_DEPTH = 80
 
 _COMPARISONS = {

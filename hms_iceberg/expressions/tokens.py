@@ -19,6 +19,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _SHOWN = 60  # characters of the filter on either side of an error
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Token(NamedTuple):
@@ -42,6 +43,9 @@ def tokenize(text: str) -> list[Token]:
     Raises:
         ExpressionParseError: a quote is not closed, or a character has no meaning.
     """
+    half = _SURROGATE.search(text)
+    if half is not None:
+        raise parse_error(text, half.start(), f"{half[0]!r} is half of a surrogate pair, which no text in UTF-8 holds")
     tokens: list[Token] = []
     position = 0
     while position < len(text):
@@ -91,4 +95,4 @@ def parse_error(text: str, position: int, problem: str) -> ExpressionParseError:
 
 
 def _one_line(text: str) -> str:
-    return re.sub(r"\s", " ", text)
+    return re.sub(r"\s", " ", _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", text))

@@ -7,13 +7,16 @@ number of operands, so that a chain of ten thousand is no deeper than one of two
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from typing import Any, ClassVar, NoReturn
 
-from hms_iceberg.errors import TypeMismatchError
+from hms_iceberg.errors import InvalidInputError, TypeMismatchError
 from hms_iceberg.expressions.literals import Literal, literal
 from hms_iceberg.expressions.terms import Reference, Term, Transformed, to_term
+
+# How deep `and`, `or` and `not` may alternate: trees are walked by recursion, for which the stack must be enough.
+MAX_DEPTH = 100
 
 
 class Operation(Enum):
@@ -69,6 +72,8 @@ class BooleanExpression:
     """Root of all predicates; combine them with `&`, `|` and `~` (never with `and`, `or` and `not`)."""
 
     __slots__ = ()
+    depth: int = 0
+    """How many `and`, `or` and `not` are in one another below this node, itself included."""
 
     def __and__(self, other: BooleanExpression) -> BooleanExpression:
         return And(self, other) if isinstance(other, BooleanExpression) else NotImplemented
@@ -126,10 +131,20 @@ class AlwaysFalse(BooleanExpression):
         return "false"
 
 
+def _depth_above(children: Sequence[BooleanExpression]) -> int:
+    depth = 1 + max(child.depth for child in children)
+    if depth > MAX_DEPTH:
+        raise InvalidInputError(
+            f"Cannot combine conditions: 'and', 'or' and 'not' alternate {depth} levels deep, at most {MAX_DEPTH} are "
+            f"possible. Combine all alternatives of a level at once: Or(a, b, c), or In(column, values)."
+        )
+    return depth
+
+
 class _Junction(BooleanExpression):
     """Flat `and` or `or` of at least two operands."""
 
-    __slots__ = ("operands",)
+    __slots__ = ("depth", "operands")
     operands: tuple[BooleanExpression, ...]
     _neutral: ClassVar[type[BooleanExpression]]
     _absorbing: ClassVar[type[BooleanExpression]]
@@ -155,6 +170,7 @@ class _Junction(BooleanExpression):
             return flat[0]
         node = super().__new__(cls)
         object.__setattr__(node, "operands", tuple(flat))
+        object.__setattr__(node, "depth", _depth_above(flat))
         return node
 
     @property
@@ -197,7 +213,7 @@ class Or(_Junction):
 class Not(BooleanExpression):
     """The operand is false: a comparison with null is neither true nor false, so neither is its `Not`."""
 
-    __slots__ = ("child",)
+    __slots__ = ("child", "depth")
     child: BooleanExpression
 
     def __new__(cls, child: BooleanExpression) -> BooleanExpression:  # type: ignore[misc]
@@ -209,6 +225,7 @@ class Not(BooleanExpression):
             return AlwaysTrue()
         node = super().__new__(cls)
         object.__setattr__(node, "child", child)
+        object.__setattr__(node, "depth", _depth_above((child,)))
         return node
 
     def _arguments(self) -> tuple[Any, ...]:

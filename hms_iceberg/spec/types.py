@@ -21,6 +21,9 @@ EDGE_ALGORITHMS = ("spherical", "vincenty", "thomas", "andoyer", "karney")
 MAX_DECIMAL_PRECISION = 38
 # Field ids above this one are reserved for metadata columns (`_file`, `_pos` ...).
 MAX_FIELD_ID = 2147483447
+# How deep structs, lists and maps may be in one another: types are walked by recursion, for which the stack must be
+# enough.
+MAX_NESTING = 80
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,11 @@ class IcebergType:
     """Root of all types. `min_format_version` is the first table version that may use the type."""
 
     min_format_version: ClassVar[int] = 1
+
+    @property
+    def nesting(self) -> int:
+        """How many structs, lists and maps are in one another, this type included; 0 for types that are not nested."""
+        return 0
 
     @property
     def is_primitive(self) -> bool:
@@ -306,6 +314,18 @@ class NestedType(IcebergType, ABC):
     def children(self) -> tuple[NestedField, ...]:
         """The child fields, in order: those of a struct, `element` of a list, `key` and `value` of a map."""
 
+    @cached_property
+    def nesting(self) -> int:
+        """How many structs, lists and maps are in one another, this type included."""
+        return 1 + max((child.field_type.nesting for child in self.children()), default=0)
+
+    def _check_nesting(self) -> None:
+        if self.nesting > MAX_NESTING:
+            raise InvalidSchemaError(
+                f"Invalid type: structs, lists and maps are {self.nesting} deep in one another, at most {MAX_NESTING} "
+                f"are possible"
+            )
+
 
 @dataclass(frozen=True, init=False)
 class StructType(NestedType):
@@ -315,6 +335,7 @@ class StructType(NestedType):
 
     def __init__(self, *fields: NestedField) -> None:
         object.__setattr__(self, "fields", tuple(fields))
+        self._check_nesting()
 
     @cached_property
     def _by_id(self) -> dict[int, NestedField]:
@@ -361,6 +382,9 @@ class ListType(NestedType):
     element_type: IcebergType
     element_required: bool = True
 
+    def __post_init__(self) -> None:
+        self._check_nesting()
+
     @cached_property
     def element_field(self) -> NestedField:
         """The elements as a field."""
@@ -383,6 +407,9 @@ class MapType(NestedType):
     value_id: int
     value_type: IcebergType
     value_required: bool = True
+
+    def __post_init__(self) -> None:
+        self._check_nesting()
 
     @cached_property
     def key_field(self) -> NestedField:

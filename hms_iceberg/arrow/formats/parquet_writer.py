@@ -20,11 +20,11 @@ import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.columns.nested import struct_children
 from hms_iceberg.arrow.formats.file_layout import FileLayout
-from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.errors import ConfigurationError, UnsupportedError
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.table_properties import int_property
-from hms_iceberg.spec.types import DoubleType, FloatType, NestedField, StructType
+from hms_iceberg.spec.types import DoubleType, FloatType, IcebergType, NestedField, NestedType, StructType
 from hms_iceberg.storage import Storage
 
 logger = logging.getLogger(__name__)
@@ -46,6 +46,10 @@ _CODECS = {
 }
 
 
+# Arrow's reader refuses schemas that are deeper than this.
+_MOST_LEVELS = 100
+
+
 class ParquetFileWriter:
     """Writes plain batches of a table's columns to one new Parquet file.
 
@@ -55,11 +59,15 @@ class ParquetFileWriter:
         layout: the file's columns.
         schema: the table's schema.
         options: what ``parquet_options`` returned.
+
+    Raises:
+        UnsupportedError: a column is so deep that the file could not be read.
     """
 
     def __init__(
         self, storage: Storage, location: str, layout: FileLayout, schema: Schema, options: Mapping[str, Any]
     ) -> None:
+        _check_levels(schema)
         self.location = location
         self.nan_counts: Counter[int] = Counter()
         self._layout = layout
@@ -232,3 +240,22 @@ def _count_nan(batch: pa.RecordBatch, path: tuple[int, ...]) -> int:
     for position in path[1:]:
         array = struct_children(array)[position] if not array.null_count else pc.struct_field(array, [position])
     return pc.sum(pc.is_nan(array)).as_py() or 0
+
+
+def _check_levels(schema: Schema) -> None:
+    for field in schema.fields:
+        levels = 1 + _levels(field.field_type)
+        if levels > _MOST_LEVELS:
+            raise UnsupportedError(
+                f"Cannot write column {field.name!r}: it makes a Parquet schema of {levels} levels, of which at most "
+                f"{_MOST_LEVELS} can be read (a struct makes one, a list or map two). Write ORC or Avro files instead: "
+                f"'write.format.default'."
+            )
+
+
+def _levels(kind: IcebergType) -> int:
+    """The levels of a Parquet schema that a type makes, the leaf included."""
+    if not isinstance(kind, NestedType):
+        return 1
+    below = max((_levels(child.field_type) for child in kind.children()), default=0)
+    return below + (1 if isinstance(kind, StructType) else 2)

@@ -344,6 +344,13 @@ def test_parentheses_may_be_deep_but_not_endless():
         parse("(" * 5000 + "a" + ")" * 5000)
 
 
+def test_half_a_surrogate_pair_is_refused_where_it_stands():
+    for text, position in (("s = '\ud800'", 6), ("`a\udfff` = 1", 3), ("s like '\ud800%'", 9)):
+        with pytest.raises(ExpressionParseError, match=f"position {position}: .*surrogate") as caught:
+            parse(text)
+        str(caught.value).encode()
+
+
 def test_long_chains_are_read():
     assert len(parse(" or ".join(f"a = {number}" for number in range(5000))).operands) == 5000
     assert len(parse(f"a in ({', '.join(map(str, range(5000)))})").literals) == 5000

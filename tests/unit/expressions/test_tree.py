@@ -7,13 +7,16 @@ from uuid import UUID
 
 import pytest
 
-from hms_iceberg.errors import TypeMismatchError
+from hms_iceberg.errors import InvalidInputError, TypeMismatchError
+from hms_iceberg.expressions.evaluate import evaluator
 from hms_iceberg.expressions.literals import Literal, literal
 from hms_iceberg.expressions.terms import Reference, Transformed
 from hms_iceberg.expressions.tree import (
+    MAX_DEPTH,
     AlwaysFalse,
     AlwaysTrue,
     And,
+    BooleanExpression,
     EqualTo,
     GreaterThan,
     GreaterThanOrEqual,
@@ -31,6 +34,7 @@ from hms_iceberg.expressions.tree import (
     Or,
     StartsWith,
 )
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform, DayTransform
 from hms_iceberg.spec.types import (
     BinaryType,
@@ -39,6 +43,7 @@ from hms_iceberg.spec.types import (
     DecimalType,
     DoubleType,
     LongType,
+    NestedField,
     StringType,
     TimestampNanoType,
     TimestampType,
@@ -227,3 +232,36 @@ def test_users_import_the_names_from_the_package():
     assert set(room.__all__) <= set(dir(room))
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         room.Nothing  # noqa: B018
+
+
+def alternating(levels: int) -> BooleanExpression:
+    """Conditions on `n` and `m`, `and` and `or` in turn, so many levels deep."""
+    node: BooleanExpression = EqualTo("n", 0)
+    for level in range(levels):
+        node = (And if level % 2 else Or)(EqualTo("m", level), node)
+    return node
+
+
+def test_trees_may_be_deep_but_not_endless():
+    columns = Schema(NestedField(1, "n", LongType()), NestedField(2, "m", LongType())).as_struct()
+    deepest = alternating(MAX_DEPTH)
+    assert deepest == copy.deepcopy(deepest)
+    for m in (MAX_DEPTH - 1, 3):
+        expected = True
+        for level in range(MAX_DEPTH):
+            expected = (m == level and expected) if level % 2 else (m == level or expected)
+        assert evaluator(columns, deepest)((0, m)) is expected
+    for levels in (MAX_DEPTH + 1, 200, 5000):
+        with pytest.raises(InvalidInputError, match="alternate 101 levels deep"):
+            alternating(levels)
+    with pytest.raises(InvalidInputError, match="levels deep"):
+        Not(deepest)
+    chain = ~EqualTo("n", 0)
+    for value in range(3000):
+        chain = chain & NotEqualTo("n", value)
+    assert chain.depth == 2
+
+
+def test_text_of_half_a_surrogate_pair_is_no_literal():
+    with pytest.raises(TypeMismatchError, match="character 2 is half of a surrogate pair"):
+        EqualTo("s", "a\ud800")
