@@ -2,18 +2,20 @@
 
 One set of rules serves data files (`metrics`), manifests (`manifest_evaluator`) and row groups or pages of a file.
 
-| test        | some row may match unless                        | all rows match if (nothing is null, and)            |
-|-------------|--------------------------------------------------|-----------------------------------------------------|
-| is null     | there are no nulls                               | there are only nulls                                |
-| is not null | there are only nulls                             | there are no nulls                                  |
-| is nan      | there are no NaN, or only nulls                  | there are only NaN                                  |
-| is not nan  | there are only NaN and no nulls                  | there are no NaN (nulls may be)                     |
-| <, <=       | only nulls or NaN; lower is not below            | no NaN, and upper is below                          |
-| >, >=       | only nulls; no NaN, and upper is not above       | lower is above (NaN is above too)                   |
-| =, in       | only nulls or NaN; no value lies in the bounds   | no NaN, and both bounds are one of the values       |
-| !=, not in  | only nulls; no NaN, both bounds are such a value | only NaN, or no value lies in the bounds            |
-| like 'x%'   | only nulls; the bounds' prefixes exclude x       | both bounds start with x                            |
-| not like    | only nulls; both bounds start with x             | the bounds' prefixes exclude x                      |
+| test        | some row may match unless                        |
+|-------------|--------------------------------------------------|
+| is null     | there are no nulls                               |
+| is not null | there are only nulls                             |
+| is nan      | there are no NaN, or only nulls                  |
+| is not nan  | there are only NaN and no nulls                  |
+| <, <=       | only nulls or NaN; lower is not below            |
+| >, >=       | only nulls; no NaN, and upper is not above       |
+| =, in       | only nulls or NaN; no value lies in the bounds   |
+| !=, not in  | only nulls; no NaN, both bounds are such a value |
+| like 'x%'   | only nulls; the bounds' prefixes exclude x       |
+| not like    | only nulls; both bounds start with x             |
+
+All rows match where none may match the complement: where the test is neither false nor unknown of any.
 
 Bounds may be wider than the values (truncated strings), never narrower; they do not cover NaN. A test of a bucket is
 only decided where both bounds are the same value.
@@ -34,6 +36,7 @@ from hms_iceberg.expressions.bound import (
     BoundSetPredicate,
     BoundTransform,
 )
+from hms_iceberg.expressions.complement import complement
 from hms_iceberg.expressions.evaluate import value_test
 from hms_iceberg.expressions.tree import BooleanExpression, Operation
 from hms_iceberg.expressions.visitors import ExpressionVisitor, fold
@@ -75,7 +78,9 @@ Lookup = Callable[[BoundReference], ValueSummary]
 Decision = Callable[[Lookup], bool]
 
 
-class _BoundsVisitor(ExpressionVisitor[Decision]):
+class MightMatchVisitor(ExpressionVisitor[Decision]):
+    """Makes a function that is False only where certainly no row matches."""
+
     def visit_true(self) -> Decision:
         return lambda lookup: True
 
@@ -90,23 +95,8 @@ class _BoundsVisitor(ExpressionVisitor[Decision]):
         decisions = tuple(operands)
         return lambda lookup: any(decide(lookup) for decide in decisions)
 
-
-class MightMatchVisitor(_BoundsVisitor):
-    """Makes a function that is False only where certainly no row matches."""
-
     def visit_bound(self, predicate: BoundPredicate) -> Decision:
         decide, ref = might_match(predicate), predicate.ref
-        return lambda lookup: decide(lookup(ref))
-
-
-class MustMatchVisitor(_BoundsVisitor):
-    """Makes a function that is True only where certainly every row matches.
-
-    `a or b` is only found where one of both matches every row.
-    """
-
-    def visit_bound(self, predicate: BoundPredicate) -> Decision:
-        decide, ref = must_match(predicate), predicate.ref
         return lambda lookup: decide(lookup(ref))
 
 
@@ -123,8 +113,7 @@ def rows_might_match(expression: BooleanExpression, summaries: Mapping[int, Valu
 
 def rows_must_match(expression: BooleanExpression, summaries: Mapping[int, ValueSummary]) -> bool:
     """True only where certainly every one of some rows matches a bound tree. Arguments as of `rows_might_match`."""
-    decide = fold(expression, MustMatchVisitor())
-    return decide(lambda ref: summaries.get(ref.field_id, UNKNOWN_VALUES))
+    return not rows_might_match(complement(expression), summaries)
 
 
 def might_match(predicate: BoundPredicate) -> Callable[[ValueSummary], bool]:
@@ -137,10 +126,8 @@ def might_match(predicate: BoundPredicate) -> Callable[[ValueSummary], bool]:
 
 def must_match(predicate: BoundPredicate) -> Callable[[ValueSummary], bool]:
     """A function that is True only where certainly every row of a summary matches a bound test."""
-    if isinstance(predicate.term, BoundTransform):
-        test = _single_value_test(predicate)
-        return lambda known: known.no_nulls and test(known) is True
-    return _MUST[predicate.operation](predicate)
+    others = fold(complement(predicate), MightMatchVisitor())
+    return lambda known: not others(lambda ref: known)
 
 
 def _single_value_test(predicate: BoundPredicate) -> Callable[[ValueSummary], bool | None]:
@@ -249,50 +236,6 @@ def _might_not_start(predicate: BoundPredicate) -> Callable[[ValueSummary], bool
     return lambda known: not (known.only_nulls or _has_prefix(known, prefix))
 
 
-def _must_be_less(predicate: BoundPredicate) -> Callable[[ValueSummary], bool]:
-    value, or_equal = _value(predicate), predicate.operation is Operation.LT_EQ
-
-    def decide(known: ValueSummary) -> bool:
-        if not (known.no_nulls and known.no_nans) or known.upper is None:
-            return False
-        return bool(known.upper < value or (or_equal and known.upper == value))
-
-    return decide
-
-
-def _must_be_greater(predicate: BoundPredicate) -> Callable[[ValueSummary], bool]:
-    value, or_equal = _value(predicate), predicate.operation is Operation.GT_EQ
-
-    def decide(known: ValueSummary) -> bool:
-        if not known.no_nulls:
-            return False
-        if known.only_nans:
-            return True
-        return known.lower is not None and bool(known.lower > value or (or_equal and known.lower == value))
-
-    return decide
-
-
-def _must_equal(predicate: BoundPredicate) -> Callable[[ValueSummary], bool]:
-    values = _values(predicate)
-    return lambda known: known.no_nulls and known.no_nans and _only_value_of(known, values)
-
-
-def _must_differ(predicate: BoundPredicate) -> Callable[[ValueSummary], bool]:
-    values = _values(predicate)
-    return lambda known: known.no_nulls and (known.only_nans or _none_within(known, values))
-
-
-def _must_start(predicate: BoundPredicate) -> Callable[[ValueSummary], bool]:
-    prefix = _value(predicate)
-    return lambda known: known.no_nulls and _has_prefix(known, prefix)
-
-
-def _must_not_start(predicate: BoundPredicate) -> Callable[[ValueSummary], bool]:
-    prefix = _value(predicate)
-    return lambda known: known.no_nulls and _excludes_prefix(known, prefix)
-
-
 _MIGHT: dict[Operation, Rule] = {
     Operation.IS_NULL: lambda _: lambda known: not known.no_nulls,
     Operation.NOT_NULL: lambda _: lambda known: not known.only_nulls,
@@ -308,20 +251,4 @@ _MIGHT: dict[Operation, Rule] = {
     Operation.NOT_IN: _might_differ,
     Operation.STARTS_WITH: _might_start,
     Operation.NOT_STARTS_WITH: _might_not_start,
-}
-_MUST: dict[Operation, Rule] = {
-    Operation.IS_NULL: lambda _: lambda known: known.only_nulls,
-    Operation.NOT_NULL: lambda _: lambda known: known.no_nulls,
-    Operation.IS_NAN: lambda _: lambda known: known.only_nans and known.no_nulls,
-    Operation.NOT_NAN: lambda _: lambda known: known.no_nans or known.only_nulls,
-    Operation.LT: _must_be_less,
-    Operation.LT_EQ: _must_be_less,
-    Operation.GT: _must_be_greater,
-    Operation.GT_EQ: _must_be_greater,
-    Operation.EQ: _must_equal,
-    Operation.NOT_EQ: _must_differ,
-    Operation.IN: _must_equal,
-    Operation.NOT_IN: _must_differ,
-    Operation.STARTS_WITH: _must_start,
-    Operation.NOT_STARTS_WITH: _must_not_start,
 }

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 from hms_iceberg.errors import CorruptFileError
 from hms_iceberg.expressions.binding import Columns, bind
 from hms_iceberg.expressions.bound import BoundReference
-from hms_iceberg.expressions.bounds import Decision, MightMatchVisitor, MustMatchVisitor, ValueSummary
+from hms_iceberg.expressions.bounds import Decision, MightMatchVisitor, ValueSummary
+from hms_iceberg.expressions.complement import complement
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.expressions.visitors import fold
 from hms_iceberg.spec.types import DoubleType, FloatType, IcebergType, PrimitiveType, UUIDType
@@ -75,13 +76,14 @@ class StrictMetrics:
     """Says which files hold only rows that match. Arguments and errors as of `InclusiveMetrics`."""
 
     def __init__(self, schema: Columns, expression: BooleanExpression, case_sensitive: bool = True) -> None:
-        self._decide: Decision = fold(bind(schema, expression, case_sensitive), MustMatchVisitor())
+        others = complement(bind(schema, expression, case_sensitive))
+        self._other_might_match: Decision = fold(others, MightMatchVisitor())
 
     def eval(self, file: ContentMetrics) -> bool:
         """True only where certainly every row of the file matches."""
         if file.record_count == 0:
             return True
-        return self._decide(lambda ref: summarize(file, ref))
+        return not self._other_might_match(lambda ref: summarize(file, ref))
 
 
 def summarize(file: ContentMetrics, ref: BoundReference) -> ValueSummary:
