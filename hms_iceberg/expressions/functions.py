@@ -16,6 +16,7 @@ from hms_iceberg.expressions.text_values import MAX_DIGITS, literal_from_text, n
 from hms_iceberg.expressions.tree import (
     AlwaysFalse,
     AlwaysTrue,
+    And,
     BooleanExpression,
     IsNaN,
     IsNull,
@@ -164,10 +165,18 @@ _COMPARE: dict[Operation, Callable[[Any, Any], bool]] = {
 # ---------------------------------------------------------------------------------------- comparisons of terms
 
 
-def compare(operation: Operation, term: Operand, value: Literal) -> BooleanExpression:
-    """The predicate that compares a column, a transform of one or its calendar year with a literal."""
+def compare(operation: Operation, term: Operand, value: Literal, null_safe: bool = False) -> BooleanExpression:
+    """The predicate that compares a column, a transform of one or its calendar year with a literal.
+
+    Args:
+        operation: which comparison.
+        term: what is compared.
+        value: the literal.
+        null_safe: whether it is false, not unknown, for null.
+    """
     assert isinstance(term, (Reference, Transformed, CalendarYear))
-    return predicate(operation, source(term), year_literal(value, term))
+    test = predicate(operation, source(term), year_literal(value, term))
+    return And(NotNull(source(term)), test) if null_safe else test
 
 
 def source(term: Reference | Transformed | CalendarYear) -> Term:

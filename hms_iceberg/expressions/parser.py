@@ -24,7 +24,7 @@ from hms_iceberg.expressions import functions
 from hms_iceberg.expressions.functions import CalendarYear, Operand
 from hms_iceberg.expressions.like import like_predicate
 from hms_iceberg.expressions.literals import Literal, literal
-from hms_iceberg.expressions.terms import Reference, Transformed
+from hms_iceberg.expressions.terms import Reference, Term, Transformed
 from hms_iceberg.expressions.tokens import Token, parse_error, tokenize
 from hms_iceberg.expressions.tree import (
     AlwaysFalse,
@@ -219,6 +219,7 @@ class _Parser:
         right_start = self.token
         right = self.operand()
         operation = _COMPARISONS[operator.value]
+        null_safe = operator.value == "<=>"
         if isinstance(left, BooleanExpression) or isinstance(right, BooleanExpression):
             raise self.error("a condition cannot be compared; combine conditions with 'and', 'or' and 'not'", operator)
         if left is None or right is None:
@@ -226,13 +227,13 @@ class _Parser:
         if isinstance(left, Literal):
             if isinstance(right, Literal):
                 return self.checked(operator, lambda: functions.compare_literals(operation, left, right))
-            return self.checked(start, lambda: functions.compare(operation.flipped, right, left))
+            return self.checked(start, lambda: functions.compare(operation.flipped, right, left, null_safe))
         if not isinstance(right, Literal):
             raise self.error(
                 f"a filter cannot compare two columns ({left} and {right}); strings are written in single quotes",
                 right_start,
             )
-        return self.checked(right_start, lambda: functions.compare(operation, left, right))
+        return self.checked(right_start, lambda: functions.compare(operation, left, right, null_safe))
 
     def null_comparison(self, operator: Token, left: Operand, right: Operand) -> BooleanExpression:
         other = right if left is None else left
@@ -252,7 +253,7 @@ class _Parser:
             return NotNaN(term) if negated else IsNaN(term)
         for word, truth in (("true", True), ("false", False)):
             if self.take_word(word):
-                return Or(IsNull(term), NotEqualTo(term, truth)) if negated else EqualTo(term, truth)
+                return _is_other(term, truth) if negated else _is_same(term, truth)
         if self.take_word("distinct", "from"):
             value_start = self.token
             value = self.operand()
@@ -260,7 +261,7 @@ class _Parser:
                 return IsNull(term) if negated else NotNull(term)
             if not isinstance(value, Literal):
                 raise self.error("expected a literal", value_start)
-            return EqualTo(term, value) if negated else Or(IsNull(term), NotEqualTo(term, value))
+            return _is_same(term, value) if negated else _is_other(term, value)
         raise self.unexpected("'null', 'nan', 'true', 'false' or 'distinct from'")
 
     def membership(self, term: Reference | Transformed | CalendarYear, negated: bool) -> BooleanExpression:
@@ -438,3 +439,13 @@ class _Parser:
                     raise self.unexpected("')'")
                 self.advance()
         return "".join(self.text[first.start : self.tokens[self.index - 1].end].split()).lower()
+
+
+def _is_same(term: Term, value: object) -> BooleanExpression:
+    """False, not unknown, for null: so that its negation is true there."""
+    return And(NotNull(term), EqualTo(term, value))
+
+
+def _is_other(term: Term, value: object) -> BooleanExpression:
+    """True for null."""
+    return Or(IsNull(term), NotEqualTo(term, value))

@@ -141,7 +141,9 @@ def _project(expression: pc.Expression, rows: pa.RecordBatch) -> pa.ChunkedArray
 def _repeated(value: pa.Scalar, rows: int) -> pa.Array:
     if rows and not pa.types.is_nested(value.type):
         return pa.repeat(value, rows)
-    one = pa.array([value.as_py()], value.type)  # pyarrow repeats nested values by no other means
+    if not value.is_valid:
+        return pa.nulls(rows, value.type)
+    one = pa.array([value], value.type)  # pyarrow repeats nested values by no other means
     return one.take(pa.repeat(pa.scalar(0), rows))
 
 

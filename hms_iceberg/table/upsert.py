@@ -14,10 +14,12 @@ from hms_iceberg.arrow.columns.casting import SchemaFit
 from hms_iceberg.arrow.columns.nested import combine
 from hms_iceberg.arrow.columns.row_differences import differs
 from hms_iceberg.arrow.columns.row_keys import key_frame
+from hms_iceberg.arrow.columns.values import to_stored
 from hms_iceberg.arrow.reading.row_rewrites import AffectedRows, positions_of
 from hms_iceberg.arrow.reading.task_reader import read_task
 from hms_iceberg.arrow.writing.write import ArrowInput, batches_of
 from hms_iceberg.errors import InvalidInputError, SchemaMismatchError
+from hms_iceberg.expressions.literals import Literal, stored_literal
 from hms_iceberg.expressions.tree import (
     AlwaysFalse,
     AlwaysTrue,
@@ -287,14 +289,19 @@ def _key_filter(name: str, field: NestedField, column: pa.ChunkedArray) -> Boole
     """What rows of the table with one of the keys have in a column: one of a few values, or one within bounds."""
     if not isinstance(field.field_type, _BOUNDED):
         return AlwaysTrue()
-    unique = pc.unique(column.drop_null()) if len(column) <= 100_000 else None
-    expression: BooleanExpression
     if column.null_count == len(column):
-        expression = AlwaysFalse()
-    elif unique is not None and len(unique) <= _IN_LIMIT:
-        expression = In(name, unique.to_pylist())
+        return IsNull(name) if column.null_count else AlwaysFalse()
+    expression: BooleanExpression
+    unique = pc.unique(column.drop_null()) if len(column) <= 100_000 else None
+    if unique is not None and len(unique) <= _IN_LIMIT:
+        expression = In(name, _literals(unique, field))
     else:
         bounds = pc.min_max(column)
-        low, high = bounds["min"].as_py(), bounds["max"].as_py()
+        low, high = _literals(pa.array([bounds["min"], bounds["max"]], column.type), field)
         expression = And(GreaterThanOrEqual(name, low), LessThanOrEqual(name, high))
     return Or(expression, IsNull(name)) if column.null_count else expression
+
+
+def _literals(values: pa.Array, field: NestedField) -> list[Literal]:
+    """Values as literals; by their stored form, since Python has no dates beyond the year 9999."""
+    return [stored_literal(each, field.field_type) for each in to_stored(values, field.field_type)]

@@ -26,7 +26,7 @@ from hms_iceberg.spec.types import (
     UnknownType,
     UUIDType,
 )
-from hms_iceberg.spec.values.single_values import to_bytes, truncate_lower, truncate_upper
+from hms_iceberg.spec.values.single_values import bounds_to_bytes
 
 _NO_BOUNDS = (UnknownType, GeometryType, GeographyType)
 
@@ -106,13 +106,10 @@ class _Leaf:
             metrics.nan_value_counts[self._id] = self._nans
         if self._low is None:
             return
-        low, high = self._low, self._high
-        if self._mode.width is not None:
-            low = truncate_lower(self._kind, low, self._mode.width)
-            high = truncate_upper(self._kind, high, self._mode.width)
-        metrics.lower_bounds[self._id] = to_bytes(self._kind, low)
-        if high is not None:
-            metrics.upper_bounds[self._id] = to_bytes(self._kind, high)
+        lower, upper = bounds_to_bytes(self._kind, self._low, self._high, self._mode.width)
+        metrics.lower_bounds[self._id] = lower
+        if upper is not None:
+            metrics.upper_bounds[self._id] = upper
 
 
 def _ordering(value: Any) -> Any:

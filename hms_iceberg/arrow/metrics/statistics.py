@@ -45,7 +45,7 @@ from hms_iceberg.spec.types import (
     TimeType,
     UUIDType,
 )
-from hms_iceberg.spec.values.single_values import decimal_value, to_bytes, truncate_lower, truncate_upper
+from hms_iceberg.spec.values.single_values import bounds_to_bytes, decimal_value
 from hms_iceberg.storage import Storage
 
 _UNIT_NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
@@ -248,11 +248,10 @@ def _bounds(
     if not lows:
         return
     low, high = min(lows, key=_ordering), max(highs, key=_ordering)
-    if width is not None:
-        low, high = truncate_lower(kind, low, width), truncate_upper(kind, high, width)
-    metrics.lower_bounds[field_id] = to_bytes(kind, low)
-    if high is not None:
-        metrics.upper_bounds[field_id] = to_bytes(kind, high)
+    lower, upper = bounds_to_bytes(kind, low, high, width)
+    metrics.lower_bounds[field_id] = lower
+    if upper is not None:
+        metrics.upper_bounds[field_id] = upper
 
 
 def _is_nan(value: Any) -> bool:

@@ -19,12 +19,13 @@ from hms_iceberg.spec.values.binary_values import (
 )
 from hms_iceberg.spec.values.json_values import INT_RANGE, LONG_RANGE, from_json, to_json
 from hms_iceberg.spec.values.python_values import from_python, to_python
-from hms_iceberg.spec.values.truncation import truncate_lower, truncate_upper
+from hms_iceberg.spec.values.truncation import bounds_to_bytes, truncate_lower, truncate_upper
 
 __all__ = [
     "DECIMAL_CONTEXT",
     "INT_RANGE",
     "LONG_RANGE",
+    "bounds_to_bytes",
     "decimal_to_bytes",
     "decimal_value",
     "from_bytes",

@@ -1,4 +1,4 @@
-"""Shortened bounds of strings and binaries, as metrics of the mode `truncate(n)` hold them.
+"""Bounds as manifests hold them: those of strings and binaries shortened, where the metrics' mode is `truncate(n)`.
 
 Source: Iceberg specification, "Data File Fields" (lower and upper bounds may be truncated as long as they bound).
 """
@@ -8,14 +8,38 @@ from __future__ import annotations
 from typing import Any
 
 from hms_iceberg.spec.types import BinaryType, FixedType, IcebergType, StringType
+from hms_iceberg.spec.values.binary_values import to_bytes
 
+# Of a fixed value no more than its first bytes may be left, which are no value of the type.
+_SHORTENED = (StringType, BinaryType, FixedType)
 _LAST_CODE_POINT = 0x10FFFF
 _SURROGATES = range(0xD800, 0xE000)
 
 
+def bounds_to_bytes(kind: IcebergType, low: Any, high: Any, width: int | None) -> tuple[bytes, bytes | None]:
+    """The least and the greatest stored value of a column as its bounds.
+
+    Args:
+        kind: the primitive type of the column.
+        low: the least value.
+        high: the greatest value.
+        width: how many characters or bytes are kept; None keeps all.
+
+    Returns:
+        The bytes that a manifest holds; no upper bound where none is short enough.
+
+    Raises:
+        UnsupportedError, TypeMismatchError: as of `to_bytes`.
+    """
+    if width is not None:
+        low, high = truncate_lower(kind, low, width), truncate_upper(kind, high, width)
+    stored = BinaryType() if isinstance(kind, FixedType) else kind
+    return to_bytes(stored, low), None if high is None else to_bytes(stored, high)
+
+
 def truncate_lower(kind: IcebergType, value: Any, width: int) -> Any:
     """A value of at most `width` characters (or bytes) that is no greater; other types come back unchanged."""
-    return value[:width] if isinstance(kind, (StringType, BinaryType, FixedType)) else value
+    return value[:width] if isinstance(kind, _SHORTENED) else value
 
 
 def truncate_upper(kind: IcebergType, value: Any, width: int) -> Any | None:
@@ -23,7 +47,7 @@ def truncate_upper(kind: IcebergType, value: Any, width: int) -> Any | None:
 
     Characters are Unicode code points. Values of other types, and values that are short enough, come back unchanged.
     """
-    if not isinstance(kind, (StringType, BinaryType, FixedType)) or len(value) <= width:
+    if not isinstance(kind, _SHORTENED) or len(value) <= width:
         return value
     return _next_text(value[:width]) if isinstance(value, str) else _next_bytes(bytes(value[:width]))
 

@@ -23,9 +23,8 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.spec.manifests.manifest import DataFileContent
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
-from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform
-from hms_iceberg.spec.types import DoubleType, IntegerType, LongType, NestedField
+from hms_iceberg.spec.types import IntegerType
 from hms_iceberg.table.table import Table
 from tests.support.row_tables import (
     MODES,
@@ -109,42 +108,6 @@ def test_a_delete_without_a_filter_deletes_everything(tmp_path: Path) -> None:
     table.delete()
     assert rows_of(table) == []
     assert live(table) == []
-
-
-FLOATS = Schema(NestedField(1, "id", LongType(), required=True), NestedField(2, "score", DoubleType()))
-NAN = float("nan")
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(
-    "where",
-    [
-        "score < 5",
-        "score >= 1",
-        "score = 1",
-        "score != 1",
-        "score in (1, 2)",
-        "score not in (7, 8)",
-        "score is null",
-        "score is not null",
-        "not (score > 1 and id < 100)",
-        "score < 5 or id >= 0",
-    ],
-)
-def test_nulls_and_nans_go_only_where_they_match(tmp_path: Path, mode: str, where: str) -> None:
-    """A delete takes what a scan with the same filter gives, whatever metrics alone would say of whole files."""
-    table = create(tmp_path, 2, mode, schema=FLOATS)
-    files: list[list[float | None]] = [[1.0, 2.0], [1.0, NAN], [1.0, None], [NAN, NAN], [None, None], [1.0, 1.0], [7.0]]
-    start = 0
-    for scores in files:
-        numbers = pa.array(range(start, start + len(scores)), pa.int64())
-        schema = pa.schema([pa.field("id", pa.int64(), False), ("score", pa.float64())])
-        table.append(pa.table({"id": numbers, "score": pa.array(scores, pa.float64())}, schema=schema))
-        start += len(scores)
-    doomed = set(table.scan(where).to_arrow()["id"].to_pylist())
-    table.delete(where)
-    assert ids(table) == [key for key in range(start) if key not in doomed]
-    check(table)
 
 
 def test_merge_on_read_in_v2_keeps_one_delete_file_for_each_data_file(tmp_path: Path) -> None:

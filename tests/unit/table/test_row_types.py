@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hms_iceberg.arrow.columns.schema import to_arrow_type
@@ -57,6 +58,7 @@ VALUES: list[tuple[IcebergType, Any, Any]] = [
     (StringType(), "a", "bcd"),
     (BinaryType(), b"a", b"bcd"),
     (FixedType(3), b"abc", b"xyz"),
+    (FixedType(20), b"\xff" * 20, b"x" * 20),
     (UUIDType(), uuid.UUID(int=1), uuid.UUID(int=2)),
     (ListType(21, StringType(), element_required=False), ["a", None], []),
     (MapType(21, StringType(), 22, LongType(), value_required=False), [("a", 1)], [("b", None)]),
@@ -92,3 +94,42 @@ def test_values_of_any_type_are_replaced(tmp_path: Path, kind: IcebergType, old:
     assert found() == {**before, 0: before[3], 1: before[3], 2: before[3], 5: before[0]}
     table.delete("id < 3")
     assert found() == {3: before[3], 4: before[4], 5: before[0]}
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc", "avro"])
+def test_long_fixed_values_are_found_by_their_shortened_bounds(tmp_path: Path, file_format: str) -> None:
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "value", FixedType(20)))
+    table = create(tmp_path, 2, schema=schema, **{"write.format.default": file_format})
+    values = [b"a" * 20, b"a" * 19 + b"b", b"\xff" * 20]
+    for number, value in enumerate(values):
+        table.append(pa.table({"id": [number], "value": pa.array([value], pa.binary(20))}))
+    found = tmp_path / "found.parquet"
+    pq.write_table(pa.table({"id": [3], "value": pa.array([b"c" * 20], pa.binary(20))}), found)
+    table.add_files([str(found)])
+    for number, value in enumerate([*values, b"c" * 20]):
+        scan = table.scan(f"value = X'{value.hex()}'")
+        assert scan.to_arrow()["id"].to_pylist() == [number]
+    assert len(list(table.scan(f"value < X'{values[2].hex()}'").plan_files())) < 5
+    assert len(list(table.scan("value < X'61'").plan_files())) == 0
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_times_beyond_those_of_python_are_assigned_and_are_keys(tmp_path: Path, mode: str) -> None:
+    schema = Schema(NestedField(1, "day", DateType()), NestedField(2, "time", TimestampType()))
+    table = create(tmp_path, 2, mode, schema=schema)
+    last_day, last_time = 2**31 - 1, 2**63 - 1
+
+    def rows(days: list[int], times: list[int]) -> pa.Table:
+        columns = pa.array(days, pa.int32()).view(pa.date32()), pa.array(times, pa.int64()).view(pa.timestamp("us"))
+        return pa.table(columns, names=["day", "time"])
+
+    def found() -> list[tuple[int, int]]:
+        read = table.scan().to_arrow().combine_chunks()
+        days, times = (read[name].chunk(0).view(kind) for name, kind in (("day", pa.int32()), ("time", pa.int64())))
+        return sorted(zip(days.to_pylist(), times.to_pylist(), strict=True))
+
+    table.append(rows([0, last_day], [0, 0]))
+    table.update({"time": rows([0], [last_time])["time"][0]}, "day = 0")
+    assert found() == [(0, last_time), (last_day, 0)]
+    assert table.upsert(rows([last_day, -last_day], [7, 8]), ["day"]) == UpsertResult(1, 1)
+    assert found() == [(-last_day, 8), (0, last_time), (last_day, 7)]
