@@ -7,14 +7,20 @@ from hms_iceberg.maintenance.dangling_deletes import remove_dangling_deletes
 from hms_iceberg.maintenance.expire_snapshots import ExpiryResult, expire_snapshots
 from hms_iceberg.maintenance.findings import Finding
 from hms_iceberg.maintenance.rewrite.data_files import RewriteResult, rewrite_data_files
+from hms_iceberg.maintenance.rewrite.equality_deletes import ConversionResult, convert_equality_deletes
+from hms_iceberg.maintenance.rewrite.position_deletes import DeleteRewriteResult, rewrite_position_delete_files
 
 __all__ = [
     "ConsistencyReport",
+    "ConversionResult",
+    "DeleteRewriteResult",
     "ExpiryResult",
     "Finding",
     "RewriteResult",
     "check_table",
+    "convert_equality_deletes",
     "expire_snapshots",
     "remove_dangling_deletes",
     "rewrite_data_files",
+    "rewrite_position_delete_files",
 ]

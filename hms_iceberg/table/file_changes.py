@@ -183,7 +183,11 @@ class RewriteDataFiles(FileChange):
     def _updates(self) -> list[Update]:
         options = self._of_snapshot()
         del options["stage_only"]
-        return [RewriteFiles(tuple(self._removed), tuple(self._added), self._sequence_number, **options)]
+        return [
+            RewriteFiles(
+                tuple(self._removed), tuple(self._added), data_sequence_number=self._sequence_number, **options
+            )
+        ]
 
 
 class RewriteManifestFiles(FileChange):

@@ -26,11 +26,13 @@ class RewriteFiles:
     Attributes:
         removed: data files, delete files and vectors to remove.
         added: the files that take their place.
+        referenced: data files that must still be there, as deletes that go were written anew for them.
         data_sequence_number: for the added data files; not above that of the rows they hold.
     """
 
     removed: tuple[DataFile, ...]
     added: tuple[DataFile, ...] = ()
+    referenced: frozenset[str] = frozenset()
     data_sequence_number: int | None = None
     branch: str = MAIN_BRANCH
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -52,15 +54,23 @@ class RewriteFiles:
             )
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses deletes that came meanwhile for data files that are replaced."""
+        """Refuses deletes that came meanwhile for data files that are replaced, and what new deletes cannot do without.
+
+        A deletion vector is the only one of its data file: one that came meanwhile would be lost.
+        """
         replaced = [file for file in self.removed if file.is_data]
-        if not replaced:
+        vectors = frozenset(
+            file.referenced_data_file for file in self.added if file.is_deletion_vector and file.referenced_data_file
+        )
+        if not (replaced or vectors or self.referenced):
             return
         head = parent_on(start, self.branch)
         concurrent = Concurrent.between(
             head.snapshot_id if head else None, base, self.branch, reader, "rewrite files of"
         )
         concurrent.check_no_new_deletes_for(replaced, ignore_equality_deletes=self.data_sequence_number is not None)
+        concurrent.check_still_there(self.referenced | vectors)
+        concurrent.check_no_new_vectors_for(vectors)
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
         """The metadata with a snapshot in which the added files take the place of the removed.

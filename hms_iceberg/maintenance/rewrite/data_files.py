@@ -5,37 +5,28 @@ Source: Iceberg documentation, "Spark Procedures", `rewrite_data_files`.
 
 from __future__ import annotations
 
-import logging
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from hms_iceberg.arrow.writing.write import TARGET_FILE_BYTES
-from hms_iceberg.errors import CommitConflictError, CommitFailedError, IcebergError, InvalidInputError
+from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.maintenance.dangling_deletes import remove_dangling_deletes
 from hms_iceberg.maintenance.rewrite.groups import FileGroup
 from hms_iceberg.maintenance.rewrite.layout import layout_of
 from hms_iceberg.maintenance.rewrite.local_engine import LocalEngine
-from hms_iceberg.maintenance.rewrite.options import CommitRules, RewriteOptions
+from hms_iceberg.maintenance.rewrite.options import RewriteOptions
 from hms_iceberg.maintenance.rewrite.plan import RewritePlan, plan_rewrite
-from hms_iceberg.metastore import MetadataVersion
+from hms_iceberg.maintenance.rewrite.run import GroupRun, Replaced, workers_for
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.spec.sorting import SortOrder
 from hms_iceberg.spec.table_properties import int_property
-from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import Table
-from hms_iceberg.transaction.origin import Existing
-from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on
-from hms_iceberg.updates.rewrite_files import RewriteFiles
-
-logger = logging.getLogger(__name__)
 
 
 class Engine(Protocol):
@@ -133,10 +124,14 @@ def rewrite_data_files(
     plan = plan_rewrite(metadata, snapshot, table.storage, sizes, rules, row_filter, case_sensitive)
     if dry_run or snapshot is None:
         return RewriteResult(plan)
-    workers = max(1, min(commits.workers, len(plan.groups), os.cpu_count() or 1))
-    local = engine or LocalEngine(metadata, table.storage, name, layout, plan.output_spec_id, workers)
+    workers = workers_for(commits, len(plan.groups))
+    chosen = engine or LocalEngine(metadata, table.storage, name, layout, plan.output_spec_id, workers)
     number = snapshot.sequence_number if rules.use_starting_sequence_number and metadata.format_version > 1 else None
-    run = _Run(table, local, commits, number, branch)
+
+    def write(group: FileGroup[FileScanTask], on_create: Callable[[str], None]) -> Replaced:
+        return Replaced(tuple(task.file for task in group.items), chosen.rewrite(group, on_create))
+
+    run = GroupRun(table, write, commits, branch, number)
     run.rewrite(plan.groups, workers)
     table.refresh()
     removed = run.removed_deletes
@@ -145,142 +140,9 @@ def rewrite_data_files(
     return RewriteResult(
         plan,
         rewritten_data_files_count=sum(len(each.group.items) for each in run.committed),
-        added_data_files_count=sum(len(each.files) for each in run.committed),
+        added_data_files_count=sum(len(each.replaced.added) for each in run.committed),
         rewritten_bytes_count=sum(each.group.input_bytes for each in run.committed),
         failed_data_files_count=sum(len(group.items) for group, _ in run.failed),
         removed_delete_files_count=removed,
         failures=tuple(reason for _, reason in run.failed),
     )
-
-
-@dataclass(frozen=True)
-class _Written:
-    group: FileGroup[FileScanTask]
-    files: tuple[DataFile, ...]
-    created: tuple[str, ...]
-
-
-@dataclass
-class _Run:
-    """Rewrites groups and commits them, from the version of the table that was planned."""
-
-    table: Table
-    engine: Engine
-    rules: CommitRules
-    data_sequence_number: int | None
-    branch: str
-    committed: list[_Written] = field(default_factory=list)
-    failed: list[tuple[FileGroup[FileScanTask], str]] = field(default_factory=list)
-    removed_deletes: int = 0
-    _failed_commits: int = 0
-
-    def __post_init__(self) -> None:
-        # Conflicts are looked for in everything that came after the version that was planned.
-        self._planned = Existing(MetadataVersion(self.table.metadata_location, self.table.metadata))
-
-    def rewrite(self, groups: Sequence[FileGroup[FileScanTask]], workers: int) -> None:
-        """All groups."""
-        per_commit = -(-len(groups) // self.rules.max_commits) if self.rules.partial_progress else len(groups)
-        waiting: list[_Written] = []
-        try:
-            for written in self._written(groups, workers):
-                waiting.append(written)
-                if self.rules.partial_progress and len(waiting) >= per_commit:
-                    self._commit_some(waiting)
-                    waiting = []
-            if waiting:
-                self._commit_some(waiting)
-                waiting = []
-        finally:
-            self._delete(waiting)
-
-    def _written(self, groups: Sequence[FileGroup[FileScanTask]], workers: int) -> Iterator[_Written]:
-        """The groups as they are done; a few more are begun than are asked for."""
-        todo = iter(groups)
-        running: dict[Future[_Written], FileGroup[FileScanTask]] = {}
-        with ThreadPoolExecutor(workers, thread_name_prefix="iceberg-rewrite") as pool:
-            try:
-                while True:
-                    while len(running) < workers and (group := next(todo, None)) is not None:
-                        running[pool.submit(self._write, group)] = group
-                    if not running:
-                        return
-                    done, _ = wait(running, return_when=FIRST_COMPLETED)
-                    for future in done:
-                        group = running.pop(future)
-                        try:
-                            yield future.result()
-                        except IcebergError as error:
-                            if not self.rules.partial_progress:
-                                raise
-                            self._note(group, error)
-            finally:
-                left = [future for future in running if not future.cancel()]
-                wait(left)
-                self._delete(future.result() for future in left if future.exception() is None)
-
-    def _write(self, group: FileGroup[FileScanTask]) -> _Written:
-        created: list[str] = []
-        try:
-            files = self.engine.rewrite(group, created.append)
-        except BaseException:
-            self._delete([_Written(group, (), tuple(created))])
-            raise
-        return _Written(group, files, tuple(created))
-
-    # ------------------------------------------------------------------------------------------ committing
-
-    def _commit_some(self, written: Sequence[_Written]) -> None:
-        """Some groups in one commit; after a conflict each by itself, so that only what is concerned is lost."""
-        try:
-            self._commit(written)
-        except CommitConflictError as error:
-            if not self.rules.partial_progress:
-                self._delete(written)
-                raise
-            if len(written) > 1:
-                for each in written:
-                    self._commit_some([each])
-                return
-            self._lose(written[0], error)
-        except CommitFailedError as error:
-            if not self.rules.partial_progress:
-                self._delete(written)
-                raise
-            for each in written:
-                self._lose(each, error)
-
-    def _lose(self, written: _Written, error: IcebergError) -> None:
-        self._delete([written])
-        self._note(written.group, error)
-        self._failed_commits += 1
-        if self._failed_commits > self.rules.max_failed_commits:
-            raise error
-
-    def _commit(self, written: Sequence[_Written]) -> None:
-        update = RewriteFiles(
-            removed=tuple(task.file for each in written for task in each.group.items),
-            added=tuple(file for each in written for file in each.files),
-            data_sequence_number=self.data_sequence_number,
-            branch=self.branch,
-        )
-        table = self.table
-        transaction = Transaction(table.identifier, self._planned, table.metastore, table.storage)
-        transaction.add(update, preview=False)
-        snapshot = transaction.commit().metadata.snapshot_by_id(update.snapshot_id)
-        self.removed_deletes += int(snapshot.summary.get("removed-delete-files", 0)) if snapshot else 0
-        self.committed += written
-
-    def _note(self, group: FileGroup[FileScanTask], error: IcebergError) -> None:
-        name = ".".join(self.table.identifier)
-        logger.warning("A group of %d files of table %s was not rewritten: %s", len(group.items), name, error)
-        self.failed.append((group, str(error)))
-
-    def _delete(self, written: Iterable[_Written]) -> None:
-        """Files that no commit took."""
-        storage: Storage = self.table.storage
-        for location in (location for each in written for location in each.created):
-            try:
-                storage.delete(location)
-            except IcebergError as error:
-                logger.warning("Could not delete the unused file %s: %s", location, error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import duckdb
@@ -191,6 +192,7 @@ class _Meanwhile:
     def __init__(self, table: Table, commit: Any) -> None:
         self._table = table
         self._commit = commit
+        self._lock = Lock()
 
     def rewrite(self, group: Any, on_create: Any) -> Any:
         from hms_iceberg.maintenance.rewrite.layout import Layout
@@ -200,9 +202,10 @@ class _Meanwhile:
         spec_id = table.metadata.default_spec_id
         engine = LocalEngine(table.metadata, table.storage, "t", Layout(), spec_id, 1)
         written = engine.rewrite(group, on_create)
-        if self._commit is not None:
-            self._commit()
-            self._commit = None
+        with self._lock:
+            commit, self._commit = self._commit, None
+            if commit is not None:
+                commit()
         return written
 
 
