@@ -19,8 +19,9 @@ why (what was expected, what was found) and what to do next.
     │   │   └── RefAlreadyExistsError
     │   └── NamespaceNotEmptyError
     ├── CommitError                       a change did not (or may not have) become part of a table
-    │   ├── CommitFailedError                 retryable: somebody else was first, replay on the newer state
-    │   ├── CommitConflictError               no replay can help: both changes are named
+    │   ├── CommitRefusedError                certain: nothing was changed
+    │   │   ├── CommitFailedError                 retryable: somebody else was first, replay on the newer state
+    │   │   └── CommitConflictError               no replay can help: both changes are named
     │   └── CommitStateUnknownError           nobody knows yet; nothing was deleted
     ├── InvalidInputError                 the caller's arguments, refused before anything is written
     │   ├── UnknownColumnError
@@ -52,7 +53,8 @@ why (what was expected, what was found) and what to do next.
     └── MigrationError                    Hive to Iceberg, and back
 
 `retryable` says whether the same change, replayed on a newer state of the table, may succeed: it is the
-only thing that retry policies ask.
+only thing that retry policies ask. Errors of the caller's arguments and settings, and of snapshots and refs that he
+names, are `ValueError`s too, as in PyIceberg; `hms_iceberg.exceptions` has PyIceberg's names.
 """
 
 from __future__ import annotations
@@ -93,11 +95,11 @@ class NoSuchViewError(NotFoundError):
     """The view does not exist."""
 
 
-class NoSuchSnapshotError(NotFoundError):
+class NoSuchSnapshotError(NotFoundError, ValueError):
     """The table has no such snapshot, or none at that time."""
 
 
-class NoSuchRefError(NotFoundError):
+class NoSuchRefError(NotFoundError, ValueError):
     """The table has no branch or tag of this name."""
 
 
@@ -117,7 +119,7 @@ class ViewAlreadyExistsError(AlreadyExistsError):
     """A view of this name exists already."""
 
 
-class RefAlreadyExistsError(AlreadyExistsError):
+class RefAlreadyExistsError(AlreadyExistsError, ValueError):
     """A branch or tag of this name exists already."""
 
 
@@ -132,7 +134,11 @@ class CommitError(IcebergError):
     """A change did not become part of a table, or nobody knows whether it did."""
 
 
-class CommitFailedError(CommitError):
+class CommitRefusedError(CommitError):
+    """A change did not become part of a table, and nothing was changed."""
+
+
+class CommitFailedError(CommitRefusedError):
     """The table moved on while the change was made. Nothing was changed; a replay may succeed.
 
     `retry_at_once` says that the metastore keeps this writer's place in the queue, so that waiting before the replay
@@ -143,7 +149,7 @@ class CommitFailedError(CommitError):
     retry_at_once: bool = False
 
 
-class CommitConflictError(CommitError):
+class CommitConflictError(CommitRefusedError):
     """A concurrent change took away what this one relied on. Nothing was changed; a replay cannot succeed."""
 
 
@@ -154,7 +160,7 @@ class CommitStateUnknownError(CommitError):
 # ------------------------------------------------------------------------------------------------ input
 
 
-class InvalidInputError(IcebergError):
+class InvalidInputError(IcebergError, ValueError):
     """An argument was refused before anything was written."""
 
 
@@ -201,7 +207,7 @@ class UnsupportedError(InvalidInputError):
 # ---------------------------------------------------------------------------------------- configuration
 
 
-class ConfigurationError(IcebergError):
+class ConfigurationError(IcebergError, ValueError):
     """A property, a URI or a setting is missing or cannot be used."""
 
 

@@ -44,7 +44,7 @@ def residual_evaluator(
         TypeMismatchError: a literal does not compare with its column.
     """
     bound = bind(schema, expression, case_sensitive)
-    if spec.is_unpartitioned or not isinstance(bound, (And, Or, BoundPredicate)):
+    if spec.is_unpartitioned() or not isinstance(bound, (And, Or, BoundPredicate)):
         return lambda partition: bound
     residual_of = fold(bound, _ResidualVisitor(spec, schema))
     cached = lru_cache(maxsize=4096)(residual_of)

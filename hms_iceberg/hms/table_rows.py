@@ -172,7 +172,7 @@ def _derived(metadata: TableMetadata, settings: RowSettings) -> dict[str, str]:
     if settings.max_value_length == 0:
         return shown
     shown["current-schema"] = shown_schema(metadata.schema())
-    if not metadata.spec().is_unpartitioned:
+    if not metadata.spec().is_unpartitioned():
         shown["default-partition-spec"] = _json(spec_to_json(metadata.spec()))
     if metadata.sort_order().fields:
         shown["default-sort-order"] = _json(sort_order_to_json(metadata.sort_order()))

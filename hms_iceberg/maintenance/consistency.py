@@ -115,7 +115,7 @@ class _Check:
     def snapshot(self, snapshot: Snapshot) -> None:
         """One snapshot: its numbers, its manifests, its files as a whole."""
         self._numbers(snapshot)
-        role, location = "manifest list", snapshot.manifest_list or ", ".join(snapshot.manifests or ())
+        role, location = "manifest list", snapshot.manifest_list or ", ".join(snapshot.manifest_locations or ())
         try:
             manifests = manifests_of(snapshot, self.storage, checked=False)
         except MissingFileError:

@@ -288,7 +288,7 @@ class _SnapshotDiffer:
         return pl.concat(paths).unique()
 
     def _index(self, deletes: DeleteFiles) -> DeleteIndex:
-        unpartitioned = [spec.spec_id for spec in self._metadata.partition_specs if spec.is_unpartitioned]
+        unpartitioned = [spec.spec_id for spec in self._metadata.partition_specs if spec.is_unpartitioned()]
         return DeleteIndex(self._source.partitions, unpartitioned, deletes.key_types)
 
     def _chosen(self, manifests: Sequence[ManifestFile], deletes: DeleteFiles, paths: pl.Series) -> DataFiles:

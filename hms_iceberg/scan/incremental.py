@@ -148,7 +148,7 @@ def _added_manifests(snapshots: Iterable[Snapshot], storage: Storage) -> list[Ma
     for snapshot in snapshots:
         for manifest in manifests_of(snapshot, storage):
             is_own = manifest.added_snapshot_id == snapshot.snapshot_id
-            if is_own and manifest.content is ManifestContent.DATA and manifest.has_added_files:
+            if is_own and manifest.content is ManifestContent.DATA and manifest.has_added_files():
                 found.setdefault(manifest.manifest_path, manifest)
     return list(found.values())
 

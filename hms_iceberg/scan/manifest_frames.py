@@ -169,7 +169,7 @@ class ManifestDecoder:
         return frame
 
     def _without_removed(self, frame: pl.DataFrame) -> pl.DataFrame:
-        if any(each.has_deleted_files for each in self.manifests):
+        if any(each.has_deleted_files() for each in self.manifests):
             return frame.filter(frame["status"] != _DELETED)
         return frame
 

@@ -67,7 +67,7 @@ def manifests_of(snapshot: Snapshot, storage: Storage, *, checked: bool = True) 
         return decode_manifest_list(
             storage.read(snapshot.manifest_list), snapshot.manifest_list, snapshot.snapshot_id, checked=checked
         )
-    return [_unlisted(location, snapshot, storage) for location in snapshot.manifests or ()]
+    return [_unlisted(location, snapshot, storage) for location in snapshot.manifest_locations or ()]
 
 
 def _unlisted(location: str, snapshot: Snapshot, storage: Storage) -> ManifestFile:
@@ -98,7 +98,7 @@ def keep_manifests(
     tests: dict[int, Callable[[_Summaries], bool]] = {}
     kept = []
     for manifest in manifests:
-        if not manifest.has_live_files:
+        if not manifest.has_live_files():
             continue
         spec_id = manifest.partition_spec_id
         if spec_id not in tests:

@@ -256,7 +256,7 @@ class Planner:
     def plan(self, snapshot: Snapshot | None, data: DataFiles, deletes: DeleteFiles | None, started: float) -> ScanPlan:
         """The plan of the files that were kept; without deletes where those are None."""
         deletes = deletes or DeleteFiles(self._frame([], _DELETE_COLUMNS))
-        unpartitioned = [spec.spec_id for spec in self._metadata.partition_specs if spec.is_unpartitioned]
+        unpartitioned = [spec.spec_id for spec in self._metadata.partition_specs if spec.is_unpartitioned()]
         index = DeleteIndex(self._partitions, unpartitioned, deletes.key_types)
         delete_files, assignments = index.assign(data.frame, deletes.frame)
         metrics = [name for field_id in deletes.key_types for name in key_metric_columns(field_id)]

@@ -9,9 +9,10 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.spec.json_model import JsonModel
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import IcebergType, NestedField, NestedType
 
@@ -38,9 +39,10 @@ class MappedField:
 
 
 @dataclass(frozen=True)
-class NameMapping:
+class NameMapping(JsonModel):
     """The names of all columns, as the table property `schema.name-mapping.default` holds them."""
 
+    _json: ClassVar[str] = "name_mapping"
     fields: tuple[MappedField, ...] = ()
 
     @cached_property
@@ -61,7 +63,7 @@ class NameMapping:
 
     def to_json(self) -> str:
         """The JSON text of the table property."""
-        return json.dumps([_field_to_json(field) for field in self.fields], ensure_ascii=False)
+        return json.dumps(name_mapping_to_list(self), ensure_ascii=False)
 
 
 def _paths(fields: Iterable[MappedField], prefix: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], MappedField]]:
@@ -142,6 +144,16 @@ def _field_to_json(field: MappedField) -> dict[str, Any]:
     return data
 
 
+def name_mapping_to_list(mapping: NameMapping) -> list[dict[str, Any]]:
+    """The mapping as JSON-ready Python."""
+    return [_field_to_json(field) for field in mapping.fields]
+
+
+def name_mapping_from_list(data: Any) -> NameMapping:
+    """The mapping that parsed JSON stands for; raises InvalidInputError."""
+    return NameMapping(_fields_from_json(data))
+
+
 def name_mapping_from_json(text: str) -> NameMapping:
     """The mapping that the JSON text of the table property stands for.
 
@@ -149,11 +161,12 @@ def name_mapping_from_json(text: str) -> NameMapping:
         InvalidInputError: it stands for none, or one name stands for two fields of the same struct.
     """
     try:
-        return NameMapping(_fields_from_json(json.loads(text)))
+        data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(
             f"Cannot read the name mapping ({NAME_MAPPING_PROPERTY}): it is no JSON: {error}"
         ) from error
+    return name_mapping_from_list(data)
 
 
 def _fields_from_json(data: Any) -> tuple[MappedField, ...]:

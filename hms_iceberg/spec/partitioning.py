@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote_plus
 
 from hms_iceberg.errors import InvalidPartitionSpecError
+from hms_iceberg.spec.json_model import JsonModel
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import (
     DayTransform,
@@ -29,7 +29,7 @@ PARTITION_FIELD_ID_START = 1000
 
 
 @dataclass(frozen=True)
-class PartitionField:
+class PartitionField(JsonModel):
     """One value of the partition tuple.
 
     Args:
@@ -40,6 +40,7 @@ class PartitionField:
         source_ids: ids of all source columns, for a transform with several arguments (format v3).
     """
 
+    _json: ClassVar[str] = "partition_field"
     source_id: int
     field_id: int
     transform: Transform
@@ -62,9 +63,10 @@ class PartitionField:
 
 
 @dataclass(frozen=True, init=False)
-class PartitionSpec:
+class PartitionSpec(JsonModel):
     """The partition fields of a table, in order; without fields, the table is not partitioned."""
 
+    _json: ClassVar[str] = "spec"
     fields: tuple[PartitionField, ...]
     spec_id: int
 
@@ -72,7 +74,6 @@ class PartitionSpec:
         object.__setattr__(self, "fields", tuple(fields))
         object.__setattr__(self, "spec_id", spec_id)
 
-    @cached_property
     def is_unpartitioned(self) -> bool:
         """True where no field makes partitions: there is none, or all are void."""
         return all(field.transform.is_void for field in self.fields)
@@ -309,10 +310,11 @@ def spec_to_json(spec: PartitionSpec) -> dict[str, Any]:
 
 def spec_fields_to_json(spec: PartitionSpec) -> list[dict[str, Any]]:
     """Only the fields, as v1 metadata's `partition-spec` and manifests hold them."""
-    return [_field_to_json(field) for field in spec.fields]
+    return [field_to_json(field) for field in spec.fields]
 
 
-def _field_to_json(field: PartitionField) -> dict[str, Any]:
+def field_to_json(field: PartitionField) -> dict[str, Any]:
+    """One field as an object."""
     several = field.source_ids is not None and len(field.source_ids) != 1
     source: dict[str, Any] = {"source-ids": list(field.source_ids or ())} if several else {"source-id": field.source_id}
     return {"name": field.name, "transform": str(field.transform), **source, "field-id": field.field_id}
@@ -343,11 +345,12 @@ def spec_from_fields_json(fields: Any, spec_id: int = 0) -> PartitionSpec:
             f"Cannot read partition spec {spec_id}: {with_ids} of {len(fields)} fields have a 'field-id'; "
             "expected all or none"
         )
-    read = (_field_from_json(field, PARTITION_FIELD_ID_START + position) for position, field in enumerate(fields))
+    read = (field_from_json(field, PARTITION_FIELD_ID_START + position) for position, field in enumerate(fields))
     return PartitionSpec(*read, spec_id=spec_id)
 
 
-def _field_from_json(data: Any, default_id: int) -> PartitionField:
+def field_from_json(data: Any, default_id: int = PARTITION_FIELD_ID_START) -> PartitionField:
+    """The field that parsed JSON stands for; raises InvalidPartitionSpecError."""
     if not isinstance(data, Mapping):
         raise InvalidPartitionSpecError(f"Cannot read a partition field from {data!r}: expected an object")
     name, transform, field_id = data.get("name"), data.get("transform"), data.get("field-id", default_id)

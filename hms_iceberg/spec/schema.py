@@ -11,8 +11,11 @@ from dataclasses import field as dataclass_field
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import count
+from typing import TYPE_CHECKING, ClassVar
 
+from hms_iceberg.doors import door
 from hms_iceberg.errors import InvalidSchemaError, UnknownColumnError
+from hms_iceberg.spec.json_model import JsonModel
 from hms_iceberg.spec.types import (
     MAX_FIELD_ID,
     DoubleType,
@@ -26,10 +29,13 @@ from hms_iceberg.spec.types import (
     UnknownType,
 )
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 @dataclass(frozen=True, init=False)
-class Schema:
-    """The columns of a table, in order.
+class Schema(JsonModel):
+    """The columns of a table, in order. Schemas of the same columns and identifier fields are equal, whatever their ids.
 
     Args:
         fields: the top-level columns.
@@ -41,8 +47,9 @@ class Schema:
             is not a required primitive outside of lists, maps and optional structs.
     """
 
+    _json: ClassVar[str] = "schema"
     fields: tuple[NestedField, ...]
-    schema_id: int
+    schema_id: int = dataclass_field(compare=False)
     identifier_field_ids: tuple[int, ...]
     _by_id: dict[int, NestedField] = dataclass_field(init=False, repr=False, compare=False)
     _by_name: dict[str, int] = dataclass_field(init=False, repr=False, compare=False)
@@ -129,6 +136,24 @@ class Schema:
     @cached_property
     def _struct(self) -> StructType:
         return StructType(*self.fields)
+
+    @property
+    def columns(self) -> tuple[NestedField, ...]:
+        """The top-level columns; the same as `fields`."""
+        return self.fields
+
+    @property
+    def field_ids(self) -> set[int]:
+        """The ids of all fields, nested ones included."""
+        return set(self._by_id)
+
+    def as_arrow(self) -> pa.Schema:
+        """The Arrow schema of the same columns, with field ids in the fields' metadata.
+
+        Raises:
+            UnsupportedError: a column has a type that Arrow has no form for.
+        """
+        return door("schema.to_arrow")(self)
 
     def as_struct(self) -> StructType:
         """The columns as a struct type."""

@@ -25,7 +25,7 @@ from hms_iceberg.spec.values import json_values
 def type_to_json(kind: IcebergType) -> str | dict[str, Any]:
     """A type as text, or as an object where it is nested."""
     if isinstance(kind, StructType):
-        return {"type": "struct", "fields": [_field_to_json(field) for field in kind.fields]}
+        return {"type": "struct", "fields": [field_to_json(field) for field in kind.fields]}
     if isinstance(kind, ListType):
         return {
             "type": "list",
@@ -47,7 +47,8 @@ def type_to_json(kind: IcebergType) -> str | dict[str, Any]:
     return str(kind)
 
 
-def _field_to_json(field: NestedField) -> dict[str, Any]:
+def field_to_json(field: NestedField) -> dict[str, Any]:
+    """A field as an object."""
     data: dict[str, Any] = {
         "id": field.field_id,
         "name": field.name,
@@ -68,7 +69,7 @@ def schema_to_json(schema: Schema) -> dict[str, Any]:
     data: dict[str, Any] = {"type": "struct", "schema-id": schema.schema_id}
     if schema.identifier_field_ids:
         data["identifier-field-ids"] = list(schema.identifier_field_ids)
-    data["fields"] = [_field_to_json(field) for field in schema.fields]
+    data["fields"] = [field_to_json(field) for field in schema.fields]
     return data
 
 
@@ -124,10 +125,11 @@ def _fields_from_json(data: Mapping[str, Any]) -> list[NestedField]:
     fields = _member(data, "fields")
     if not isinstance(fields, list):
         raise InvalidSchemaError(f"Cannot read a struct: 'fields' is {_shown(fields)}, expected a list")
-    return [_field_from_json(field) for field in fields]
+    return [field_from_json(field) for field in fields]
 
 
-def _field_from_json(data: Any) -> NestedField:
+def field_from_json(data: Any) -> NestedField:
+    """The field that parsed JSON stands for; raises InvalidSchemaError."""
     if not isinstance(data, Mapping):
         raise InvalidSchemaError(f"Cannot read a field from {_shown(data)}: expected an object")
     field_id, name, doc = _integer(data, "id"), _member(data, "name"), data.get("doc")

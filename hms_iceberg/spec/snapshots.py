@@ -6,11 +6,17 @@ Source: Iceberg specification, "Snapshots", "Snapshot References", "Table Metada
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from hms_iceberg.doors import door
 from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.spec.json_model import JsonModel
+
+if TYPE_CHECKING:
+    from hms_iceberg.spec.manifests.manifest import FileSource, ManifestFile
 
 MAIN_BRANCH = "main"
 INITIAL_SEQUENCE_NUMBER = 0
@@ -29,8 +35,45 @@ class Operation(str, Enum):
         return self.value
 
 
+class Summary(dict[str, str], JsonModel):
+    """What a snapshot changed, as text by text; a key that is absent gives None.
+
+    Args:
+        operation: what the snapshot did, one of `Operation`; None where an old table does not say.
+        properties: the other keys.
+    """
+
+    _json: ClassVar[str] = "summary"
+
+    def __init__(self, operation: Operation | str | None = None, /, **properties: str) -> None:
+        first = properties.pop(OPERATION, None) if operation is None else operation
+        super().__init__(properties if first is None else {OPERATION: str(first), **properties})
+
+    @classmethod
+    def of(cls, data: Mapping[str, str]) -> Summary:
+        """The summary with these keys, `operation` among them."""
+        return cls(**data)
+
+    def __missing__(self, key: str) -> Any:
+        return None
+
+    @property
+    def operation(self) -> str | None:
+        """The operation: an `Operation` where it is one of the specification's."""
+        text = self.get(OPERATION)
+        return Operation(text) if text in _OPERATIONS else text
+
+    @property
+    def additional_properties(self) -> dict[str, str]:
+        """All keys but the operation."""
+        return {key: value for key, value in self.items() if key != OPERATION}
+
+
+_OPERATIONS = frozenset(each.value for each in Operation)
+
+
 @dataclass(frozen=True)
-class Snapshot:
+class Snapshot(JsonModel):
     """The state of a table at one time.
 
     Args:
@@ -38,8 +81,8 @@ class Snapshot:
         parent_snapshot_id: id of the snapshot that it was made from, or None.
         sequence_number: its place in the order of changes; 0 in v1 tables.
         timestamp_ms: when it was made, in milliseconds from 1970-01-01 UTC.
-        manifest_list: location of its manifest list; None only in old v1 tables that have `manifests`.
-        manifests: locations of its manifests, in old v1 tables without manifest list.
+        manifest_list: location of its manifest list; None only in old v1 tables that have `manifest_locations`.
+        manifest_locations: locations of its manifests, in old v1 tables without manifest list.
         summary: what changed, as text by text; "operation" is one of `Operation`.
         schema_id: id of the table's schema when it was made.
         first_row_id: the first row id that it may assign (v3).
@@ -47,36 +90,55 @@ class Snapshot:
         key_id: id of the key that encrypts the manifest list's key (v3).
     """
 
+    _json: ClassVar[str] = "snapshot"
     snapshot_id: int
     parent_snapshot_id: int | None = None
     sequence_number: int = INITIAL_SEQUENCE_NUMBER
     timestamp_ms: int = 0
     manifest_list: str | None = None
-    manifests: tuple[str, ...] | None = None
-    summary: dict[str, str] = field(default_factory=dict, hash=False)
+    manifest_locations: tuple[str, ...] | None = None
+    summary: Summary = field(default_factory=Summary, hash=False)
     schema_id: int | None = None
     first_row_id: int | None = None
     added_rows: int | None = None
     key_id: str | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "summary", Summary.of(self.summary))
+
     @property
     def operation(self) -> str | None:
         """The summary's operation, or None where an old table has none."""
-        return self.summary.get(OPERATION)
+        return self.summary.operation
+
+    def manifests(self, io: FileSource) -> list[ManifestFile]:
+        """Its manifests, in the order of its manifest list.
+
+        Args:
+            io: reads files by location: `table.io`.
+
+        Raises:
+            MissingFileError: the manifest list is gone.
+            CorruptManifestError: it cannot be read.
+        """
+        manifests: list[ManifestFile] = door("snapshot.manifests")(self, io)
+        return manifests
 
 
 @dataclass(frozen=True)
-class SnapshotLogEntry:
+class SnapshotLogEntry(JsonModel):
     """From `timestamp_ms` on, the snapshot was the table's current one."""
 
+    _json: ClassVar[str] = "snapshot_log"
     snapshot_id: int
     timestamp_ms: int
 
 
 @dataclass(frozen=True)
-class MetadataLogEntry:
+class MetadataLogEntry(JsonModel):
     """A former metadata file of the table, and when it was written."""
 
+    _json: ClassVar[str] = "metadata_log"
     metadata_file: str
     timestamp_ms: int
 
@@ -92,7 +154,7 @@ class SnapshotRefType(str, Enum):
 
 
 @dataclass(frozen=True)
-class SnapshotRef:
+class SnapshotRef(JsonModel):
     """A branch or tag, with its retention.
 
     Args:
@@ -106,6 +168,7 @@ class SnapshotRef:
         InvalidInputError: a number is not positive, or a tag has settings of a branch.
     """
 
+    _json: ClassVar[str] = "ref"
     snapshot_id: int
     snapshot_ref_type: SnapshotRefType = SnapshotRefType.BRANCH
     min_snapshots_to_keep: int | None = None

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 from hms_iceberg.errors import InvalidSortOrderError
+from hms_iceberg.spec.json_model import JsonModel
 from hms_iceberg.spec.partitioning import sources_from_json
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import IdentityTransform, Transform, UnknownTransform, parse_transform
@@ -40,7 +41,7 @@ class NullOrder(str, Enum):
 
 
 @dataclass(frozen=True)
-class SortField:
+class SortField(JsonModel):
     """One key of a sort order.
 
     Args:
@@ -51,6 +52,7 @@ class SortField:
         source_ids: ids of all source columns, for a transform with several arguments (format v3).
     """
 
+    _json: ClassVar[str] = "sort_field"
     source_id: int
     transform: Transform = IdentityTransform()  # noqa: RUF009  frozen and without state
     direction: SortDirection = SortDirection.ASC
@@ -82,9 +84,10 @@ class SortField:
 
 
 @dataclass(frozen=True, init=False)
-class SortOrder:
+class SortOrder(JsonModel):
     """The sort keys of a table, in order; order id 0 is the unsorted one, without fields."""
 
+    _json: ClassVar[str] = "sort_order"
     fields: tuple[SortField, ...]
     order_id: int
 
@@ -170,10 +173,11 @@ def assign_fresh_sort_order_ids(
 
 def sort_order_to_json(order: SortOrder) -> dict[str, Any]:
     """The sort order as JSON-ready Python."""
-    return {"order-id": order.order_id, "fields": [_field_to_json(field) for field in order.fields]}
+    return {"order-id": order.order_id, "fields": [field_to_json(field) for field in order.fields]}
 
 
-def _field_to_json(field: SortField) -> dict[str, Any]:
+def field_to_json(field: SortField) -> dict[str, Any]:
+    """One key as an object."""
     several = field.source_ids is not None and len(field.source_ids) != 1
     source: dict[str, Any] = {"source-ids": list(field.source_ids or ())} if several else {"source-id": field.source_id}
     return {
@@ -194,10 +198,11 @@ def sort_order_from_json(data: Any) -> SortOrder:
     fields = data.get("fields") if isinstance(data, Mapping) else None
     if isinstance(order_id, bool) or not isinstance(order_id, int) or not isinstance(fields, list):
         raise InvalidSortOrderError(f"Cannot read a sort order from {data!r}: expected 'order-id' and 'fields'")
-    return SortOrder(*map(_field_from_json, fields), order_id=order_id)
+    return SortOrder(*map(field_from_json, fields), order_id=order_id)
 
 
-def _field_from_json(data: Any) -> SortField:
+def field_from_json(data: Any) -> SortField:
+    """The key that parsed JSON stands for; raises InvalidSortOrderError."""
     if not isinstance(data, Mapping) or not isinstance(data.get("transform"), str):
         raise InvalidSortOrderError(f"Cannot read a sort field from {data!r}: expected an object with a 'transform'")
     source_id, source_ids = sources_from_json(data)

@@ -6,6 +6,9 @@ Source: Iceberg specification, "Table Statistics", "Partition Statistics", "Encr
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
+
+from hms_iceberg.spec.json_model import JsonModel
 
 
 @dataclass(frozen=True)
@@ -20,9 +23,10 @@ class BlobMetadata:
 
 
 @dataclass(frozen=True)
-class StatisticsFile:
+class StatisticsFile(JsonModel):
     """A Puffin file with statistics of a snapshot; sizes in bytes."""
 
+    _json: ClassVar[str] = "statistics"
     snapshot_id: int
     statistics_path: str
     file_size_in_bytes: int
@@ -32,9 +36,10 @@ class StatisticsFile:
 
 
 @dataclass(frozen=True)
-class PartitionStatisticsFile:
+class PartitionStatisticsFile(JsonModel):
     """A file with one row of statistics per partition of a snapshot; size in bytes."""
 
+    _json: ClassVar[str] = "partition_statistics"
     snapshot_id: int
     statistics_path: str
     file_size_in_bytes: int

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError, UnsupportedError
+from hms_iceberg.spec.json_model import JsonModel
 from hms_iceberg.spec.types import (
     BinaryType,
     BooleanType,
@@ -47,8 +48,10 @@ BoundTransform = Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
-class Transform(ABC):
+class Transform(JsonModel, ABC):
     """A function from a column's values to partition values (or sort keys); null always gives null."""
+
+    _json: ClassVar[str] = "transform"
 
     @abstractmethod
     def can_transform(self, source_type: IcebergType) -> bool:
@@ -73,6 +76,10 @@ class Transform(ABC):
             raise TypeMismatchError(f"Transform {self} cannot be applied to values of type {source_type}")
         function = self._function(source_type)
         return lambda value: None if value is None else function(value)
+
+    def transform(self, source: IcebergType) -> BoundTransform:
+        """PyIceberg's name of `bind`."""
+        return self.bind(source)
 
     @property
     def preserves_order(self) -> bool:

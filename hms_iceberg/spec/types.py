@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from hms_iceberg.errors import InvalidSchemaError
+from hms_iceberg.spec.json_model import JsonModel
 
 DEFAULT_CRS = "OGC:CRS84"
 DEFAULT_EDGE_ALGORITHM = "spherical"
@@ -27,10 +28,11 @@ MAX_NESTING = 80
 
 
 @dataclass(frozen=True)
-class IcebergType:
+class IcebergType(JsonModel):
     """Root of all types. `min_format_version` is the first table version that may use the type."""
 
     min_format_version: ClassVar[int] = 1
+    _json: ClassVar[str] = "type"
 
     @property
     def nesting(self) -> int:
@@ -181,6 +183,12 @@ class FixedType(PrimitiveType):
                 f"Invalid type fixed[{self.length}]: the length must be from 0 to {2**31 - 1} bytes"
             )
 
+    def __len__(self) -> int:
+        return self.length
+
+    def __bool__(self) -> bool:
+        return True
+
     def __str__(self) -> str:
         return f"fixed[{self.length}]"
 
@@ -279,14 +287,20 @@ class VariantType(IcebergType):
         return "variant"
 
 
-@dataclass(frozen=True)
-class NestedField:
+@dataclass(frozen=True, init=False)
+class NestedField(JsonModel):
     """A field of a struct, the element of a list, or the key or value of a map.
 
     `initial_default` fills rows written before the field was added, `write_default` rows written without it; both
     are stored values (dates as days, and so on) and need format v3. The default of a struct is `{}` or None.
+
+    Args:
+        field_id: its id; also as `id`.
+        name: its own name, without that of a struct around it.
+        field_type: its type, or the text of one that is not nested; also as `type`.
     """
 
+    _json: ClassVar[str] = "field"
     field_id: int
     name: str
     field_type: IcebergType
@@ -294,6 +308,31 @@ class NestedField:
     doc: str | None = None
     initial_default: Any = field(default=None, hash=False)
     write_default: Any = field(default=None, hash=False)
+
+    def __init__(
+        self,
+        field_id: int | None = None,
+        name: str | None = None,
+        field_type: IcebergType | str | None = None,
+        required: bool = False,
+        doc: str | None = None,
+        initial_default: Any = None,
+        write_default: Any = None,
+        *,
+        id: int | None = None,
+        type: IcebergType | str | None = None,
+    ) -> None:
+        kind = type if field_type is None else field_type
+        number = id if field_id is None else field_id
+        if number is None or name is None or kind is None:
+            raise InvalidSchemaError(f"Invalid field {name!r} with id {number} and type {kind}: it needs all three")
+        object.__setattr__(self, "field_id", number)
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "field_type", _type_of(kind))
+        object.__setattr__(self, "required", required)
+        object.__setattr__(self, "doc", doc)
+        object.__setattr__(self, "initial_default", initial_default)
+        object.__setattr__(self, "write_default", write_default)
 
     @property
     def optional(self) -> bool:
@@ -374,15 +413,25 @@ class StructType(NestedType):
         return f"StructType({', '.join(repr(child) for child in self.fields)})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class ListType(NestedType):
-    """A list; its elements form the field `element`."""
+    """A list; its elements form the field `element`. Their type may be given as `element`, and as text."""
 
     element_id: int
     element_type: IcebergType
     element_required: bool = True
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        element_id: int,
+        element_type: IcebergType | str | None = None,
+        element_required: bool = True,
+        *,
+        element: IcebergType | str | None = None,
+    ) -> None:
+        object.__setattr__(self, "element_id", element_id)
+        object.__setattr__(self, "element_type", _type_of(element if element_type is None else element_type))
+        object.__setattr__(self, "element_required", element_required)
         self._check_nesting()
 
     @cached_property
@@ -398,9 +447,9 @@ class ListType(NestedType):
         return f"list<{self.element_type}>"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class MapType(NestedType):
-    """A map; its entries form the fields `key` (never null) and `value`."""
+    """A map; its entries form the fields `key` (never null) and `value`, which are also names of their types."""
 
     key_id: int
     key_type: IcebergType
@@ -408,7 +457,24 @@ class MapType(NestedType):
     value_type: IcebergType
     value_required: bool = True
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        key_id: int,
+        key_type: IcebergType | str | None = None,
+        value_id: int | None = None,
+        value_type: IcebergType | str | None = None,
+        value_required: bool = True,
+        *,
+        key: IcebergType | str | None = None,
+        value: IcebergType | str | None = None,
+    ) -> None:
+        if value_id is None:
+            raise InvalidSchemaError(f"Invalid map type with key id {key_id}: it needs a value_id")
+        object.__setattr__(self, "key_id", key_id)
+        object.__setattr__(self, "key_type", _type_of(key if key_type is None else key_type))
+        object.__setattr__(self, "value_id", value_id)
+        object.__setattr__(self, "value_type", _type_of(value if value_type is None else value_type))
+        object.__setattr__(self, "value_required", value_required)
         self._check_nesting()
 
     @cached_property
@@ -427,6 +493,10 @@ class MapType(NestedType):
 
     def __str__(self) -> str:
         return f"map<{self.key_type}, {self.value_type}>"
+
+
+def _type_of(kind: IcebergType | str | None) -> IcebergType:
+    return kind if isinstance(kind, IcebergType) else parse_primitive(kind)  # type: ignore[arg-type]
 
 
 def _is_int(value: object) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable
 
+from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import SnapshotRefType
 from hms_iceberg.spec.statistics import PartitionStatisticsFile, StatisticsFile
@@ -40,18 +41,20 @@ class ManageSnapshots(PendingChange):
 
     def create_branch(
         self,
+        snapshot_id: int | None,
         branch_name: str,
-        snapshot_id: int | None = None,
         max_ref_age_ms: int | None = None,
         max_snapshot_age_ms: int | None = None,
         min_snapshots_to_keep: int | None = None,
     ) -> ManageSnapshots:
-        """Creates a branch, by default at the current snapshot.
+        """Creates a branch at a snapshot; None stands for the current one.
 
         Raises:
+            InvalidInputError: the two are exchanged.
             RefAlreadyExistsError: the name is taken.
             NoSuchSnapshotError: no such snapshot.
         """
+        _check_order(snapshot_id, branch_name, "create_branch")
         return self._add(
             CreateRef(
                 branch_name,
@@ -63,10 +66,9 @@ class ManageSnapshots(PendingChange):
             )
         )
 
-    def create_tag(
-        self, tag_name: str, snapshot_id: int | None = None, max_ref_age_ms: int | None = None
-    ) -> ManageSnapshots:
-        """Creates a tag, by default at the current snapshot."""
+    def create_tag(self, snapshot_id: int | None, tag_name: str, max_ref_age_ms: int | None = None) -> ManageSnapshots:
+        """Creates a tag at a snapshot; None stands for the current one. Raises as `create_branch` does."""
+        _check_order(snapshot_id, tag_name, "create_tag")
         return self._add(CreateRef(tag_name, snapshot_id, SnapshotRefType.TAG, max_ref_age_ms=max_ref_age_ms))
 
     def remove_branch(self, branch_name: str) -> ManageSnapshots:
@@ -120,6 +122,14 @@ class ManageSnapshots(PendingChange):
     def cherrypick(self, snapshot_id: int) -> ManageSnapshots:
         """Makes the change of a staged snapshot, or of one of another branch, part of main."""
         return self._add(CherryPick(snapshot_id))
+
+
+def _check_order(snapshot_id: object, name: object, method: str) -> None:
+    if isinstance(snapshot_id, str) or not isinstance(name, str):
+        raise InvalidInputError(
+            f"Cannot {method}({snapshot_id!r}, {name!r}): the snapshot's id comes first (None for the current one), "
+            f"then the name, as in {method}(None, 'v1')."
+        )
 
 
 class UpdateStatistics(PendingChange):

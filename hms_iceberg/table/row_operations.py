@@ -105,7 +105,7 @@ def update_rows(
 
 def replace_partitions(transaction: Transaction, rows: ArrowInput, options: ChangeOptions) -> None:
     """Replaces the partitions that rows fall into; see `Table.dynamic_partition_overwrite`."""
-    if transaction.metadata.spec().is_unpartitioned:
+    if transaction.metadata.spec().is_unpartitioned():
         raise InvalidInputError(
             f"Cannot replace partitions of table {'.'.join(transaction.identifier)}: it is not partitioned. Use "
             "overwrite."

@@ -174,7 +174,7 @@ def unreachable_files(
     for manifest in alive.values():
         if not candidates:
             break
-        if manifest.has_live_files:
+        if manifest.has_live_files():
             for entry in entries_of(manifest, reader):
                 if entry.is_live:
                     candidates.pop(same(entry.data_file.file_path), None)

@@ -41,7 +41,7 @@ class RewriteManifests:
         manifests = [
             manifest
             for manifest in manifest_list_of(parent_on(base, self.branch), workspace)
-            if manifest.has_live_files
+            if manifest.has_live_files()
         ]
         chosen = tuple(manifest for manifest in manifests if self._is_chosen(manifest))
         if not chosen:

@@ -90,7 +90,7 @@ def test_the_past_is_read_by_snapshot_time_and_ref(table: Table) -> None:
     table.append(rows(1))
     first = table.current_snapshot()
     assert first is not None
-    table.manage_snapshots().create_tag("first").commit()
+    table.manage_snapshots().create_tag(None, "first").commit()
     table.append(rows(2))
     table.append(rows(3), branch="audit")
     assert ids(table) == [1, 2]

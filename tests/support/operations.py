@@ -290,11 +290,11 @@ def set_current_snapshot(table: Table) -> None:
 
 @_operation()
 def branches_and_tags(table: Table) -> None:
-    table.manage_snapshots().create_branch("audit").create_tag("v1", max_ref_age_ms=10**12).commit()
+    table.manage_snapshots().create_branch(None, "audit").create_tag(None, "v1", max_ref_age_ms=10**12).commit()
     table.append(rows(80), branch="audit")
     table.manage_snapshots().fast_forward_branch("main", "audit").rename_branch("audit", "done").commit()
     first = table.snapshots()[0].snapshot_id
-    table.manage_snapshots().replace_tag("v1", first).create_branch("old", first, min_snapshots_to_keep=2).commit()
+    table.manage_snapshots().replace_tag("v1", first).create_branch(first, "old", min_snapshots_to_keep=2).commit()
     table.delete("id = 1", branch="old")
 
 
@@ -317,7 +317,7 @@ def cherry_pick_an_append(table: Table) -> None:
 
 @_operation()
 def cherry_pick_replaced_partitions(table: Table) -> None:
-    table.manage_snapshots().create_branch("audit").commit()
+    table.manage_snapshots().create_branch(None, "audit").commit()
     table.dynamic_partition_overwrite(rows(60, 61, city="Köln"), branch="audit")
     picked = table.refs()["audit"].snapshot_id
     table.append(rows(71))
@@ -339,7 +339,7 @@ def expire_snapshots(table: Table) -> None:
 
 @_operation(properties={"write.delete.mode": "copy-on-write"})
 def expire_snapshots_and_files(table: Table) -> None:
-    table.manage_snapshots().create_tag("first", table.snapshots()[0].snapshot_id).commit()
+    table.manage_snapshots().create_tag(table.snapshots()[0].snapshot_id, "first").commit()
     table.delete("id in (2, 11)")
     table.rewrite_manifests().commit()
     maintenance.expire_snapshots(table, older_than=table.metadata.last_updated_ms + 1)

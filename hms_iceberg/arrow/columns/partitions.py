@@ -55,7 +55,7 @@ class PartitionSplitter:
         """
         if not batch.num_rows:
             return []
-        if self._spec.is_unpartitioned:
+        if self._spec.is_unpartitioned():
             return [((None,) * len(self._spec.fields), batch)]
         columns = self.partition_columns(batch)
         codes = _codes(columns)

@@ -125,7 +125,7 @@ class _PositionDeletes:
         file = group[0].file
         spec = self._metadata.spec_by_id(file.spec_id)
         schema = self._metadata.schema_for_spec(spec)
-        path = "" if spec.is_unpartitioned else spec.partition_to_path(file.partition, schema)
+        path = "" if spec.is_unpartitioned() else spec.partition_to_path(file.partition, schema)
         location = self._locations.next(path, self._format.name)
         if self._on_create is not None:
             self._on_create(location)

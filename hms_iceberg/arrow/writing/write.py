@@ -255,7 +255,7 @@ class FileRouter:
             yield from self._finish(oldest)
 
     def _path(self, partition: Partition) -> str:
-        if self._spec.is_unpartitioned:
+        if self._spec.is_unpartitioned():
             return ""
         return self._spec.partition_to_path(partition, self._schema)
 

@@ -87,7 +87,7 @@ def _properties(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[str,
 def _statistics(snapshot: Snapshot | None, start_snapshot_id: int | None) -> dict[str, Any]:
     if snapshot is None:
         return {"size_in_bytes": 0, "row_count": 0}
-    summary = snapshot.summary or {}
+    summary = snapshot.summary
     deletes = _number(summary, "total-position-deletes") or _number(summary, "total-equality-deletes")
     size = _number(summary, "total-files-size")
     rows = _number(summary, "total-records")

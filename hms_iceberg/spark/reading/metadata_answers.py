@@ -58,7 +58,7 @@ def row_counts(snapshot: Snapshot | None, asked: Sequence[Mapping[str, str]], st
         return None
     rows = 0
     for manifest in manifests_of(snapshot, storage) if snapshot else ():
-        if manifest.content is ManifestContent.DELETES and manifest.has_live_files:
+        if manifest.content is ManifestContent.DELETES and manifest.has_live_files():
             return None
         if manifest.content is ManifestContent.DATA:
             if manifest.added_rows_count is None or manifest.existing_rows_count is None:

@@ -259,7 +259,7 @@ class _EqualityGroups:
 
     @staticmethod
     def _reach(plan: ScanPlan, row: dict[str, Any]) -> tuple[Any, ...]:
-        if plan.metadata.spec_by_id(row["spec_id"]).is_unpartitioned:
+        if plan.metadata.spec_by_id(row["spec_id"]).is_unpartitioned():
             return ()
         columns = plan.partitions.columns(row["spec_id"])
         return (row["spec_id"], *(repr(row[column]) for column in columns))

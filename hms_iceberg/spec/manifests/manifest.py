@@ -9,17 +9,28 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Any
+from typing import Any, Protocol
+
+from hms_iceberg.doors import door
 
 __all__ = [
     "DataFile",
     "DataFileContent",
     "FieldSummary",
+    "FileSource",
     "ManifestContent",
     "ManifestEntry",
     "ManifestEntryStatus",
     "ManifestFile",
 ]
+
+
+class FileSource(Protocol):
+    """What reads a whole file by its location, such as `table.io`."""
+
+    def read(self, location: str) -> bytes:
+        """The content of the file; raises ``MissingFileError``."""
+        ...
 
 
 class DataFileContent(IntEnum):
@@ -185,25 +196,35 @@ class ManifestFile:
     key_metadata: bytes | None = None
     first_row_id: int | None = None
 
-    @property
     def has_added_files(self) -> bool:
         """False only where the manifest certainly has no entry with status ADDED."""
         return self.added_files_count is None or self.added_files_count > 0
 
-    @property
     def has_existing_files(self) -> bool:
         """False only where the manifest certainly has no entry with status EXISTING."""
         return self.existing_files_count is None or self.existing_files_count > 0
 
-    @property
     def has_deleted_files(self) -> bool:
         """False only where the manifest certainly has no entry with status DELETED."""
         return self.deleted_files_count is None or self.deleted_files_count > 0
 
-    @property
     def has_live_files(self) -> bool:
         """False only where the manifest certainly has no live entry."""
-        return self.has_added_files or self.has_existing_files
+        return self.has_added_files() or self.has_existing_files()
+
+    def fetch_manifest_entry(self, io: FileSource, discard_deleted: bool = True) -> list[ManifestEntry]:
+        """The manifest's entries, with what they inherit from the manifest list.
+
+        Args:
+            io: reads files by location: `table.io`.
+            discard_deleted: leave out entries that only record a removal.
+
+        Raises:
+            MissingFileError: the manifest is gone.
+            CorruptManifestError: it cannot be read.
+        """
+        entries: list[ManifestEntry] = door("manifest.entries")(io.read(self.manifest_path), self)
+        return [entry for entry in entries if entry.is_live or not discard_deleted]
 
     @property
     def entries_count(self) -> int | None:

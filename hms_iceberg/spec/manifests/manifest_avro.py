@@ -284,14 +284,20 @@ def _partition_encoder(partition_type: StructType, format_version: int) -> _Part
     return _PartitionEncoder(partition_type, [field.name for field in layout.partition])
 
 
-@lru_cache(maxsize=128)
 def manifest_metadata(
     schema: Schema, spec: PartitionSpec, content: ManifestContent, format_version: int
 ) -> dict[str, str]:
     """What the header of a manifest says beside its Avro schema."""
+    return _manifest_metadata(schema, schema.schema_id, spec, content, format_version)
+
+
+@lru_cache(maxsize=128)
+def _manifest_metadata(
+    schema: Schema, schema_id: int, spec: PartitionSpec, content: ManifestContent, format_version: int
+) -> dict[str, str]:
     metadata = {
         "schema": json.dumps(schema_to_json(schema), separators=(",", ":")),
-        "schema-id": str(schema.schema_id),
+        "schema-id": str(schema_id),  # its own argument, since schemas are equal whatever their ids
         "partition-spec": json.dumps(spec_fields_to_json(spec), separators=(",", ":")),
         "partition-spec-id": str(spec.spec_id),
         "format-version": str(format_version),

@@ -78,7 +78,7 @@ def _check_snapshots(metadata: TableMetadata) -> None:
                 f"snapshot {snapshot.snapshot_id} has sequence number {snapshot.sequence_number}, higher than the "
                 f"table's last, {metadata.last_sequence_number}"
             )
-        if snapshot.manifest_list is None and snapshot.manifests is None:
+        if snapshot.manifest_list is None and snapshot.manifest_locations is None:
             raise CorruptMetadataError(f"snapshot {snapshot.snapshot_id} has neither manifest list nor manifests")
         _check_row_ids(snapshot)
     if metadata.current_snapshot_id is not None and metadata.current_snapshot() is None:

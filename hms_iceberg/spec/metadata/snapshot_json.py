@@ -19,6 +19,7 @@ from hms_iceberg.spec.snapshots import (
     SnapshotLogEntry,
     SnapshotRef,
     SnapshotRefType,
+    Summary,
 )
 from hms_iceberg.spec.statistics import BlobMetadata, EncryptionKey, PartitionStatisticsFile, StatisticsFile
 
@@ -37,7 +38,7 @@ def snapshot_to_json(snapshot: Snapshot) -> dict[str, Any]:
         snapshot_id=snapshot.snapshot_id,
         parent_snapshot_id=snapshot.parent_snapshot_id,
         timestamp_ms=snapshot.timestamp_ms,
-        summary=snapshot.summary or None,
+        summary=dict(snapshot.summary) or None,
         manifest_list=snapshot.manifest_list,
         schema_id=snapshot.schema_id,
         first_row_id=snapshot.first_row_id,
@@ -45,7 +46,7 @@ def snapshot_to_json(snapshot: Snapshot) -> dict[str, Any]:
         key_id=snapshot.key_id,
     )
     if snapshot.manifest_list is None:
-        data["manifests"] = list(snapshot.manifests or ())
+        data["manifests"] = list(snapshot.manifest_locations or ())
     return data
 
 
@@ -78,7 +79,7 @@ def snapshot_from_json(data: Any) -> Snapshot:
         read.integer("timestamp-ms"),
         manifest_list,
         manifests,
-        summary,
+        Summary.of(summary),
         read.integer_or_none("schema-id"),
         read.integer_or_none("first-row-id"),
         read.integer_or_none("added-rows"),
@@ -119,7 +120,7 @@ def ref_to_json(ref: SnapshotRef) -> dict[str, Any]:
     )
 
 
-def ref_from_json(data: Any, name: str) -> SnapshotRef:
+def ref_from_json(data: Any, name: str = "") -> SnapshotRef:
     """The branch or tag that parsed JSON stands for.
 
     Raises:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 from hms_iceberg.errors import CorruptMetadataError, InvalidInputError
+from hms_iceberg.spec.json_model import JsonModel
 from hms_iceberg.spec.name_mapping import NAME_MAPPING_PROPERTY, NameMapping, name_mapping_from_json
 from hms_iceberg.spec.partitioning import PARTITION_FIELD_ID_START, UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
@@ -29,12 +31,13 @@ DEFAULT_FORMAT_VERSION = 2
 
 
 @dataclass(frozen=True)
-class TableMetadata:
+class TableMetadata(JsonModel):
     """One version of a table; the fields are those of the specification.
 
     `current_snapshot_id` is None for a table without data; `table_uuid` only in old v1 tables.
     """
 
+    _json: ClassVar[str] = "metadata"
     format_version: int
     table_uuid: str | None
     location: str

@@ -134,7 +134,7 @@ class Concurrent:
         homes = {(file.spec_id, file.partition) for file in files}
         if not paths:
             return
-        unpartitioned = {spec.spec_id for spec in self.base.partition_specs if spec.is_unpartitioned}
+        unpartitioned = {spec.spec_id for spec in self.base.partition_specs if spec.is_unpartitioned()}
         for snapshot, entry in entries_since(
             self.snapshots, ManifestContent.DELETES, ManifestEntryStatus.ADDED, self.reader, _ADDS_DELETES
         ):

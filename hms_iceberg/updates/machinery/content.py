@@ -60,7 +60,7 @@ def commit_content(base: TableMetadata, change: ContentChange, workspace: Worksp
     """
     check_added(change.added, base)
     parent = parent_on(base, change.branch or MAIN_BRANCH)
-    manifests = [manifest for manifest in manifest_list_of(parent, workspace) if manifest.has_live_files]
+    manifests = [manifest for manifest in manifest_list_of(parent, workspace) if manifest.has_live_files()]
     data = remove_files(
         [manifest for manifest in manifests if manifest.content is ManifestContent.DATA],
         Removal(

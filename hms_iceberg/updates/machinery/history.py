@@ -49,9 +49,9 @@ def entries_since(
         for manifest in manifest_list_of(snapshot, reader):
             if manifest.added_snapshot_id != snapshot.snapshot_id or manifest.content is not content:
                 continue
-            if status is ManifestEntryStatus.DELETED and not manifest.has_deleted_files:
+            if status is ManifestEntryStatus.DELETED and not manifest.has_deleted_files():
                 continue
-            if status is ManifestEntryStatus.ADDED and not manifest.has_added_files:
+            if status is ManifestEntryStatus.ADDED and not manifest.has_added_files():
                 continue
             for entry in entries_of(manifest, reader):
                 if entry.status is status and entry.snapshot_id == snapshot.snapshot_id:

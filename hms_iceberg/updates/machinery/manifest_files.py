@@ -42,7 +42,7 @@ def _legacy_manifests(snapshot: Snapshot) -> list[ManifestFile]:
         ManifestFile(
             manifest_path=location, manifest_length=0, partition_spec_id=0, added_snapshot_id=snapshot.snapshot_id
         )
-        for location in snapshot.manifests or ()
+        for location in snapshot.manifest_locations or ()
     ]
 
 

@@ -115,7 +115,7 @@ def remove_files(
 
 
 def _may_hold(manifest: ManifestFile, homes: set[tuple[int, bool]], removal: Removal) -> bool:
-    if not manifest.has_live_files:
+    if not manifest.has_live_files():
         return False
     if (manifest.partition_spec_id, manifest.content is ManifestContent.DATA) in homes:
         return True

@@ -64,7 +64,7 @@ def extend_manifest_list(
     spliced = _spliced(head, parent)
     if spliced is not None:
         return spliced[0], next_row_id, spliced[1]
-    kept = [manifest for manifest in decode_manifest_list(parent, location) if manifest.has_live_files]
+    kept = [manifest for manifest in decode_manifest_list(parent, location) if manifest.has_live_files()]
     data, next_row_id = facts.encode([*added, *kept])
     return data, next_row_id, len(kept)
 

@@ -9,7 +9,7 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.manifests.manifest import ManifestFile
 from hms_iceberg.spec.metadata.metadata_changes import add_snapshot
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation, Snapshot
+from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation, Snapshot, Summary
 from hms_iceberg.updates.machinery.manifest_files import manifest_list_of, metadata_file
 from hms_iceberg.updates.machinery.manifest_lists import ListFacts, extend_manifest_list
 from hms_iceberg.updates.machinery.summary import with_totals
@@ -98,7 +98,7 @@ def write_snapshot(base: TableMetadata, draft: SnapshotDraft, workspace: Workspa
         sequence_number=sequence_number,
         timestamp_ms=max(workspace.now_ms(), newest, base.last_updated_ms),
         manifest_list=location,
-        summary=summary,
+        summary=Summary.of(summary),
         schema_id=base.current_schema_id,
         first_row_id=first_row_id,
         added_rows=None if first_row_id is None else (next_row_id or 0) - first_row_id,

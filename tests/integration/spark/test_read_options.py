@@ -28,7 +28,7 @@ def ids(frame: DataFrame) -> list[int]:
 
 def test_options_choose_what_is_read(spark: SparkSession, orders: Table, namespace: str) -> None:
     first, second = orders.metadata.snapshots
-    orders.manage_snapshots().create_tag("opening", first.snapshot_id).create_branch("work", first.snapshot_id).commit()
+    orders.manage_snapshots().create_tag(first.snapshot_id, "opening").create_branch(first.snapshot_id, "work").commit()
     name = f"{namespace}.orders"
     old, new = [1, 2, 3], [4, 5, 6]
     cases: list[tuple[dict[str, Any], list[int]]] = [

@@ -87,8 +87,8 @@ def test_hive_tables_can_be_written_from_iceberg_tables(spark: SparkSession, ord
 def test_time_travel_by_snapshot_tag_branch_and_time(spark: SparkSession, orders: Table, namespace: str) -> None:
     name = f"{namespace}.orders"
     first, second = orders.metadata.snapshots
-    orders.manage_snapshots().create_tag("opening", first.snapshot_id).create_branch(
-        "work", second.snapshot_id
+    orders.manage_snapshots().create_tag(first.snapshot_id, "opening").create_branch(
+        second.snapshot_id, "work"
     ).commit()
     counts = {
         f"version as of {first.snapshot_id}": 3,

@@ -61,7 +61,7 @@ def test_what_only_expired_snapshots_needed_is_deleted(table: Table) -> None:
 
 def test_what_a_branch_a_tag_or_a_staged_snapshot_needs_stays(table: Table) -> None:
     first, second = (each.snapshot_id for each in table.snapshots()[:2])
-    table.manage_snapshots().create_tag("v1", first).create_branch("old", second, min_snapshots_to_keep=1).commit()
+    table.manage_snapshots().create_tag(first, "v1").create_branch(second, "old", min_snapshots_to_keep=1).commit()
     table.delete("id = 10", branch="old")
     table.new_append().append_file(next(iter(table.scan().plan_files())).file).stage_only().commit()
     staged = table.snapshots()[-1]
@@ -121,7 +121,7 @@ def test_a_branch_that_was_made_meanwhile_keeps_its_files(table: Table, monkeypa
 
     def late(*arguments: object) -> object:
         monkeypatch.setattr(table.metastore, "swap", swap)
-        other.manage_snapshots().create_branch("kept", first).commit()
+        other.manage_snapshots().create_branch(first, "kept").commit()
         return swap(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(table.metastore, "swap", late)

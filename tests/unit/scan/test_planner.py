@@ -264,7 +264,7 @@ def test_snapshots_of_old_v1_tables_that_name_their_manifests_are_planned() -> N
     table = ManifestTable(SCHEMA, PartitionSpec(), BY_CITY_1, format_version=1)
     table.commit(data_file("a"), data_file("b", spec_id=1, partition=("x",)))
     manifests = tuple(manifest.manifest_path for manifest in table.manifests)
-    snapshot = Snapshot(snapshot_id=5, timestamp_ms=1, manifests=manifests)
+    snapshot = Snapshot(snapshot_id=5, timestamp_ms=1, manifest_locations=manifests)
     table.metadata = replace(table.metadata, snapshots=(snapshot,), current_snapshot_id=5)
     assert table.planned() == ["a", "b"]
     assert table.planned("city = 'y'") == ["a"]

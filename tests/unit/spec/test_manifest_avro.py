@@ -499,7 +499,7 @@ def test_a_manifest_list_with_names_of_old_writers_is_read_by_field_id() -> None
     fastavro.writer(out, schema, [record])
     (read,) = decode_manifest_list(out.getvalue())
     assert (read.added_files_count, read.existing_files_count, read.content) == (4, None, ManifestContent.DATA)
-    assert (read.sequence_number, read.has_live_files, read.partitions) == (0, True, None)
+    assert (read.sequence_number, read.has_live_files(), read.partitions) == (0, True, None)
 
 
 def test_a_manifest_list_that_is_no_avro_file_is_corrupt_and_named() -> None:

@@ -41,7 +41,7 @@ TABLE = TableMetadata(
 def test_current_parts_are_found_by_their_ids():
     assert TABLE.schema() is SECOND
     assert TABLE.schema_by_id(0) is FIRST
-    assert TABLE.spec().is_unpartitioned
+    assert TABLE.spec().is_unpartitioned()
     assert TABLE.sort_order().fields == (SortField(1),)
     assert TABLE.sort_order_by_id(0).is_unsorted
     assert TABLE.current_snapshot() is TABLE.snapshots[1]

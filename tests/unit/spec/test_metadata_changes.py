@@ -335,7 +335,7 @@ def test_a_snapshot_that_is_not_complete_is_refused():
     with pytest.raises(InvalidInputError, match="has it already"):
         changes.add_snapshot(metadata, snapshot(metadata, 1))
     with pytest.raises(InvalidInputError, match="no manifest list"):
-        changes.add_snapshot(metadata, snapshot(metadata, 5, manifest_list=None, manifests=("m",)))
+        changes.add_snapshot(metadata, snapshot(metadata, 5, manifest_list=None, manifest_locations=("m",)))
     with pytest.raises(InvalidInputError, match="needs 'first-row-id'"):
         changes.add_snapshot(metadata, snapshot(metadata, 5, first_row_id=None))
     tagged = changes.set_ref(metadata, "v1", SnapshotRef(1, SnapshotRefType.TAG))

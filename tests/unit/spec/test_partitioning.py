@@ -93,9 +93,9 @@ def test_names_are_escaped_in_partition_paths():
 
 
 def test_a_spec_of_void_fields_is_unpartitioned():
-    assert UNPARTITIONED.is_unpartitioned
-    assert PartitionSpec(field(1, "void", "a")).is_unpartitioned
-    assert not SPEC.is_unpartitioned
+    assert UNPARTITIONED.is_unpartitioned()
+    assert PartitionSpec(field(1, "void", "a")).is_unpartitioned()
+    assert not SPEC.is_unpartitioned()
     assert UNPARTITIONED.last_assigned_field_id == 999
     assert SPEC.last_assigned_field_id == 1002
 

@@ -236,7 +236,7 @@ def test_a_filter_may_ignore_case(tmp_path: Path) -> None:
 def test_changes_of_a_branch_leave_main_alone(tmp_path: Path) -> None:
     table = create(tmp_path, 2, MODES[1])
     table.append(numbered(0, 4))
-    table.manage_snapshots().create_branch("trial", table.metadata.current_snapshot_id).commit()
+    table.manage_snapshots().create_branch(table.metadata.current_snapshot_id, "trial").commit()
     table.delete("id = 0", branch="trial")
     table.update({"amount": 9}, "id = 1", branch="trial")
     table.upsert(arrow([row(2, amount=8), row(7)]), ["id"], branch="trial")

@@ -105,7 +105,7 @@ def test_the_schema_of_a_snapshot_and_a_tag_is_that_of_their_time_and_of_a_branc
     table.append(rows(1))
     snapshot = table.current_snapshot()
     assert snapshot is not None
-    table.manage_snapshots().create_tag("tag").create_branch("branch").commit()
+    table.manage_snapshots().create_tag(None, "tag").create_branch(None, "branch").commit()
     table.update_schema().rename_column("name", "title").commit()
     assert table.scan(snapshot_id=snapshot.snapshot_id).to_arrow().column_names == ["id", "name"]
     assert table.scan(ref="tag").to_arrow().column_names == ["id", "name"]
