@@ -109,6 +109,48 @@ class Catalog(CatalogViews):
         self.storage = storage
         self.properties: dict[str, str] = dict(properties or {})
 
+    @staticmethod
+    def identifier_to_tuple(identifier: str | Identifier) -> Identifier:
+        """`"db.name"` in parts; a tuple as it is."""
+        return identifier if isinstance(identifier, tuple) else tuple(identifier.split("."))
+
+    @staticmethod
+    def table_name_from(identifier: str | Identifier) -> str:
+        """The last part of an identifier."""
+        return Catalog.identifier_to_tuple(identifier)[-1]
+
+    @staticmethod
+    def namespace_from(identifier: str | Identifier) -> Identifier:
+        """All parts of an identifier but the last."""
+        return Catalog.identifier_to_tuple(identifier)[:-1]
+
+    @staticmethod
+    def namespace_to_string(identifier: str | Identifier, err: type[Exception] = InvalidInputError) -> str:
+        """A namespace as dotted text; raises `err` where a part is empty."""
+        parts = [part.strip() for part in Catalog.identifier_to_tuple(identifier)]
+        if not parts or not all(parts):
+            raise err(f"Not the name of a namespace: {identifier!r} has an empty part. Expected a name such as 'db'.")
+        return ".".join(parts)
+
+    @staticmethod
+    def identifier_to_database(identifier: str | Identifier, err: type[Exception] = InvalidInputError) -> str:
+        """The name of a namespace; raises `err` where it is not one name."""
+        try:
+            return namespace_name(Catalog.identifier_to_tuple(identifier))
+        except InvalidInputError as error:
+            raise err(str(error)) from error
+
+    @staticmethod
+    def identifier_to_database_and_table(
+        identifier: str | Identifier, err: type[Exception] = InvalidInputError
+    ) -> tuple[str, str]:
+        """The namespace and name of a table; raises `err` where they are not two names."""
+        try:
+            namespace, name = table_identifier(identifier)
+        except InvalidInputError as error:
+            raise err(str(error)) from error
+        return namespace, name
+
     def __repr__(self) -> str:
         return f"Catalog({self.name!r}, uri={self.properties.get('uri')!r})"
 
@@ -221,7 +263,7 @@ class Catalog(CatalogViews):
             return self._table(pointer.identifier, read_version(pointer.metadata_location, self.storage))
 
     def _table(self, identifier: Identifier, version: MetadataVersion) -> Table:
-        return Table(identifier, version, self.metastore, self.storage, self.name)
+        return Table(identifier, version, self.metastore, self.storage, self.name, self)
 
     def create_table(
         self,

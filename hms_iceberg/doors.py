@@ -51,7 +51,6 @@ _HOMES = {
     "snapshot.manifests": "hms_iceberg.scan.manifest_source:manifests_of",
     # Arrow.
     "schema.to_arrow": "hms_iceberg.arrow.columns.schema:to_arrow",
-    "transform.to_arrow": "hms_iceberg.arrow.columns.transforms:arrow_transform",
     # Applications.
     "table.maintenance": "hms_iceberg.maintenance.table_maintenance:TableMaintenance",
 }

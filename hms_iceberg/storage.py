@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol, runtime_checkable
 
+from hms_iceberg.errors import MissingFileError
+
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
@@ -68,3 +70,85 @@ class Storage(Protocol):
     def list(self, prefix: str) -> Iterator[FileInfo]:
         """Every object below the folder ``prefix``, recursively; none where the folder is absent."""
         ...
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file to read, with PyIceberg's names."""
+
+    storage: Storage
+    location: str
+
+    def __len__(self) -> int:
+        return self.storage.length(self.location)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def exists(self) -> bool:
+        """Whether it is there."""
+        return self.storage.exists(self.location)
+
+    def open(self, seekable: bool = True) -> BinaryIO:
+        """The file open for reading; raises ``MissingFileError``. It is seekable in any case."""
+        return self.storage.open_input(self.location)
+
+
+@dataclass(frozen=True)
+class OutputFile:
+    """A file to write, with PyIceberg's names."""
+
+    storage: Storage
+    location: str
+
+    def __len__(self) -> int:
+        return self.storage.length(self.location)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def exists(self) -> bool:
+        """Whether it is there."""
+        return self.storage.exists(self.location)
+
+    def create(self, overwrite: bool = False) -> BinaryIO:
+        """The file open for writing; it appears when it is closed.
+
+        Args:
+            overwrite: delete what is there first.
+
+        Raises:
+            FileAlreadyExistsError: it is there already.
+        """
+        if overwrite:
+            self.storage.delete(self.location)
+        return self.storage.open_output(self.location)
+
+    def to_input_file(self) -> InputFile:
+        """The same file, to read it."""
+        if not self.exists():
+            raise MissingFileError(f"There is no file at {self.location}: it was not written yet")
+        return InputFile(self.storage, self.location)
+
+
+@dataclass(frozen=True)
+class FileIO:
+    """A storage by PyIceberg's names, as `table.io`; what it lacks here is that of the storage."""
+
+    storage: Storage
+
+    def new_input(self, location: str) -> InputFile:
+        """A file to read."""
+        return InputFile(self.storage, location)
+
+    def new_output(self, location: str) -> OutputFile:
+        """A file to write."""
+        return OutputFile(self.storage, location)
+
+    def read(self, location: str) -> bytes:
+        """The whole file; raises ``MissingFileError``."""
+        return self.storage.read(location)
+
+    def delete(self, location: str | InputFile | OutputFile) -> None:
+        """Removes a file; an absent one is not an error."""
+        self.storage.delete(location if isinstance(location, str) else location.location)

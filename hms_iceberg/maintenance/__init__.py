@@ -9,6 +9,8 @@ from hms_iceberg.maintenance.findings import Finding
 from hms_iceberg.maintenance.rewrite.data_files import RewriteResult, rewrite_data_files
 from hms_iceberg.maintenance.rewrite.equality_deletes import ConversionResult, convert_equality_deletes
 from hms_iceberg.maintenance.rewrite.position_deletes import DeleteRewriteResult, rewrite_position_delete_files
+from hms_iceberg.maintenance.snapshot_expiry import SnapshotExpiry
+from hms_iceberg.maintenance.table_maintenance import TableMaintenance
 
 __all__ = [
     "ConsistencyReport",
@@ -17,6 +19,8 @@ __all__ = [
     "ExpiryResult",
     "Finding",
     "RewriteResult",
+    "SnapshotExpiry",
+    "TableMaintenance",
     "check_table",
     "convert_equality_deletes",
     "expire_snapshots",

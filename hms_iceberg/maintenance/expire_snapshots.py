@@ -47,6 +47,7 @@ def expire_snapshots(
     retain_last: int | None = None,
     snapshot_ids: Iterable[int] = (),
     dry_run: bool = False,
+    clean_expired_files: bool = True,
 ) -> ExpiryResult:
     """Removes old snapshots from a table, and deletes the files that only they needed.
 
@@ -63,6 +64,7 @@ def expire_snapshots(
             `history.expire.min-snapshots-to-keep`.
         snapshot_ids: further snapshots to remove, which no branch or tag points at.
         dry_run: only tell what would go.
+        clean_expired_files: whether files are deleted; those that are left out are told, and stay as orphans.
 
     Raises:
         UnsupportedError: the table's property `gc.enabled` is false: its files may belong to others.
@@ -86,8 +88,9 @@ def expire_snapshots(
     kept = after.snapshots_by_id.keys()
     expired = tuple(each.snapshot_id for each in before.snapshots if each.snapshot_id not in kept)
     files = unreachable_files(before, after, table.storage, _same_file)
-    left = {} if dry_run else _delete(table, files.all())
-    deleted = 0 if dry_run else len(files.all()) - len(left)
+    deleting = clean_expired_files and not dry_run
+    left = _delete(table, files.all()) if deleting else {}
+    deleted = len(files.all()) - len(left) if deleting else 0
     logger.info("Expired %d snapshots of %s; deleted %d files", len(expired), table.identifier, deleted)
     return ExpiryResult(expired, files, deleted, left)
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, init=False)
 class Schema(JsonModel):
-    """The columns of a table, in order. Schemas of the same columns and identifier fields are equal, whatever their ids.
+    """The columns of a table, in order. Those of the same columns and identifier fields are equal, whatever their ids.
 
     Args:
         fields: the top-level columns.

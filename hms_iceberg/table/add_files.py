@@ -55,7 +55,7 @@ def add_files(
 def _refuse_known(
     transaction: Transaction, metadata: TableMetadata, paths: list[str], options: ChangeOptions, table: str
 ) -> None:
-    snapshot = parent_on(metadata, options.target)
+    snapshot = parent_on(metadata, options.branch)
     if snapshot is None:
         return
     plan = plan_scan(ScanRequest(metadata, snapshot.snapshot_id), transaction.workspace.storage)

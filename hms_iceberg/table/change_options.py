@@ -25,13 +25,13 @@ class ChangeOptions:
     Args:
         snapshot_properties: keys for the snapshot's summary.
         case_sensitive: whether filters name columns in their case.
-        branch: the branch to change; None for main.
+        branch: the branch to change, or that a staged snapshot is based on.
         stage_only: whether the snapshot is added without moving the branch.
     """
 
     snapshot_properties: Mapping[str, str] = field(default_factory=dict)
     case_sensitive: bool = True
-    branch: str | None = None
+    branch: str = MAIN_BRANCH
     stage_only: bool = False
 
     @classmethod
@@ -42,7 +42,8 @@ class ChangeOptions:
         branch: str | None,
         case_sensitive: bool = True,
     ) -> ChangeOptions:
-        """The options of a call; in a table of `write.wap.enabled`, `wap.id` stages and `wap.branch` redirects it.
+        """The options of a call: `branch=None` stages, as does `wap.id` in a table of `write.wap.enabled`, where
+        `wap.branch` goes to that branch.
 
         Raises:
             InvalidInputError: either is given where the table does not allow it, or beside another branch.
@@ -50,25 +51,20 @@ class ChangeOptions:
         properties = dict(snapshot_properties or {})
         wap_id, wap_branch = properties.get(WAP_ID), properties.pop(WAP_BRANCH, None)
         if wap_id is None and wap_branch is None:
-            return cls(properties, case_sensitive, branch)
+            return cls(properties, case_sensitive, branch or MAIN_BRANCH, stage_only=branch is None)
         given = WAP_ID if wap_branch is None else WAP_BRANCH
         if not bool_property(metadata.properties, WAP_ENABLED):
             raise _refused(metadata, given, f"its property {WAP_ENABLED[0]} is not true. Set it, or leave {given} out")
         if wap_id is not None and wap_branch is not None:
             raise _refused(metadata, WAP_ID, f"{WAP_BRANCH} is given too ({wap_branch!r}). Choose one")
-        if branch is not None:
+        if branch != MAIN_BRANCH:
             raise _refused(metadata, given, f"the branch {branch!r} is given too. Choose one")
-        return cls(properties, case_sensitive, wap_branch, stage_only=wap_id is not None)
-
-    @property
-    def target(self) -> str:
-        """The branch's name."""
-        return self.branch or MAIN_BRANCH
+        return cls(properties, case_sensitive, wap_branch or MAIN_BRANCH, stage_only=wap_id is not None)
 
     def update_fields(self) -> dict[str, Any]:
         """The options as fields of an update."""
         properties = dict(self.snapshot_properties)
-        return {"branch": self.target, "properties": properties, "stage_only": self.stage_only}
+        return {"branch": self.branch, "properties": properties, "stage_only": self.stage_only}
 
 
 def _refused(metadata: TableMetadata, given: str, why: str) -> InvalidInputError:

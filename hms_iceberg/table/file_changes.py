@@ -74,6 +74,10 @@ class AppendFiles(FileChange):
         self._added.append(file)
         return self
 
+    def append_data_file(self, data_file: DataFile) -> AppendFiles:
+        """PyIceberg's name of `append_file`."""
+        return self.append_file(data_file)
+
     def _updates(self) -> list[Update]:
         kind = MergeAppend if self._merging else FastAppend
         return [kind(tuple(self._added), **self._of_snapshot())]
@@ -86,6 +90,14 @@ class DeleteDataFiles(FileChange):
         """Removes a data file, which must be there when the change is committed."""
         self._removed.append(file)
         return self
+
+    def delete_data_file(self, data_file: DataFile) -> DeleteDataFiles:
+        """PyIceberg's name of `delete_file`."""
+        return self.delete_file(data_file)
+
+    def delete_by_predicate(self, predicate: BooleanExpression, case_sensitive: bool = True) -> None:
+        """PyIceberg's name of `delete_from_row_filter`."""
+        self.case_sensitive(case_sensitive).delete_from_row_filter(predicate)
 
     def delete_from_row_filter(self, row_filter: str | BooleanExpression) -> DeleteDataFiles:
         """Removes all files of which every row matches; one with some rows that match is refused."""
@@ -134,6 +146,14 @@ class OverwriteFiles(Validated):
         """Removes a data file, which must be there when the change is committed."""
         self._removed.append(file)
         return self
+
+    def append_data_file(self, data_file: DataFile) -> OverwriteFiles:
+        """PyIceberg's name of `add_file`."""
+        return self.add_file(data_file)
+
+    def delete_data_file(self, data_file: DataFile) -> OverwriteFiles:
+        """PyIceberg's name of `delete_file`."""
+        return self.delete_file(data_file)
 
     def overwrite_by_row_filter(self, row_filter: str | BooleanExpression) -> OverwriteFiles:
         """Removes all files of which every row matches; one with some rows that match is refused."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.frames import frame_to_arrow
 from hms_iceberg.arrow.deletes.position_delete_table import position_deletes
+from hms_iceberg.expressions.parser import parse
+from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.scan.metadata_tables import MetadataRequest, metadata_table
 from hms_iceberg.storage import Storage
@@ -29,10 +33,9 @@ class InspectTable:
         Raises:
             InvalidInputError: there is no such metadata table.
         """
-        version = self._version
         if name.lower() == "position_deletes":
             return self.position_deletes(snapshot_id)
-        found = metadata_table(name, MetadataRequest(version.metadata, self._storage, snapshot_id, version.location))
+        found = metadata_table(name, self._request(snapshot_id))
         return frame_to_arrow(found.frame, found.schema)
 
     def snapshots(self) -> pa.Table:
@@ -69,13 +72,22 @@ class InspectTable:
 
     def position_deletes(self, snapshot_id: int | None = None) -> pa.Table:
         """Every position that position delete files and deletion vectors of a snapshot delete."""
-        version = self._version
-        request = MetadataRequest(version.metadata, self._storage, snapshot_id, version.location)
-        return position_deletes(request).read_all()
+        return position_deletes(self._request(snapshot_id)).read_all()
 
-    def partitions(self, snapshot_id: int | None = None) -> pa.Table:
-        """What each partition of a snapshot holds."""
-        return self.table("partitions", snapshot_id)
+    def partitions(
+        self,
+        snapshot_id: int | None = None,
+        row_filter: str | BooleanExpression | None = None,
+        case_sensitive: bool = True,
+    ) -> pa.Table:
+        """What each partition of a snapshot holds; with a filter, of those that may hold a row that matches."""
+        expression = parse(row_filter) if isinstance(row_filter, str) else row_filter
+        request = replace(self._request(snapshot_id), row_filter=expression, case_sensitive=case_sensitive)
+        found = metadata_table("partitions", request)
+        return frame_to_arrow(found.frame, found.schema)
+
+    def _request(self, snapshot_id: int | None) -> MetadataRequest:
+        return MetadataRequest(self._version.metadata, self._storage, snapshot_id, self._version.location)
 
     def manifests(self, snapshot_id: int | None = None) -> pa.Table:
         """Manifests of a snapshot."""

@@ -15,13 +15,16 @@ from hms_iceberg.spec.partitioning import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
 from hms_iceberg.spec.sorting import SortOrder
-from hms_iceberg.storage import Storage
+from hms_iceberg.storage import FileIO, Storage
 from hms_iceberg.table.incremental import ChangelogScan, IncrementalAppendScan
 from hms_iceberg.table.inspect import InspectTable
+from hms_iceberg.table.locations import LocationProvider
 from hms_iceberg.table.scan import TableScan
 from hms_iceberg.table.time_travel import snapshot_as_of
 
 if TYPE_CHECKING:
+    import bodo
+    import daft
     import polars as pl
 
 
@@ -87,6 +90,11 @@ class ReadableTable:
         """What the table's metadata says, as Arrow tables."""
         return InspectTable(self._version, self.storage)
 
+    @property
+    def io(self) -> FileIO:
+        """Reads and writes files where the table's are: `table.io.new_input(location).open()`."""
+        return FileIO(self.storage)
+
     def location(self) -> str:
         """The table's base location."""
         return self.metadata.location
@@ -106,6 +114,14 @@ class ReadableTable:
     def specs(self) -> dict[int, PartitionSpec]:
         """All partition specs by id."""
         return {spec.spec_id: spec for spec in self.metadata.partition_specs}
+
+    def last_partition_id(self) -> int:
+        """The highest id of a partition field that was ever assigned; 999 where there was none."""
+        return self.metadata.last_partition_id
+
+    def location_provider(self) -> LocationProvider:
+        """Where new files of the table go."""
+        return LocationProvider(self.metadata)
 
     def sort_order(self) -> SortOrder:
         """The default sort order."""
@@ -214,6 +230,14 @@ class ReadableTable:
     def to_polars(self) -> pl.LazyFrame:
         """The table as a polars LazyFrame, which reads what its query needs when it is collected."""
         return self.scan().to_polars_lazy()
+
+    def to_daft(self) -> daft.DataFrame:
+        """The table as a Daft data frame; raises `MissingDependencyError` without Daft."""
+        return self.scan().to_daft()
+
+    def to_bodo(self) -> bodo.pandas.DataFrame:
+        """The table as a data frame of Bodo; raises `MissingDependencyError` without Bodo."""
+        return self.scan().to_bodo()
 
     def incremental_append_scan(
         self,

@@ -87,7 +87,7 @@ class RowChange:
         self.isolation = isolation_of(self.metadata.properties, operation)
         self.mode = self._mode(operation)
         self.rewriter = RowRewriter(self.metadata, self.storage)
-        self.snapshot = parent_on(self.metadata, options.target)
+        self.snapshot = parent_on(self.metadata, options.branch)
 
     def _mode(self, operation: str) -> str:
         name = f"write.{operation}.mode"
@@ -150,7 +150,7 @@ class RowChange:
             row_filter: which rows the change has read.
         """
         if self.isolation is Isolation.SERIALIZABLE:
-            self.transaction.add(RequireUnchanged(row_filter, self.options.target, self.options.case_sensitive))
+            self.transaction.add(RequireUnchanged(row_filter, self.options.branch, self.options.case_sensitive))
 
     def commit(
         self,

@@ -17,10 +17,13 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 
 if TYPE_CHECKING:
+    import bodo
+    import daft
     import duckdb
     import pandas as pd
     import polars as pl
     import pyarrow as pa
+    import ray
 
 S = TypeVar("S", bound="RowSource")
 
@@ -141,6 +144,34 @@ class RowSource(ABC):
         connection = connection or duckdb.connect(database=":memory:")
         connection.register(table_name, self.to_arrow())
         return connection
+
+    def to_daft(self) -> daft.DataFrame:
+        """The rows as a Daft data frame."""
+        try:
+            import daft
+        except ImportError as error:
+            raise MissingDependencyError("to_daft needs Daft: pip install daft") from error
+        return daft.from_arrow(self.to_arrow())
+
+    def to_ray(self) -> ray.data.Dataset:
+        """The rows as a dataset of Ray."""
+        try:
+            import ray.data
+        except ImportError as error:
+            raise MissingDependencyError("to_ray needs Ray: pip install 'ray[data]'") from error
+        return ray.data.from_arrow(self.to_arrow())
+
+    def to_bodo(self) -> bodo.pandas.DataFrame:
+        """The rows as a data frame of Bodo."""
+        try:
+            import bodo.pandas
+        except ImportError as error:
+            raise MissingDependencyError("to_bodo needs Bodo: pip install bodo") from error
+        return bodo.pandas.from_pandas(self.to_pandas())
+
+    def update(self: S, **overrides: Any) -> S:
+        """The same read with other attributes."""
+        return replace(self, **overrides)
 
     def count(self) -> int:
         """How many rows the scan has."""

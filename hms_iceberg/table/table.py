@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.arrow.writing.write import ArrowInput
+from hms_iceberg.doors import door
 from hms_iceberg.metastore import Identifier, MetadataVersion, Metastore
+from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.file_changes import (
     AppendFiles,
@@ -27,6 +29,10 @@ from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Existing
 from hms_iceberg.transaction.transaction import Transaction
 
+if TYPE_CHECKING:
+    from hms_iceberg.catalog import Catalog
+    from hms_iceberg.maintenance.table_maintenance import TableMaintenance
+
 # How long a version counts as the current one, for a first attempt to commit that does not look for a newer one.
 _VERIFIED_SECONDS = 1.0
 
@@ -41,12 +47,25 @@ class Table(ReadableTable, RowWriteMethods):
         metastore: Metastore,
         storage: Storage,
         catalog_name: str = "",
+        catalog: Catalog | None = None,
     ) -> None:
         super().__init__(identifier, version, storage)
         self.metastore = metastore
         self.catalog_name = catalog_name
+        self.catalog = catalog
         self._verified_at = time.monotonic()
         self._alone = True
+
+    @property
+    def config(self) -> dict[str, str]:
+        """The properties of the catalog that the table was loaded from."""
+        return {} if self.catalog is None else dict(self.catalog.properties)
+
+    @property
+    def maintenance(self) -> TableMaintenance:
+        """Care of the table: `table.maintenance.expire_snapshots()`."""
+        maintenance: TableMaintenance = door("table.maintenance")(self)
+        return maintenance
 
     def refresh(self) -> Table:
         """Moves this object to the table's newest version, and returns it.
@@ -88,7 +107,7 @@ class Table(ReadableTable, RowWriteMethods):
         self,
         df: ArrowInput,
         snapshot_properties: Mapping[str, str] | None = None,
-        branch: str | None = None,
+        branch: str | None = MAIN_BRANCH,
     ) -> None:
         """Appends rows to the table.
 
@@ -99,7 +118,7 @@ class Table(ReadableTable, RowWriteMethods):
             df: an Arrow table, record batch or reader of batches (which need not fit into memory), or anything that
                 hands out an Arrow stream (polars, DuckDB, pandas).
             snapshot_properties: keys for the snapshot's summary; `wap.id` and `wap.branch` as in `RowWriteMethods`.
-            branch: the branch to append to; by default main.
+            branch: the branch to append to; None stages the snapshot.
 
         Raises:
             SchemaMismatchError, TypeMismatchError, NullValueError: the rows do not fit; nothing was written.

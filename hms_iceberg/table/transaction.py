@@ -12,6 +12,7 @@ from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata.metadata_changes import FORMAT_VERSION_PROPERTY
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.spec.table_properties import bool_property
 from hms_iceberg.table.change_options import ChangeOptions
 from hms_iceberg.table.file_changes import (
@@ -24,6 +25,7 @@ from hms_iceberg.table.file_changes import (
 from hms_iceberg.table.manage_snapshots import ExpireSnapshotsBuilder, ManageSnapshots, UpdateStatistics
 from hms_iceberg.table.row_delta import NewRowDelta
 from hms_iceberg.table.update_schema import UpdateSchema
+from hms_iceberg.table.update_snapshot import UpdateSnapshot
 from hms_iceberg.table.update_spec import UpdateSortOrder, UpdateSpec
 from hms_iceberg.table.write_methods import RowWriteMethods
 from hms_iceberg.table.writes import write_rows
@@ -80,6 +82,11 @@ class TableTransaction(RowWriteMethods):
         """The table as the changes so far would leave it."""
         return self._transaction.metadata
 
+    @property
+    def table_metadata(self) -> TableMetadata:
+        """PyIceberg's name of `metadata`."""
+        return self.metadata
+
     def commit_transaction(self) -> Table:
         """Commits all changes as one new version of the table, and returns the table at that version.
 
@@ -96,7 +103,7 @@ class TableTransaction(RowWriteMethods):
         self,
         df: ArrowInput,
         snapshot_properties: Mapping[str, str] | None = None,
-        branch: str | None = None,
+        branch: str | None = MAIN_BRANCH,
     ) -> TableTransaction:
         """Appends rows; see `Table.append`."""
         options = ChangeOptions.of(self._transaction.metadata, snapshot_properties, branch)
@@ -110,7 +117,7 @@ class TableTransaction(RowWriteMethods):
         self,
         files: Sequence[DataFile],
         snapshot_properties: Mapping[str, str] | None = None,
-        branch: str | None = None,
+        branch: str | None = MAIN_BRANCH,
     ) -> TableTransaction:
         """Appends data files that exist already, described as manifests do; giving up leaves them where they are."""
         options = ChangeOptions.of(self._transaction.metadata, snapshot_properties, branch)
@@ -121,6 +128,18 @@ class TableTransaction(RowWriteMethods):
         """Adds any pending update, such as those of `hms_iceberg.updates`."""
         self._transaction.add(update)
         return self
+
+    def update_snapshot(
+        self, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = MAIN_BRANCH
+    ) -> UpdateSnapshot:
+        """Begins a change of whole files: `update_snapshot().fast_append()` and others.
+
+        Args:
+            snapshot_properties: keys for the snapshot's summary.
+            branch: the branch to change; None stages the snapshot.
+        """
+        options = ChangeOptions.of(self._transaction.metadata, snapshot_properties, branch)
+        return UpdateSnapshot(self._transaction, self._finish, options)
 
     def new_append(self) -> AppendFiles:
         """Begins an append of data files, by which small manifests are merged."""

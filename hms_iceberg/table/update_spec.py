@@ -94,9 +94,9 @@ class UpdateSortOrder(PendingChange):
         self,
         source_column_name: str,
         transform: Transform | str | None = None,
-        null_order: NullOrder = NullOrder.NULLS_FIRST,
+        null_order: NullOrder = NullOrder.NULLS_LAST,
     ) -> UpdateSortOrder:
-        """Adds an ascending key."""
+        """Adds an ascending key; nulls come last unless told otherwise, as in PyIceberg."""
         return self._add(SortKey(source_column_name, _transform(transform), SortDirection.ASC, null_order))
 
     def desc(

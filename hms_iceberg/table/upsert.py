@@ -91,6 +91,8 @@ def upsert_rows(
         return UpsertResult()
     scanned = source.filter()
     matched = source.matches(list(change.plan(scanned).tasks()))
+    if update_matched:
+        source.refuse_shared_keys(matched)
     changed = source.changed(matched) if update_matched else []
     inserted = source.unmatched(matched) if insert_others else None
     count = inserted.num_rows if inserted is not None else 0
@@ -175,6 +177,23 @@ class _Source:
             return AffectedRows(task, np.concatenate(positions), np.concatenate(sources))
 
         return [each for each in rewriter.map(find, tasks) if len(each.positions)]
+
+    def refuse_shared_keys(self, matched: Sequence[AffectedRows]) -> None:
+        """Refuses where several rows of the table have the key of one row here.
+
+        Raises:
+            InvalidInputError: names the key.
+        """
+        sources = np.concatenate([each.sources for each in matched]) if matched else np.empty(0, np.int64)
+        found, counts = np.unique(sources, return_counts=True)
+        if (counts > 1).any():
+            first = int(found[counts.argmax()])
+            key = {each.name: each.values(self.rows)[first].as_py() for each in self._keys}
+            raise InvalidInputError(
+                f"Cannot upsert into table {self._change.table}: {counts.max()} of its rows have the key {key}. Delete "
+                "all of them but one first, choose join_cols that identify a row, or pass "
+                "when_matched_update_all=False."
+            )
 
     @property
     def _names(self) -> list[str]:

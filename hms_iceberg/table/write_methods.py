@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.arrow.writing.write import ArrowInput
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.table.add_files import add_files
 from hms_iceberg.table.change_options import ChangeOptions
 from hms_iceberg.table.row_operations import UpdateResult, delete_rows, overwrite_rows, replace_partitions, update_rows
@@ -23,7 +24,8 @@ ALWAYS_TRUE = AlwaysTrue()
 
 class RowWriteMethods(ABC):
     """Every method makes one snapshot: of the transaction it is called on, or committed at once where called on a
-    table.
+    table. `branch=None` stages the snapshot: it becomes part of the table and of no branch, until
+    `manage_snapshots().cherrypick(…)` publishes it.
 
     In a table of property `write.wap.enabled`, `snapshot_properties={"wap.id": "…"}` stages the snapshot, to be looked
     at and published with `manage_snapshots().cherrypick(…)`; `{"wap.branch": "…"}` writes to that branch instead.
@@ -38,7 +40,7 @@ class RowWriteMethods(ABC):
         delete_filter: str | BooleanExpression = ALWAYS_TRUE,
         snapshot_properties: Mapping[str, str] | None = None,
         case_sensitive: bool = True,
-        branch: str | None = None,
+        branch: str | None = MAIN_BRANCH,
     ) -> None:
         """Deletes the rows that match a filter.
 
@@ -51,7 +53,7 @@ class RowWriteMethods(ABC):
             delete_filter: which rows, all unless given.
             snapshot_properties: keys for the snapshot's summary.
             case_sensitive: whether the filter names columns in their case.
-            branch: the branch to change; by default main.
+            branch: the branch to change; None stages the snapshot.
 
         Raises:
             ExpressionParseError, UnknownColumnError, TypeMismatchError: the filter is none, or does not fit the table.
@@ -68,7 +70,7 @@ class RowWriteMethods(ABC):
         overwrite_filter: str | BooleanExpression = ALWAYS_TRUE,
         snapshot_properties: Mapping[str, str] | None = None,
         case_sensitive: bool = True,
-        branch: str | None = None,
+        branch: str | None = MAIN_BRANCH,
     ) -> None:
         """Replaces the rows that match a filter, all unless it is given, by other rows, in one snapshot.
 
@@ -80,7 +82,7 @@ class RowWriteMethods(ABC):
             overwrite_filter: which rows they replace.
             snapshot_properties: keys for the snapshot's summary.
             case_sensitive: whether the filter names columns in their case.
-            branch: the branch to change; by default main.
+            branch: the branch to change; None stages the snapshot.
 
         Raises:
             SchemaMismatchError, TypeMismatchError, NullValueError: the rows do not fit; nothing was written.
@@ -97,7 +99,7 @@ class RowWriteMethods(ABC):
         update_filter: str | BooleanExpression = ALWAYS_TRUE,
         snapshot_properties: Mapping[str, str] | None = None,
         case_sensitive: bool = True,
-        branch: str | None = None,
+        branch: str | None = MAIN_BRANCH,
     ) -> UpdateResult:
         """Gives columns of the rows that match a filter new values, by `write.update.mode`; see `delete`.
 
@@ -110,7 +112,7 @@ class RowWriteMethods(ABC):
             update_filter: which rows, all unless given.
             snapshot_properties: keys for the snapshot's summary.
             case_sensitive: whether columns are named in their case.
-            branch: the branch to change; by default main.
+            branch: the branch to change; None stages the snapshot.
 
         Returns:
             How many rows were updated.
@@ -131,7 +133,7 @@ class RowWriteMethods(ABC):
         when_matched_update_all: bool = True,
         when_not_matched_insert_all: bool = True,
         case_sensitive: bool = True,
-        branch: str | None = None,
+        branch: str | None = MAIN_BRANCH,
         snapshot_properties: Mapping[str, str] | None = None,
     ) -> UpsertResult:
         """Updates the rows that have the same key as a given row, and inserts the given rows without such a match.
@@ -146,14 +148,14 @@ class RowWriteMethods(ABC):
             when_matched_update_all: whether rows with the same key are updated.
             when_not_matched_insert_all: whether rows without a match are inserted.
             case_sensitive: whether `join_cols` names columns in their case.
-            branch: the branch to change; by default main.
+            branch: the branch to change; None stages the snapshot.
             snapshot_properties: keys for the snapshot's summary.
 
         Returns:
             How many rows were updated, and how many inserted.
 
         Raises:
-            InvalidInputError: no key is given, or rows share one.
+            InvalidInputError: no key is given, rows share one, or rows of the table that are updated do.
             UnknownColumnError, SchemaMismatchError, TypeMismatchError, NullValueError: the rows do not fit the table.
             CommitConflictError, CommitFailedError, CommitStateUnknownError: see `commit_transaction`.
         """
@@ -168,14 +170,14 @@ class RowWriteMethods(ABC):
             )
 
     def dynamic_partition_overwrite(
-        self, df: ArrowInput, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = None
+        self, df: ArrowInput, snapshot_properties: Mapping[str, str] | None = None, branch: str | None = MAIN_BRANCH
     ) -> None:
         """Replaces every partition that one of the rows falls into; other partitions stay.
 
         Args:
             df: the new rows, as of `append`.
             snapshot_properties: keys for the snapshot's summary.
-            branch: the branch to change; by default main.
+            branch: the branch to change; None stages the snapshot.
 
         Raises:
             InvalidInputError: the table is not partitioned.
@@ -190,7 +192,7 @@ class RowWriteMethods(ABC):
         file_paths: Sequence[str],
         snapshot_properties: Mapping[str, str] | None = None,
         check_duplicate_files: bool = True,
-        branch: str | None = None,
+        branch: str | None = MAIN_BRANCH,
     ) -> None:
         """Takes data files that exist already into the table, where they are; they belong to it from then on.
 
@@ -202,7 +204,7 @@ class RowWriteMethods(ABC):
             file_paths: locations of Parquet, ORC or Avro files.
             snapshot_properties: keys for the snapshot's summary.
             check_duplicate_files: refuse files that the table has already, for which its manifests are read.
-            branch: the branch to change; by default main.
+            branch: the branch to change; None stages the snapshot.
 
         Raises:
             InvalidInputError: a file is in the table already, or in no single partition.

@@ -46,6 +46,7 @@ class SchemaEditor:
         self._parents: dict[int, int | None] = {}
         self._deleted: set[int] = set()
         self._added: set[int] = set()
+        self._changed: set[int] = set()
         self._identifiers: list[int] = list(schema.identifier_field_ids)
         self._register(None, schema.fields)
 
@@ -194,6 +195,8 @@ class SchemaEditor:
             raise self._refused(f"drop {name!r}", f"it is a part of {self.name_of(parent)!r}", "Drop the whole column.")
         if field_id in self._added or self._added & self._below(field_id):
             raise self._refused(f"drop column {name!r}", "the same change adds to it", "Leave one of the two out.")
+        if field_id in self._changed:
+            raise self._refused(f"drop column {name!r}", "the same change updates it", "Leave one of the two out.")
         self._children[parent].remove(field_id)
         self._deleted |= {field_id} | self._below(field_id)
 
@@ -213,7 +216,11 @@ class SchemaEditor:
             raise self._refused(
                 f"rename {'.'.join(path)!r}", f"it is a part of {self.name_of(parent)!r}", "Rename that column."
             )
-        self._fields[field_id] = replace(self._fields[field_id], name=new_name)
+        self._change(field_id, name=new_name)
+
+    def _change(self, field_id: int, **attributes: Any) -> None:
+        self._fields[field_id] = replace(self._fields[field_id], **attributes)
+        self._changed.add(field_id)
 
     def retype(self, path: Path, kind: IcebergType) -> None:
         """Promotes a column to a wider type."""
@@ -227,7 +234,7 @@ class SchemaEditor:
                 f"a column of type {old} may become {promotions_of(old, self.format_version)}",
                 "Add a new column of that type instead.",
             )
-        self._fields[field_id] = replace(self._fields[field_id], field_type=kind)
+        self._change(field_id, field_type=kind)
 
     def set_required(self, path: Path, required: bool) -> None:
         """Makes a column optional, or (an incompatible change) required."""
@@ -242,12 +249,12 @@ class SchemaEditor:
                 "rows written before may hold nulls in it",
                 "If you know that they do not, pass allow_incompatible_changes=True.",
             )
-        self._fields[field_id] = replace(field, required=required)
+        self._change(field_id, required=required)
 
     def set_doc(self, path: Path, doc: str | None) -> None:
         """Sets the text that describes a column."""
         field_id = self.find(path)
-        self._fields[field_id] = replace(self._fields[field_id], doc=doc)
+        self._change(field_id, doc=doc)
 
     def set_default(self, path: Path, default: Any) -> None:
         """Sets what rows written from now on hold where they have no value."""
@@ -258,7 +265,7 @@ class SchemaEditor:
             raise self._refused(
                 f"remove the default of column {'.'.join(path)!r}", "it is required", "Make it optional first."
             )
-        self._fields[field_id] = replace(field, write_default=default)
+        self._change(field_id, write_default=default)
 
     def move(self, path: Path, reference: Path | None, after: bool) -> None:
         """Moves a column before or after another of the same struct; without one, to the front."""

@@ -36,13 +36,7 @@ class DataLocations:
         operation_id: str | None = None,
         suffix: str | None = None,
     ) -> None:
-        root = table_location.rstrip("/")
-        self._object_storage = bool_property(properties, _OBJECT_STORAGE)
-        self._partitioned_paths = bool_property(properties, _PARTITIONED_PATHS)
-        deprecated = _DEPRECATED_PATHS if self._object_storage else _DEPRECATED_PATHS[1:]
-        given = (properties.get(name) for name in ("write.data.path", *deprecated))
-        self._folder = next((path for path in given if path), f"{root}/data").rstrip("/")
-        self._context = None if self._folder.startswith(root) else "/".join(root.rsplit("/", 2)[-2:])
+        self._layout = _Layout(table_location, properties)
         self._operation_id = operation_id or str(uuid.uuid4())
         self._suffix = f"-{suffix}" if suffix else ""
         self._count = 0
@@ -59,6 +53,35 @@ class DataLocations:
             self._count += 1
             number = self._count
         name = f"00000-0-{self._operation_id}-{number:05d}{self._suffix}.{extension}"
+        return self._layout.location(partition_path, name)
+
+
+def data_location(table_location: str, properties: Mapping[str, str], partition_path: str, name: str) -> str:
+    """The location of one data file.
+
+    Args:
+        table_location: the table's location.
+        properties: the table's properties.
+        partition_path: such as ``a=1/b=x``, escaped; empty where the table is not partitioned.
+        name: the file's name.
+    """
+    return _Layout(table_location, properties).location(partition_path, name)
+
+
+class _Layout:
+    """Folders of data files, by the properties of a table."""
+
+    def __init__(self, table_location: str, properties: Mapping[str, str]) -> None:
+        root = table_location.rstrip("/")
+        self._object_storage = bool_property(properties, _OBJECT_STORAGE)
+        self._partitioned_paths = bool_property(properties, _PARTITIONED_PATHS)
+        deprecated = _DEPRECATED_PATHS if self._object_storage else _DEPRECATED_PATHS[1:]
+        given = (properties.get(name) for name in ("write.data.path", *deprecated))
+        self._folder = next((path for path in given if path), f"{root}/data").rstrip("/")
+        self._context = None if self._folder.startswith(root) else "/".join(root.rsplit("/", 2)[-2:])
+
+    def location(self, partition_path: str, name: str) -> str:
+        """Where a file of this name goes."""
         if not self._object_storage:
             return "/".join(part for part in (self._folder, partition_path, name) if part)
         if partition_path and self._partitioned_paths:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hms_iceberg.expressions.binding import bind
+from hms_iceberg.expressions.projections import inclusive_projection
 from hms_iceberg.scan.metadata_tables.files import entry_frame, live
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable, partition_struct
 from hms_iceberg.scan.partition_columns import polars_dtype
+from hms_iceberg.scan.partition_filter import partition_predicate
 from hms_iceberg.spec.manifests.manifest import DataFileContent
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import IntegerType, LongType, NestedField, StructType, TimestamptzType
@@ -20,6 +23,8 @@ def partitions(request: MetadataRequest) -> MetadataTable:
     import polars as pl
 
     frame = live(entry_frame(request, request.manifests()))
+    if request.row_filter is not None:
+        frame = _matching(frame, request)
     times = pl.DataFrame(
         [(each.snapshot_id, each.timestamp_ms * 1000) for each in request.metadata.snapshots],
         schema={"snapshot_id": pl.Int64, "committed_at": pl.Int64},
@@ -39,6 +44,21 @@ def partitions(request: MetadataRequest) -> MetadataTable:
         rows = keyed.select(*_counts()) if keyed.height else keyed.clear().select(*_counts()).clear()
     schema = _schema(partition_type)
     return MetadataTable(schema, rows.select(each.name for each in schema.fields))
+
+
+def _matching(frame: pl.DataFrame, request: MetadataRequest) -> pl.DataFrame:
+    """The entries whose partition may hold a row that matches the request's filter."""
+    import polars as pl
+
+    assert request.row_filter is not None
+    schema = request.metadata.schema()
+    matches = pl.lit(False)
+    for spec in request.metadata.partition_specs:
+        partition = Schema(*request.partitions.structs[spec.spec_id].fields)
+        projected = inclusive_projection(schema, spec, request.case_sensitive)(request.row_filter)
+        columns = {field.field_id: f"p{field.field_id}" for field in partition.fields}
+        matches |= (pl.col("spec_id") == spec.spec_id) & partition_predicate(bind(partition, projected), columns)
+    return frame.filter(matches)
 
 
 def _counts() -> list[pl.Expr]:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hms_iceberg.errors import NoSuchSnapshotError
+from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.scan.manifest_source import manifests_of
 from hms_iceberg.scan.partition_columns import PartitionColumns, partition_columns
 from hms_iceberg.spec.manifests.manifest import ManifestFile
@@ -45,12 +46,16 @@ class MetadataRequest:
         storage: where manifest lists and manifests are read from.
         snapshot_id: the snapshot for tables about one; None takes the current one.
         metadata_location: the current metadata file, for ``metadata_log_entries``.
+        row_filter: for ``partitions``: only those that may hold a row that matches.
+        case_sensitive: whether the filter names columns in their case.
     """
 
     metadata: TableMetadata
     storage: Storage
     snapshot_id: int | None = None
     metadata_location: str | None = None
+    row_filter: BooleanExpression | None = None
+    case_sensitive: bool = True
 
     @property
     def snapshot(self) -> Snapshot | None:

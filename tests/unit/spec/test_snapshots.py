@@ -44,7 +44,7 @@ def test_a_snapshot_has_the_json_of_the_specification():
 def test_a_snapshot_of_version_1_may_list_its_manifests():
     data = {"snapshot-id": 1, "timestamp-ms": 5, "manifests": ["m1.avro", "m2.avro"]}
     snapshot = snapshot_from_json(data)
-    assert snapshot.manifests == ("m1.avro", "m2.avro")
+    assert snapshot.manifest_locations == ("m1.avro", "m2.avro")
     assert (snapshot.sequence_number, snapshot.summary, snapshot.operation) == (0, {}, None)
     assert snapshot_to_json(snapshot) == data
 

@@ -185,7 +185,7 @@ def test_partitioning_sorting_and_properties_are_changed(table: Table) -> None:
     table.remove_properties("a", "absent")
     assert [field.name for field in table.spec().fields] == ["title"]
     assert [str(field) for field in table.sort_order().fields] == [
-        "identity(2) asc nulls-first",
+        "identity(2) asc nulls-last",
         "bucket[2](1) desc nulls-last",
     ]
     assert (table.properties["b"], table.properties["c.d"], "a" in table.properties) == ("true", "2", False)

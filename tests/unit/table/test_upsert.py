@@ -103,11 +103,14 @@ def test_a_null_key_matches_a_null_row(tmp_path: Path) -> None:
     assert ids(table) == [2, 7, 8]
 
 
-def test_every_row_with_the_key_is_updated(tmp_path: Path) -> None:
+def test_a_key_that_several_rows_of_the_table_have_is_refused_unless_rows_are_only_inserted(tmp_path: Path) -> None:
     table = create(tmp_path)
-    table.append(arrow([row(1, amount=1), row(1, amount=2), row(2)]))
-    assert table.upsert(arrow([row(1, amount=2)]), ["id"]) == UpsertResult(1, 0)
-    assert [each["amount"] for each in rows_of(table)] == [2, 2, 4]
+    table.append(arrow([row(1, amount=1), row(2)]))
+    table.append(arrow([row(1, amount=2)]))
+    with pytest.raises(InvalidInputError, match=r"2 of its rows have the key \{'id': 1\}"):
+        table.upsert(arrow([row(1, amount=3), row(2, amount=9)]), ["id"])
+    assert table.upsert(arrow([row(1), row(3)]), ["id"], when_matched_update_all=False) == UpsertResult(0, 1)
+    assert table.upsert(arrow([row(2, amount=7)]), ["id"]) == UpsertResult(1, 0), "other keys may be shared"
 
 
 def test_columns_that_are_not_given_keep_their_values(tmp_path: Path) -> None:

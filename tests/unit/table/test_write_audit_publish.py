@@ -40,6 +40,30 @@ def table(tmp_path: Path, request: pytest.FixtureRequest) -> Table:
     return made
 
 
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda table: table.append(rows(4), branch=None),
+        lambda table: table.delete("city = 'Köln'", branch=None),
+        lambda table: table.delete("id in (2, 11)", branch=None),
+        lambda table: table.overwrite(rows(5), "id = 1", branch=None),
+        lambda table: table.update({"amount": 0}, "id = 1", branch=None),
+        lambda table: table.upsert(rows(1, 7, amount=0), branch=None),
+        lambda table: table.dynamic_partition_overwrite(rows(8), branch=None),
+    ],
+)
+def test_a_write_to_no_branch_is_staged_and_published_later(tmp_path: Path, write: Callable[[Table], Any]) -> None:
+    table = create(tmp_path, schema=SCHEMA, spec=BY_CITY)
+    begin(table)
+    before, head, refs = keys(table), table.current_snapshot(), table.refs()
+    write(table)
+    assert (keys(table), table.current_snapshot(), table.refs()) == (before, head, refs)
+    staged = table.snapshots()[-1]
+    assert head is not None and staged.parent_snapshot_id == head.snapshot_id
+    table.manage_snapshots().cherrypick(staged.snapshot_id).commit()
+    assert keys(table) != before
+
+
 @pytest.mark.parametrize("name", WRITES)
 def test_a_write_with_a_wap_id_is_staged_and_published_later(table: Table, name: str) -> None:
     before, head = keys(table), table.current_snapshot()
@@ -87,7 +111,7 @@ def test_added_files_are_staged_too(table: Table, tmp_path: Path) -> None:
         ({"wap.branch": "b"}, None, {"write.wap.enabled": "false"}, "write.wap.enabled is not true"),
         ({"wap.id": "1", "wap.branch": "b"}, None, WAP, "wap.branch is given too"),
         ({"wap.id": "1"}, "b", WAP, "the branch 'b' is given too"),
-        ({"wap.branch": "b"}, "main", WAP, "the branch 'main' is given too"),
+        ({"wap.branch": "b"}, "other", WAP, "the branch 'other' is given too"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_written(

@@ -1,0 +1,39 @@
+"""Where new files of a table go, by PyIceberg's names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from hms_iceberg.arrow.storage.locations import data_location
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.table_properties import metadata_folder
+
+
+class HasPath(Protocol):
+    """A partition that knows its relative directory."""
+
+    def to_path(self) -> str:
+        """Such as `country=DE/day=2017-11-16`."""
+        ...
+
+
+@dataclass(frozen=True)
+class LocationProvider:
+    """Locations by the table's properties `write.data.path`, `write.metadata.path` and `write.object-storage.*`."""
+
+    metadata: TableMetadata
+
+    def new_data_location(self, data_file_name: str, partition_key: HasPath | str | None = None) -> str:
+        """The location of a data file.
+
+        Args:
+            data_file_name: its name without folders.
+            partition_key: the partition, or its relative directory (`PartitionSpec.partition_to_path`).
+        """
+        path = partition_key if isinstance(partition_key, str) else partition_key.to_path() if partition_key else ""
+        return data_location(self.metadata.location, self.metadata.properties, path, data_file_name)
+
+    def new_metadata_location(self, metadata_file_name: str) -> str:
+        """The location of a metadata file."""
+        return f"{metadata_folder(self.metadata.location, self.metadata.properties)}/{metadata_file_name}"

@@ -1,0 +1,44 @@
+"""Which change of whole files a snapshot is to be, by PyIceberg's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hms_iceberg.table.change_options import ChangeOptions
+from hms_iceberg.table.file_changes import AppendFiles, Builder, DeleteDataFiles, OverwriteFiles
+from hms_iceberg.transaction.transaction import Transaction
+
+
+class UpdateSnapshot:
+    """Begins one of four changes; each collects files and commits at the end of a `with` block.
+
+    >>> with table.transaction() as transaction, transaction.update_snapshot().fast_append() as append:
+    ...     append.append_data_file(file)
+    """
+
+    def __init__(self, transaction: Transaction, finish: Callable[[], None], options: ChangeOptions) -> None:
+        self._transaction = transaction
+        self._finish = finish
+        self._options = options
+
+    def fast_append(self) -> AppendFiles:
+        """An append that rewrites no manifest."""
+        return self._with_options(AppendFiles(self._transaction, self._finish, merging=False))
+
+    def merge_append(self) -> AppendFiles:
+        """An append by which small manifests are merged."""
+        return self._with_options(AppendFiles(self._transaction, self._finish, merging=True))
+
+    def overwrite(self) -> OverwriteFiles:
+        """A replacement of files by others."""
+        return self._with_options(OverwriteFiles(self._transaction, self._finish))
+
+    def delete(self) -> DeleteDataFiles:
+        """A removal of whole files."""
+        return self._with_options(DeleteDataFiles(self._transaction, self._finish))
+
+    def _with_options(self, change: Builder) -> Builder:
+        change.to_branch(self._options.branch)
+        for key, value in self._options.snapshot_properties.items():
+            change.set(key, value)
+        return change.stage_only() if self._options.stage_only else change
