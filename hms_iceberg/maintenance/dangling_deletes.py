@@ -34,7 +34,7 @@ def dangling_deletes(metadata: TableMetadata, storage: Storage, branch: str = MA
     live = [
         entry.data_file
         for manifest in manifest_list_of(snapshot, storage)
-        if manifest.content is ManifestContent.DELETES and manifest.has_live_files
+        if manifest.content is ManifestContent.DELETES and manifest.has_live_files()
         for entry in entries_of(manifest, storage)
         if entry.is_live
     ]

@@ -159,7 +159,7 @@ def _group(
     file = tasks[0].file
     spec = metadata.spec_by_id(file.spec_id)
     path = ""
-    if file.spec_id == metadata.default_spec_id and not spec.is_unpartitioned:
+    if file.spec_id == metadata.default_spec_id and not spec.is_unpartitioned():
         path = spec.partition_to_path(file.partition, metadata.schema_for_spec(spec))
     size = sum(task.file.file_size_in_bytes for task in tasks)
     return FileGroup(path, tuple(tasks), size, sizes.output_bytes(size, factor), sizes.output_files(int(size * factor)))
