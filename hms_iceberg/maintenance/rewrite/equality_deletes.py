@@ -101,7 +101,7 @@ def _planned(metadata: TableMetadata, snapshot: Snapshot | None, storage: Storag
     """The equality deletes of each partition; all together where some apply to every partition."""
     found = [file for file in live_deletes(snapshot, storage) if file.content is DataFileContent.EQUALITY_DELETES]
     groups: dict[tuple[int, str], list[DataFile]] = {}
-    everywhere = any(metadata.spec_by_id(file.spec_id).is_unpartitioned for file in found)
+    everywhere = any(metadata.spec_by_id(file.spec_id).is_unpartitioned() for file in found)
     for file in found:
         groups.setdefault((0, "") if everywhere else (file.spec_id, repr(file.partition)), []).append(file)
     return tuple(_group(metadata, files, everywhere) for files in groups.values())

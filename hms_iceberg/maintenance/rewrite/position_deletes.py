@@ -149,7 +149,7 @@ def _planned(
 def _group(metadata: TableMetadata, files: list[DataFile], sizes: SizeRules) -> FileGroup[DataFile]:
     spec = metadata.spec_by_id(files[0].spec_id)
     schema = metadata.schema_for_spec(spec)
-    path = "" if spec.is_unpartitioned else spec.partition_to_path(files[0].partition, schema)
+    path = "" if spec.is_unpartitioned() else spec.partition_to_path(files[0].partition, schema)
     size = sum(file.file_size_in_bytes for file in files)
     return FileGroup(path, tuple(files), size, sizes.output_bytes(size), sizes.output_files(size))
 
@@ -159,7 +159,7 @@ def live_deletes(snapshot: Snapshot | None, storage: Storage) -> list[DataFile]:
     return [
         entry.data_file
         for manifest in manifest_list_of(snapshot, storage)
-        if manifest.content is ManifestContent.DELETES and manifest.has_live_files
+        if manifest.content is ManifestContent.DELETES and manifest.has_live_files()
         for entry in entries_of(manifest, storage)
         if entry.is_live
     ]

@@ -194,7 +194,7 @@ def history(draw: Draw) -> Made:
         made.partition(draw)
     for _ in range(draw(st.integers(1, 3))):
         rows = made.rows(draw, least=1)
-        can_be_found = made.table.spec().is_unpartitioned and not any(
+        can_be_found = made.table.spec().is_unpartitioned() and not any(
             isinstance(kind.iceberg, UUIDType) for kind in made.kinds
         )
         if can_be_found and draw(st.integers(0, 3)) == 0:
