@@ -6,6 +6,7 @@ from hms_iceberg.maintenance.consistency import ConsistencyReport, check_table
 from hms_iceberg.maintenance.dangling_deletes import remove_dangling_deletes
 from hms_iceberg.maintenance.expire_snapshots import ExpiryResult, expire_snapshots
 from hms_iceberg.maintenance.findings import Finding
+from hms_iceberg.maintenance.orphan_files import OrphanFiles, remove_orphan_files
 from hms_iceberg.maintenance.rewrite.data_files import RewriteResult, rewrite_data_files
 from hms_iceberg.maintenance.rewrite.equality_deletes import ConversionResult, convert_equality_deletes
 from hms_iceberg.maintenance.rewrite.position_deletes import DeleteRewriteResult, rewrite_position_delete_files
@@ -18,6 +19,7 @@ __all__ = [
     "DeleteRewriteResult",
     "ExpiryResult",
     "Finding",
+    "OrphanFiles",
     "RewriteResult",
     "SnapshotExpiry",
     "TableMaintenance",
@@ -25,6 +27,7 @@ __all__ = [
     "convert_equality_deletes",
     "expire_snapshots",
     "remove_dangling_deletes",
+    "remove_orphan_files",
     "rewrite_data_files",
     "rewrite_position_delete_files",
 ]

@@ -6,21 +6,16 @@ Source: Iceberg specification, "Snapshot Retention Policy".
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from hms_iceberg.arrow.storage.filesystems import parse_location
-from hms_iceberg.errors import IcebergError, StorageError
+from hms_iceberg.maintenance.deleting import delete_files, path_of
 from hms_iceberg.table.manage_snapshots import Time
 from hms_iceberg.table.table import Table
 from hms_iceberg.table.time_travel import milliseconds
 from hms_iceberg.updates.expire_snapshots import ExpireSnapshots, UnreachableFiles, unreachable_files
 
 logger = logging.getLogger(__name__)
-
-_DELETERS = 8
 
 
 @dataclass(frozen=True)
@@ -87,34 +82,9 @@ def expire_snapshots(
         after = table.refresh().metadata  # whoever committed meanwhile may need files again
     kept = after.snapshots_by_id.keys()
     expired = tuple(each.snapshot_id for each in before.snapshots if each.snapshot_id not in kept)
-    files = unreachable_files(before, after, table.storage, _same_file)
+    files = unreachable_files(before, after, table.storage, path_of)
     deleting = clean_expired_files and not dry_run
-    left = _delete(table, files.all()) if deleting else {}
+    left = delete_files(table, files.all()) if deleting else {}
     deleted = len(files.all()) - len(left) if deleting else 0
     logger.info("Expired %d snapshots of %s; deleted %d files", len(expired), table.identifier, deleted)
     return ExpiryResult(expired, files, deleted, left)
-
-
-def _same_file(location: str) -> str:
-    """What two ways to write one location have in common: `s3a://b/x` and `s3://b//x`, `file:/x` and `/x`.
-
-    Locations of two file systems may have it in common too: then a file is kept that could go.
-    """
-    try:
-        path = parse_location(location).path
-    except StorageError:
-        return location
-    return re.sub("/+", "/", f"/{path}")
-
-
-def _delete(table: Table, locations: Iterable[str]) -> dict[str, str]:
-    def delete(location: str) -> tuple[str, str | None]:
-        try:
-            table.storage.delete(location)
-        except IcebergError as error:
-            logger.warning("Could not delete %s, which no snapshot of %s needs: %s", location, table.identifier, error)
-            return location, str(error)
-        return location, None
-
-    with ThreadPoolExecutor(_DELETERS, thread_name_prefix="iceberg-delete") as pool:
-        return {location: reason for location, reason in pool.map(delete, locations) if reason is not None}

@@ -1,0 +1,98 @@
+"""Orphan files go, and nothing that any metadata of the table names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hms_iceberg.errors import InvalidInputError, UnsupportedError
+from hms_iceberg.maintenance import check_table, remove_orphan_files
+from hms_iceberg.spec.statistics import PartitionStatisticsFile, StatisticsFile
+from hms_iceberg.table import Table
+from tests.support.operations import BY_CITY, MERGE_ON_READ, SCHEMA, begin
+from tests.support.row_tables import create
+
+NOW = 2**62
+
+
+@pytest.fixture(params=[1, 3])
+def table(tmp_path: Path, request: pytest.FixtureRequest) -> Table:
+    made = create(tmp_path, request.param, schema=SCHEMA, spec=BY_CITY, **(MERGE_ON_READ if request.param > 1 else {}))
+    begin(made)
+    made.delete("id in (2, 11)")
+    return made
+
+
+def put(table: Table, name: str, age_days: float = 10) -> Path:
+    path = Path(table.location(), name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("x")
+    os.utime(path, (path.stat().st_mtime - age_days * 86400,) * 2)
+    return path
+
+
+def on_disk(table: Table) -> set[Path]:
+    return {path for path in Path(table.location()).rglob("*") if path.is_file()}
+
+
+def test_old_orphans_go_and_nothing_else(table: Table) -> None:
+    before, rows = on_disk(table), table.scan().to_arrow()
+    orphans = {put(table, "data/city=Ulm/lost.parquet"), put(table, "metadata/lost-m0.avro"), put(table, "stray.orc")}
+    young = put(table, "data/young.parquet", age_days=2)
+    found = remove_orphan_files(table, dry_run=True)
+    assert set(map(Path, found.locations)) == orphans and found.deleted == 0 and on_disk(table) > orphans
+    result = remove_orphan_files(table)
+    assert (result.deleted, result.left, result.bytes) == (3, {}, 3)
+    assert on_disk(table) == before | {young}
+    assert table.scan().to_arrow().equals(rows) and check_table(table).findings == ()
+
+
+def test_a_new_enough_table_has_no_orphans_even_without_a_grace_period(table: Table) -> None:
+    before = on_disk(table)
+    assert remove_orphan_files(table, older_than=NOW).locations == ()
+    assert on_disk(table) == before
+
+
+def test_statistics_files_of_the_table_stay(table: Table) -> None:
+    paths = [put(table, "metadata/a.stats"), put(table, "metadata/partition-stats.parquet")]
+    snapshot = table.current_snapshot().snapshot_id
+    with table.update_statistics() as update:
+        update.set_statistics(StatisticsFile(snapshot, str(paths[0]), 1, 1, ()))
+        update.set_statistics(PartitionStatisticsFile(snapshot, str(paths[1]), 1))
+    assert remove_orphan_files(table, older_than=NOW).locations == ()
+
+
+def test_other_tables_below_the_folder_and_hidden_folders_are_left_alone(table: Table) -> None:
+    kept = {
+        put(table, "inner/metadata/v1.metadata.json"),
+        put(table, "inner/data/a.parquet"),
+        put(table, "_iceberg/a.parquet"),
+        put(table, ".staging/a.parquet"),
+    }
+    lost = put(table, "data/_hidden_column=1/a.parquet")
+    result = remove_orphan_files(table)
+    assert result.locations == (str(lost),)
+    assert result.other_tables == (f"{table.location()}/inner",)
+    assert kept < on_disk(table)
+
+
+def test_a_path_under_another_scheme_is_an_error_unless_said_otherwise(table: Table) -> None:
+    folder = f"file://host{table.location()}"
+    with pytest.raises(InvalidInputError, match=r"db\.events.*scheme or authority"):
+        remove_orphan_files(table, location=folder, older_than=NOW)
+    assert remove_orphan_files(table, location=folder, older_than=NOW, prefix_mismatch_mode="ignore").locations == ()
+    same = {"host": ""}
+    assert remove_orphan_files(table, location=folder, older_than=NOW, equal_authorities=same).locations == ()
+    found = remove_orphan_files(table, location=folder, older_than=NOW, prefix_mismatch_mode="delete", dry_run=True)
+    assert len(found.locations) == len(on_disk(table))
+
+
+def test_a_table_whose_files_may_belong_to_others_is_refused(table: Table) -> None:
+    table.set_properties({"gc.enabled": "false"})
+    with pytest.raises(UnsupportedError, match=r"db\.events.*gc\.enabled"):
+        remove_orphan_files(table)
+    table.remove_properties("gc.enabled")
+    with pytest.raises(InvalidInputError, match="prefix_mismatch_mode"):
+        remove_orphan_files(table, prefix_mismatch_mode="maybe")
