@@ -23,6 +23,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hms_iceberg.expressions.bound import (
+        BoundLiteralPredicate,
+        BoundPredicate,
+        BoundReference,
+        BoundSetPredicate,
+        BoundTerm,
+        BoundUnaryPredicate,
+    )
     from hms_iceberg.expressions.parser import parse
     from hms_iceberg.expressions.tree import (
         AlwaysFalse,
@@ -37,6 +45,7 @@ if TYPE_CHECKING:
         IsNull,
         LessThan,
         LessThanOrEqual,
+        LiteralPredicate,
         Not,
         NotEqualTo,
         NotIn,
@@ -45,8 +54,11 @@ if TYPE_CHECKING:
         NotStartsWith,
         Or,
         Reference,
+        SetPredicate,
         StartsWith,
         Transformed,
+        UnaryPredicate,
+        UnboundPredicate,
     )
 
 __all__ = [
@@ -54,6 +66,12 @@ __all__ = [
     "AlwaysTrue",
     "And",
     "BooleanExpression",
+    "BoundLiteralPredicate",
+    "BoundPredicate",
+    "BoundReference",
+    "BoundSetPredicate",
+    "BoundTerm",
+    "BoundUnaryPredicate",
     "EqualTo",
     "GreaterThan",
     "GreaterThanOrEqual",
@@ -62,6 +80,7 @@ __all__ = [
     "IsNull",
     "LessThan",
     "LessThanOrEqual",
+    "LiteralPredicate",
     "Not",
     "NotEqualTo",
     "NotIn",
@@ -70,8 +89,11 @@ __all__ = [
     "NotStartsWith",
     "Or",
     "Reference",
+    "SetPredicate",
     "StartsWith",
     "Transformed",
+    "UnaryPredicate",
+    "UnboundPredicate",
     "parse",
 ]
 
@@ -84,7 +106,7 @@ def __getattr__(name: str) -> Any:
     """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "parser" if name == "parse" else "tree"
+    home = "parser" if name == "parse" else "bound" if name.startswith("Bound") else "tree"
     value = getattr(import_module(f"{__name__}.{home}"), name)
     globals()[name] = value
     return value

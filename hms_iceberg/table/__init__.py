@@ -1,11 +1,32 @@
-"""Tables as their user holds them: reading, writing, transactions."""
+"""Tables as their user holds them; `DataScan` and `Transaction` are PyIceberg's names of two of the classes."""
 
 from __future__ import annotations
 
+from hms_iceberg.scan.tasks import FileScanTask
+from hms_iceberg.spec.property_names import TableProperties
 from hms_iceberg.table.file_system import FileSystemTables
+from hms_iceberg.table.incremental import ChangelogScan, IncrementalAppendScan
 from hms_iceberg.table.row_operations import UpdateResult
+from hms_iceberg.table.scan import TableScan
+from hms_iceberg.table.scan import TableScan as DataScan
 from hms_iceberg.table.static import StaticTable
 from hms_iceberg.table.table import Table
+from hms_iceberg.table.transaction import TableTransaction
+from hms_iceberg.table.transaction import TableTransaction as Transaction
 from hms_iceberg.table.upsert import UpsertResult
 
-__all__ = ["FileSystemTables", "StaticTable", "Table", "UpdateResult", "UpsertResult"]
+__all__ = [
+    "ChangelogScan",
+    "DataScan",
+    "FileScanTask",
+    "FileSystemTables",
+    "IncrementalAppendScan",
+    "StaticTable",
+    "Table",
+    "TableProperties",
+    "TableScan",
+    "TableTransaction",
+    "Transaction",
+    "UpdateResult",
+    "UpsertResult",
+]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from hms_iceberg.arrow.storage.locations import data_location
-from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import metadata_folder
 
 
@@ -22,7 +22,8 @@ class HasPath(Protocol):
 class LocationProvider:
     """Locations by the table's properties `write.data.path`, `write.metadata.path` and `write.object-storage.*`."""
 
-    metadata: TableMetadata
+    table_location: str
+    table_properties: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def new_data_location(self, data_file_name: str, partition_key: HasPath | str | None = None) -> str:
         """The location of a data file.
@@ -32,8 +33,13 @@ class LocationProvider:
             partition_key: the partition, or its relative directory (`PartitionSpec.partition_to_path`).
         """
         path = partition_key if isinstance(partition_key, str) else partition_key.to_path() if partition_key else ""
-        return data_location(self.metadata.location, self.metadata.properties, path, data_file_name)
+        return data_location(self.table_location, self.table_properties, path, data_file_name)
 
     def new_metadata_location(self, metadata_file_name: str) -> str:
         """The location of a metadata file."""
-        return f"{metadata_folder(self.metadata.location, self.metadata.properties)}/{metadata_file_name}"
+        return f"{metadata_folder(self.table_location, self.table_properties)}/{metadata_file_name}"
+
+
+def load_location_provider(table_location: str, table_properties: Mapping[str, str]) -> LocationProvider:
+    """The locations of a table's new files."""
+    return LocationProvider(table_location, table_properties)

@@ -121,7 +121,7 @@ class ReadableTable:
 
     def location_provider(self) -> LocationProvider:
         """Where new files of the table go."""
-        return LocationProvider(self.metadata)
+        return LocationProvider(self.metadata.location, self.metadata.properties)
 
     def sort_order(self) -> SortOrder:
         """The default sort order."""

@@ -30,7 +30,7 @@ from hms_iceberg.transaction.origin import Existing
 from hms_iceberg.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
-    from hms_iceberg.catalog import Catalog
+    from hms_iceberg.catalog.catalog import Catalog
     from hms_iceberg.maintenance.table_maintenance import TableMaintenance
 
 # How long a version counts as the current one, for a first attempt to commit that does not look for a newer one.

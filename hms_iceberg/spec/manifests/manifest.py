@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Any, Protocol
 
 from hms_iceberg.doors import door
@@ -17,11 +17,13 @@ __all__ = [
     "DataFile",
     "DataFileContent",
     "FieldSummary",
+    "FileFormat",
     "FileSource",
     "ManifestContent",
     "ManifestEntry",
     "ManifestEntryStatus",
     "ManifestFile",
+    "Record",
 ]
 
 
@@ -39,6 +41,27 @@ class DataFileContent(IntEnum):
     DATA = 0
     POSITION_DELETES = 1
     EQUALITY_DELETES = 2
+
+
+class FileFormat(str, Enum):
+    """The formats of content files; equal to their names."""
+
+    AVRO = "AVRO"
+    ORC = "ORC"
+    PARQUET = "PARQUET"
+    PUFFIN = "PUFFIN"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class Record(tuple[Any, ...]):
+    """A partition tuple of these values: `Record(1, "a")`, equal to `(1, "a")`."""
+
+    __slots__ = ()
+
+    def __new__(cls, *values: Any) -> Record:
+        return super().__new__(cls, values)
 
 
 class ManifestContent(IntEnum):
@@ -122,6 +145,14 @@ class DataFile:
     def is_deletion_vector(self) -> bool:
         """True for a deletion vector: position deletes stored as a blob of a Puffin file."""
         return self.content is DataFileContent.POSITION_DELETES and self.file_format == "PUFFIN"
+
+    @classmethod
+    def from_args(cls, **arguments: Any) -> DataFile:
+        """PyIceberg's way to make a file: arguments as above."""
+        given = {key: value for key, value in arguments.items() if not key.startswith("_")}
+        return cls(
+            **{**given, "file_format": str(given["file_format"]), "partition": tuple(given.get("partition", ()))}
+        )
 
     def without_metrics(self) -> DataFile:
         """The same file without column metrics, which are most of its size in memory."""

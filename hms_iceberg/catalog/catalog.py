@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hms_iceberg.arrow.columns.schema import from_arrow
-from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
-from hms_iceberg.config import catalog_properties, default_catalog_name, known_catalogs
+from hms_iceberg.catalog.identifiers import Identifiers
 from hms_iceberg.errors import (
     ConfigurationError,
     InvalidInputError,
@@ -54,51 +53,7 @@ class PropertiesUpdateSummary:
     missing: list[str]
 
 
-def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
-    """The catalog that is configured under `name`, with `properties` on top.
-
-    Configuration is read from `.pyiceberg.yaml` (in `$PYICEBERG_HOME`, the home directory or the working directory)
-    and from variables such as `PYICEBERG_CATALOG__PROD__URI`.
-
-    Args:
-        name: the catalog's name; None for the configured default.
-        properties: `uri` (`thrift://host:9083`, several with commas), `type` (`hive`; `hadoop` for tables in folders),
-            `warehouse`, storage properties such as `s3.endpoint`; pass dotted names as `**{"s3.endpoint": …}`.
-
-    Raises:
-        ConfigurationError: no URI (no warehouse for `hadoop`), or a type that this package does not have.
-    """
-    name = name or default_catalog_name()
-    merged = catalog_properties(name, properties)
-    uri = merged.get("uri")
-    kind = merged.get("type") or ("hive" if uri is None or uri.startswith("thrift://") else None)
-    storage = ArrowStorage(merged)
-    if kind is not None and kind.lower() == "hadoop":
-        from hms_iceberg.table.file_system_catalog import FileSystemCatalog
-
-        return Catalog(name, FileSystemCatalog(merged.get("warehouse"), storage), storage, merged)
-    if kind is None or kind.lower() != "hive":
-        raise ConfigurationError(
-            f"Catalog {name!r}: type {kind!r} with URI {uri!r} is not supported; expected type 'hive' with a URI such "
-            "as thrift://host:9083, or type 'hadoop' with a warehouse. Set the properties `type` and `uri`."
-        )
-    if uri is None:
-        raise ConfigurationError(
-            f"Catalog {name!r} has no URI. Pass uri='thrift://host:9083', set it in .pyiceberg.yaml, or set the "
-            f"environment variable PYICEBERG_CATALOG__{name.upper()}__URI. "
-            f"Configured catalogs: {', '.join(known_catalogs()) or 'none'}."
-        )
-    from hms_iceberg.hms.metastore import HiveMetastore
-
-    return Catalog(name, HiveMetastore(merged), storage, merged)
-
-
-def list_catalogs() -> list[str]:
-    """Names of the configured catalogs."""
-    return known_catalogs()
-
-
-class Catalog(CatalogViews):
+class Catalog(CatalogViews, Identifiers):
     """Namespaces, Iceberg tables and views of one metastore. A context manager that closes its connections."""
 
     def __init__(
@@ -108,48 +63,6 @@ class Catalog(CatalogViews):
         self.metastore = metastore
         self.storage = storage
         self.properties: dict[str, str] = dict(properties or {})
-
-    @staticmethod
-    def identifier_to_tuple(identifier: str | Identifier) -> Identifier:
-        """`"db.name"` in parts; a tuple as it is."""
-        return identifier if isinstance(identifier, tuple) else tuple(identifier.split("."))
-
-    @staticmethod
-    def table_name_from(identifier: str | Identifier) -> str:
-        """The last part of an identifier."""
-        return Catalog.identifier_to_tuple(identifier)[-1]
-
-    @staticmethod
-    def namespace_from(identifier: str | Identifier) -> Identifier:
-        """All parts of an identifier but the last."""
-        return Catalog.identifier_to_tuple(identifier)[:-1]
-
-    @staticmethod
-    def namespace_to_string(identifier: str | Identifier, err: type[Exception] = InvalidInputError) -> str:
-        """A namespace as dotted text; raises `err` where a part is empty."""
-        parts = [part.strip() for part in Catalog.identifier_to_tuple(identifier)]
-        if not parts or not all(parts):
-            raise err(f"Not the name of a namespace: {identifier!r} has an empty part. Expected a name such as 'db'.")
-        return ".".join(parts)
-
-    @staticmethod
-    def identifier_to_database(identifier: str | Identifier, err: type[Exception] = InvalidInputError) -> str:
-        """The name of a namespace; raises `err` where it is not one name."""
-        try:
-            return namespace_name(Catalog.identifier_to_tuple(identifier))
-        except InvalidInputError as error:
-            raise err(str(error)) from error
-
-    @staticmethod
-    def identifier_to_database_and_table(
-        identifier: str | Identifier, err: type[Exception] = InvalidInputError
-    ) -> tuple[str, str]:
-        """The namespace and name of a table; raises `err` where they are not two names."""
-        try:
-            namespace, name = table_identifier(identifier)
-        except InvalidInputError as error:
-            raise err(str(error)) from error
-        return namespace, name
 
     def __repr__(self) -> str:
         return f"Catalog({self.name!r}, uri={self.properties.get('uri')!r})"

@@ -1,0 +1,8 @@
+"""Catalogs: names, and the tables and views behind them."""
+
+from __future__ import annotations
+
+from hms_iceberg.catalog.catalog import Catalog, PropertiesUpdateSummary
+from hms_iceberg.catalog.loading import list_catalogs, load_catalog
+
+__all__ = ["Catalog", "PropertiesUpdateSummary", "list_catalogs", "load_catalog"]

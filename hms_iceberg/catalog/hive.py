@@ -1,0 +1,23 @@
+"""The catalog of a Hive Metastore."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+from hms_iceberg.catalog.catalog import Catalog
+from hms_iceberg.hms.metastore import HiveMetastore
+from hms_iceberg.metastore_names import text_properties
+
+
+class HiveCatalog(Catalog):
+    """Namespaces, tables and views of a Hive Metastore; `load_catalog` gives one that is configured.
+
+    Args:
+        name: the catalog's name.
+        properties: `uri` and others, as of `load_catalog`.
+    """
+
+    def __init__(self, name: str, **properties: Any) -> None:
+        merged = text_properties(properties)
+        super().__init__(name, HiveMetastore(merged), ArrowStorage(merged), merged)

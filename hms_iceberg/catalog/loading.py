@@ -1,0 +1,54 @@
+"""Catalogs by name, as they are configured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+from hms_iceberg.catalog.catalog import Catalog
+from hms_iceberg.config import catalog_properties, default_catalog_name, known_catalogs
+from hms_iceberg.errors import ConfigurationError
+
+
+def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
+    """The catalog that is configured under `name`, with `properties` on top.
+
+    Configuration is read from `.pyiceberg.yaml` (in `$PYICEBERG_HOME`, the home directory or the working directory)
+    and from variables such as `PYICEBERG_CATALOG__PROD__URI`.
+
+    Args:
+        name: the catalog's name; None for the configured default.
+        properties: `uri` (`thrift://host:9083`, several with commas), `type` (`hive`; `hadoop` for tables in folders),
+            `warehouse`, storage properties such as `s3.endpoint`; pass dotted names as `**{"s3.endpoint": …}`.
+
+    Raises:
+        ConfigurationError: no URI (no warehouse for `hadoop`), or a type that this package does not have.
+    """
+    name = name or default_catalog_name()
+    merged = catalog_properties(name, properties)
+    uri = merged.get("uri")
+    kind = merged.get("type") or ("hive" if uri is None or uri.startswith("thrift://") else None)
+    storage = ArrowStorage(merged)
+    if kind is not None and kind.lower() == "hadoop":
+        from hms_iceberg.table.file_system_catalog import FileSystemCatalog
+
+        return Catalog(name, FileSystemCatalog(merged.get("warehouse"), storage), storage, merged)
+    if kind is None or kind.lower() != "hive":
+        raise ConfigurationError(
+            f"Catalog {name!r}: type {kind!r} with URI {uri!r} is not supported; expected type 'hive' with a URI such "
+            "as thrift://host:9083, or type 'hadoop' with a warehouse. Set the properties `type` and `uri`."
+        )
+    if uri is None:
+        raise ConfigurationError(
+            f"Catalog {name!r} has no URI. Pass uri='thrift://host:9083', set it in .pyiceberg.yaml, or set the "
+            f"environment variable PYICEBERG_CATALOG__{name.upper()}__URI. "
+            f"Configured catalogs: {', '.join(known_catalogs()) or 'none'}."
+        )
+    from hms_iceberg.catalog.hive import HiveCatalog
+
+    return HiveCatalog(name, **merged)
+
+
+def list_catalogs() -> list[str]:
+    """Names of the configured catalogs."""
+    return known_catalogs()

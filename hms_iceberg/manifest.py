@@ -1,0 +1,27 @@
+"""PyIceberg's door to manifests and their entries: `hms_iceberg.spec.manifests`."""
+
+from __future__ import annotations
+
+from hms_iceberg.spec.manifests.manifest import (
+    DataFile,
+    DataFileContent,
+    FileFormat,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+)
+from hms_iceberg.spec.manifests.manifest import (
+    FieldSummary as PartitionFieldSummary,
+)
+
+__all__ = [
+    "DataFile",
+    "DataFileContent",
+    "FileFormat",
+    "ManifestContent",
+    "ManifestEntry",
+    "ManifestEntryStatus",
+    "ManifestFile",
+    "PartitionFieldSummary",
+]

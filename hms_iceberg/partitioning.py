@@ -1,0 +1,19 @@
+"""PyIceberg's door to partition specs: `hms_iceberg.spec.partitioning`."""
+
+from __future__ import annotations
+
+from hms_iceberg.spec.partitioning import (
+    PARTITION_FIELD_ID_START,
+    PartitionField,
+    PartitionSpec,
+)
+from hms_iceberg.spec.partitioning import (
+    UNPARTITIONED as UNPARTITIONED_PARTITION_SPEC,
+)
+
+__all__ = [
+    "PARTITION_FIELD_ID_START",
+    "UNPARTITIONED_PARTITION_SPEC",
+    "PartitionField",
+    "PartitionSpec",
+]

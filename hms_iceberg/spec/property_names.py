@@ -1,0 +1,35 @@
+"""Names of table properties, as constants of one class, by PyIceberg's names."""
+
+from __future__ import annotations
+
+
+class TableProperties:
+    """Names of table properties; the values are in Iceberg's documentation, "Configuration"."""
+
+    PARQUET_ROW_GROUP_SIZE_BYTES = "write.parquet.row-group-size-bytes"
+    PARQUET_PAGE_SIZE_BYTES = "write.parquet.page-size-bytes"
+    PARQUET_PAGE_ROW_LIMIT = "write.parquet.page-row-limit"
+    PARQUET_DICT_SIZE_BYTES = "write.parquet.dict-size-bytes"
+    PARQUET_COMPRESSION = "write.parquet.compression-codec"
+    PARQUET_COMPRESSION_LEVEL = "write.parquet.compression-level"
+    WRITE_TARGET_FILE_SIZE_BYTES = "write.target-file-size-bytes"
+    DEFAULT_WRITE_METRICS_MODE = "write.metadata.metrics.default"
+    METRICS_MODE_COLUMN_CONF_PREFIX = "write.metadata.metrics.column"
+    WRITE_PARTITION_SUMMARY_LIMIT = "write.summary.partition-limit"
+    OBJECT_STORE_ENABLED = "write.object-storage.enabled"
+    WRITE_OBJECT_STORE_PARTITIONED_PATHS = "write.object-storage.partitioned-paths"
+    WRITE_DATA_PATH = "write.data.path"
+    WRITE_METADATA_PATH = "write.metadata.path"
+    WRITE_FILE_FORMAT = "write.format.default"
+    DELETE_MODE = "write.delete.mode"
+    DELETE_MODE_COPY_ON_WRITE = "copy-on-write"
+    DELETE_MODE_MERGE_ON_READ = "merge-on-read"
+    DEFAULT_NAME_MAPPING = "schema.name-mapping.default"
+    FORMAT_VERSION = "format-version"
+    MANIFEST_TARGET_SIZE_BYTES = "commit.manifest.target-size-bytes"
+    MANIFEST_MIN_MERGE_COUNT = "commit.manifest.min-count-to-merge"
+    MANIFEST_MERGE_ENABLED = "commit.manifest-merge.enabled"
+    METADATA_PREVIOUS_VERSIONS_MAX = "write.metadata.previous-versions-max"
+    METADATA_DELETE_AFTER_COMMIT_ENABLED = "write.metadata.delete-after-commit.enabled"
+    MAX_SNAPSHOT_AGE_MS = "history.expire.max-snapshot-age-ms"
+    MIN_SNAPSHOTS_TO_KEEP = "history.expire.min-snapshots-to-keep"

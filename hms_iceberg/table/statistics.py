@@ -1,0 +1,15 @@
+"""PyIceberg's door to statistics files: `hms_iceberg.spec.statistics`."""
+
+from __future__ import annotations
+
+from hms_iceberg.spec.statistics import (
+    BlobMetadata,
+    PartitionStatisticsFile,
+    StatisticsFile,
+)
+
+__all__ = [
+    "BlobMetadata",
+    "PartitionStatisticsFile",
+    "StatisticsFile",
+]

@@ -1,0 +1,31 @@
+"""PyIceberg's door to transforms: `hms_iceberg.spec.transforms`."""
+
+from __future__ import annotations
+
+from hms_iceberg.spec.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    UnknownTransform,
+    VoidTransform,
+    YearTransform,
+    parse_transform,
+)
+
+__all__ = [
+    "BucketTransform",
+    "DayTransform",
+    "HourTransform",
+    "IdentityTransform",
+    "MonthTransform",
+    "Transform",
+    "TruncateTransform",
+    "UnknownTransform",
+    "VoidTransform",
+    "YearTransform",
+    "parse_transform",
+]

@@ -1,0 +1,15 @@
+"""PyIceberg's door to common types."""
+
+from __future__ import annotations
+
+from hms_iceberg.metastore import (
+    Identifier,
+)
+from hms_iceberg.spec.manifests.manifest import (
+    Record,
+)
+
+__all__ = [
+    "Identifier",
+    "Record",
+]
