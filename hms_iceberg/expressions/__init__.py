@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         BoundPredicate,
         BoundReference,
         BoundSetPredicate,
-        BoundTerm,
         BoundUnaryPredicate,
     )
     from hms_iceberg.expressions.parser import parse
@@ -70,7 +69,6 @@ __all__ = [
     "BoundPredicate",
     "BoundReference",
     "BoundSetPredicate",
-    "BoundTerm",
     "BoundUnaryPredicate",
     "EqualTo",
     "GreaterThan",

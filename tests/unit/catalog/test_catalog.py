@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
-from hms_iceberg.catalog import Catalog, PropertiesUpdateSummary, namespace_name, table_identifier
+from hms_iceberg.catalog import Catalog, PropertiesUpdateSummary
 from hms_iceberg.errors import (
     CommitConflictError,
     ConfigurationError,
@@ -20,6 +20,7 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
     UnsupportedError,
 )
+from hms_iceberg.metastore_names import namespace_name, table_identifier
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import SortField, SortOrder
