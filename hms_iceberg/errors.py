@@ -29,6 +29,7 @@ why (what was expected, what was found) and what to do next.
     │   ├── SchemaMismatchError
     │   ├── NullValueError
     │   ├── ExpressionParseError
+    │   ├── SqlParseError
     │   ├── InvalidSchemaError
     │   ├── InvalidSchemaChangeError
     │   ├── InvalidPartitionSpecError
@@ -182,6 +183,10 @@ class NullValueError(InvalidInputError):
 
 class ExpressionParseError(InvalidInputError):
     """A filter string could not be read; the message shows the position."""
+
+
+class SqlParseError(InvalidInputError):
+    """A statement of Iceberg's SQL extensions could not be read; the message shows the position."""
 
 
 class InvalidSchemaError(InvalidInputError):

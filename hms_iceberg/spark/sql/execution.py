@@ -1,0 +1,218 @@
+"""Statements of Iceberg's SQL extensions, made part of a table as the Python API does it."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any
+
+import msgspec
+
+from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError, UnknownColumnError
+from hms_iceberg.spark.sql.parser import parse_statement
+from hms_iceberg.spark.sql.statements import (
+    AddPartitionField,
+    AnyStatement,
+    DropIdentifierFields,
+    DropPartitionField,
+    DropRef,
+    PutRef,
+    ReplacePartitionField,
+    SetIdentifierFields,
+    SetWriteOrder,
+    SortTerm,
+    Statement,
+    TransformOf,
+)
+from hms_iceberg.spec.snapshots import SnapshotRefType
+from hms_iceberg.spec.sorting import NullOrder, SortDirection
+from hms_iceberg.spec.transforms import parse_transform
+from hms_iceberg.table import Table
+from hms_iceberg.updates.append import FastAppend
+from hms_iceberg.updates.partition_spec import AddPartitionField as AddField
+from hms_iceberg.updates.partition_spec import PartitionChange, PartitionSpecUpdate
+from hms_iceberg.updates.partition_spec import RemovePartitionField as RemoveField
+from hms_iceberg.updates.sort_order import ReplaceSortOrder, SortKey
+
+_DISTRIBUTION_MODE = "write.distribution-mode"
+
+
+class ReadStatement(msgspec.Struct, frozen=True):
+    """A text that Spark's own parser does not understand."""
+
+    text: str
+
+
+class RunStatement(msgspec.Struct, frozen=True):
+    """A statement on a table that Spark has found, in the JSON that reading it gave."""
+
+    statement: str
+    case_sensitive: bool = False
+
+
+def read_statement(question: ReadStatement) -> dict[str, Any]:
+    """What a text says: the `table`, the `command` and the `statement` as JSON; nothing where it is none of ours.
+
+    Raises:
+        SqlParseError: it begins as one of Iceberg's statements and does not go on so.
+    """
+    parsed = parse_statement(question.text)
+    if parsed is None:
+        return {}
+    statement = msgspec.json.encode(parsed.statement).decode()
+    return {"table": parsed.table, "command": parsed.command, "statement": statement}
+
+
+def run_statement(table: Table, question: RunStatement) -> None:
+    """Makes a statement part of a table.
+
+    Args:
+        table: the table, at its newest version.
+        question: the statement, and whether names of columns are told apart by case.
+
+    Raises:
+        IcebergError: as the change of the Python API that the statement stands for.
+    """
+    statement = msgspec.json.decode(question.statement, type=AnyStatement)
+    run(statement, table, question.case_sensitive)
+
+
+@singledispatch
+def run(statement: Statement, table: Table, case_sensitive: bool) -> None:
+    """Makes one kind of statement part of a table."""
+    raise NotImplementedError(type(statement))
+
+
+@run.register
+def _add_partition_field(statement: AddPartitionField, table: Table, case_sensitive: bool) -> None:
+    _change_spec(table, case_sensitive, _added(statement.field, statement.name))
+
+
+@run.register
+def _drop_partition_field(statement: DropPartitionField, table: Table, case_sensitive: bool) -> None:
+    _change_spec(table, case_sensitive, _removed(statement.field, table, case_sensitive))
+
+
+@run.register
+def _replace_partition_field(statement: ReplacePartitionField, table: Table, case_sensitive: bool) -> None:
+    removed = _removed(statement.field, table, case_sensitive)
+    _change_spec(table, case_sensitive, removed, _added(statement.by, statement.name))
+
+
+def _added(field: TransformOf, name: str | None) -> AddField:
+    return AddField(field.column, parse_transform(field.transform), name)
+
+
+def _removed(field: TransformOf, table: Table, case_sensitive: bool) -> RemoveField:
+    """A plain name that is no column is the name of a partition field."""
+    if field.is_plain_name and not _is_column(table, field.column, case_sensitive):
+        return RemoveField(field.column)
+    return RemoveField(None, field.column, parse_transform(field.transform))
+
+
+def _is_column(table: Table, name: str, case_sensitive: bool) -> bool:
+    try:
+        table.schema().find_field(name, case_sensitive)
+    except UnknownColumnError:
+        return False
+    return True
+
+
+def _change_spec(table: Table, case_sensitive: bool, *changes: PartitionChange) -> None:
+    with table.transaction() as transaction:
+        transaction.add(PartitionSpecUpdate(changes, case_sensitive))
+
+
+@run.register
+def _set_write_order(statement: SetWriteOrder, table: Table, case_sensitive: bool) -> None:
+    with table.transaction() as transaction:
+        transaction.add(ReplaceSortOrder(tuple(map(_sort_key, statement.order)), case_sensitive))
+        if statement.distribution_mode is not None:
+            transaction.set_properties({_DISTRIBUTION_MODE: statement.distribution_mode})
+
+
+def _sort_key(term: SortTerm) -> SortKey:
+    return SortKey(
+        term.term.column,
+        parse_transform(term.term.transform),
+        SortDirection.DESC if term.descending else SortDirection.ASC,
+        NullOrder.NULLS_LAST if term.nulls_last else NullOrder.NULLS_FIRST,
+    )
+
+
+@run.register
+def _set_identifier_fields(statement: SetIdentifierFields, table: Table, case_sensitive: bool) -> None:
+    with table.update_schema(case_sensitive=case_sensitive) as update:
+        update.set_identifier_fields(*statement.columns)
+
+
+@run.register
+def _drop_identifier_fields(statement: DropIdentifierFields, table: Table, case_sensitive: bool) -> None:
+    schema = table.schema()
+    ids = list(schema.identifier_field_ids)
+    for column in statement.columns:
+        field_id = schema.find_id(column, case_sensitive)
+        if field_id not in ids:
+            names = ", ".join(schema.find_column_name(each) or "" for each in ids) or "none"
+            raise InvalidInputError(
+                f"Cannot drop identifier field {column!r} of table {table.identifier}: it is not an identifier field; "
+                f"its identifier fields are {names}."
+            )
+        ids.remove(field_id)
+    with table.update_schema() as update:
+        update.set_identifier_fields(*(schema.find_column_name(each) or "" for each in ids))
+
+
+@run.register
+def _put_ref(statement: PutRef, table: Table, case_sensitive: bool) -> None:
+    exists = statement.name in table.metadata.refs
+    if exists and statement.if_not_exists:
+        return
+    current = table.metadata.current_snapshot_id
+    snapshot_id = current if statement.snapshot_id is None else statement.snapshot_id
+    with table.transaction() as transaction:
+        if snapshot_id is None:
+            _require_new_branch(statement, table, exists)
+            transaction.add(FastAppend((), statement.name))  # an empty snapshot, for the branch to point at
+        changes = transaction.manage_snapshots()
+        kind = SnapshotRefType.BRANCH if statement.is_branch else SnapshotRefType.TAG
+        if statement.replace and (exists or not statement.create):
+            assert snapshot_id is not None
+            if kind is SnapshotRefType.BRANCH:
+                changes.replace_branch(statement.name, snapshot_id)
+            else:
+                changes.replace_tag(statement.name, snapshot_id)
+        elif snapshot_id is not None:
+            if kind is SnapshotRefType.BRANCH:
+                changes.create_branch(statement.name, snapshot_id)
+            else:
+                changes.create_tag(statement.name, snapshot_id)
+        if statement.min_snapshots_to_keep is not None:
+            changes.set_min_snapshots_to_keep(statement.name, statement.min_snapshots_to_keep)
+        if statement.max_snapshot_age_ms is not None:
+            changes.set_max_snapshot_age_ms(statement.name, statement.max_snapshot_age_ms)
+        if statement.max_ref_age_ms is not None:
+            changes.set_max_ref_age_ms(statement.name, statement.max_ref_age_ms)
+        changes.commit()
+
+
+def _require_new_branch(statement: PutRef, table: Table, exists: bool) -> None:
+    if statement.is_branch and statement.create and not exists:
+        return
+    kind = "branch" if statement.is_branch else "tag"
+    verb = "create" if statement.create else "replace"
+    raise NoSuchSnapshotError(
+        f"Cannot {verb} {kind} {statement.name!r} of table {table.identifier}: main has no snapshot. Write to "
+        "the table first, or name a snapshot (AS OF VERSION)."
+    )
+
+
+@run.register
+def _drop_ref(statement: DropRef, table: Table, case_sensitive: bool) -> None:
+    if statement.if_exists and statement.name not in table.metadata.refs:
+        return
+    changes = table.manage_snapshots()
+    if statement.is_branch:
+        changes.remove_branch(statement.name)
+    else:
+        changes.remove_tag(statement.name)
+    changes.commit()

@@ -1,0 +1,124 @@
+"""The statements of Iceberg's SQL extensions. They cross from the parser to the table as JSON."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Statement(msgspec.Struct, frozen=True, tag_field="statement", forbid_unknown_fields=True):
+    """What to do with one table, whose name Spark resolves."""
+
+
+class TransformOf(msgspec.Struct, frozen=True):
+    """A transform, as Iceberg writes it ("bucket[16]"), of a column: its dotted name."""
+
+    column: str
+    transform: str = "identity"
+
+    @property
+    def is_plain_name(self) -> bool:
+        """Whether it may as well be the name of a partition field."""
+        return self.transform == "identity"
+
+
+class AddPartitionField(Statement, frozen=True, tag=True):
+    """ADD PARTITION FIELD transform [AS name]."""
+
+    field: TransformOf
+    name: str | None = None
+
+
+class DropPartitionField(Statement, frozen=True, tag=True):
+    """DROP PARTITION FIELD transform, or the name of a field."""
+
+    field: TransformOf
+
+
+class ReplacePartitionField(Statement, frozen=True, tag=True):
+    """REPLACE PARTITION FIELD transform WITH transform [AS name]."""
+
+    field: TransformOf
+    by: TransformOf
+    name: str | None = None
+
+
+class SortTerm(msgspec.Struct, frozen=True):
+    """One term of ORDERED BY."""
+
+    term: TransformOf
+    descending: bool = False
+    nulls_last: bool = False
+
+
+class SetWriteOrder(Statement, frozen=True, tag=True):
+    """WRITE …: the sort order, and the distribution mode where the statement says something of it."""
+
+    order: tuple[SortTerm, ...] = ()
+    distribution_mode: str | None = None
+
+
+class SetIdentifierFields(Statement, frozen=True, tag=True):
+    """SET IDENTIFIER FIELDS column, …."""
+
+    columns: tuple[str, ...]
+
+
+class DropIdentifierFields(Statement, frozen=True, tag=True):
+    """DROP IDENTIFIER FIELDS column, …."""
+
+    columns: tuple[str, ...]
+
+
+class PutRef(Statement, frozen=True, tag=True):
+    """CREATE, REPLACE or CREATE OR REPLACE of a branch or tag.
+
+    Attributes:
+        is_branch: a branch; else a tag.
+        create: it may be new.
+        replace: it may be there already; with `create` as well, either.
+        if_not_exists: nothing is to be done where it is there already.
+    """
+
+    name: str
+    is_branch: bool
+    create: bool
+    replace: bool = False
+    if_not_exists: bool = False
+    snapshot_id: int | None = None
+    max_ref_age_ms: int | None = None
+    min_snapshots_to_keep: int | None = None
+    max_snapshot_age_ms: int | None = None
+
+
+class DropRef(Statement, frozen=True, tag=True):
+    """DROP BRANCH or DROP TAG."""
+
+    name: str
+    is_branch: bool
+    if_exists: bool = False
+
+
+AnyStatement = (
+    AddPartitionField
+    | DropPartitionField
+    | ReplacePartitionField
+    | SetWriteOrder
+    | SetIdentifierFields
+    | DropIdentifierFields
+    | PutRef
+    | DropRef
+)
+
+
+class AlterTable(msgspec.Struct, frozen=True):
+    """A statement with the table that it names.
+
+    Attributes:
+        table: the parts of the table's name.
+        command: the statement's first words, for errors: "ALTER TABLE ... CREATE BRANCH".
+        statement: what to do.
+    """
+
+    table: tuple[str, ...]
+    command: str
+    statement: AnyStatement
