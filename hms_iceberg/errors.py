@@ -186,7 +186,20 @@ class ExpressionParseError(InvalidInputError):
 
 
 class SqlParseError(InvalidInputError):
-    """A statement of Iceberg's SQL extensions could not be read; the message shows the position."""
+    """A statement of Iceberg's SQL extensions could not be read; the message shows the position.
+
+    Attributes:
+        problem: what is wrong, without the place.
+        near: the text at the place; empty at the end of the statement.
+        line, position: the place, both counted from 1.
+    """
+
+    def __init__(self, message: str, problem: str, near: str, line: int, position: int) -> None:
+        super().__init__(message)
+        self.problem = problem
+        self.near = near
+        self.line = line
+        self.position = position
 
 
 class InvalidSchemaError(InvalidInputError):

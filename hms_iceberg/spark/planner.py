@@ -37,6 +37,7 @@ from hms_iceberg.spark.reading.inspection import describe_inspection, inspection
 from hms_iceberg.spark.reading.metadata_answers import metadata_answers, row_counts
 from hms_iceberg.spark.reading.plan_answer import AnswerForm, plan_answer
 from hms_iceberg.spark.reading.streams import check_stream, latest_offset, plan_batch
+from hms_iceberg.spark.sql.questions import answered as statement_answered
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
@@ -101,6 +102,9 @@ class Planner:
             return AnswerWriter(release(question)).done()
         if call == "session-catalog":
             return AnswerWriter(open_session_catalog(self._catalogs, question, self._properties)).done()
+        answer = statement_answered(question, self._catalogs, storage)
+        if answer is not None:
+            return AnswerWriter(answer).done()
         if call == "find":
             return AnswerWriter(find_table(self._catalogs, question, storage)).done()
         metadata = self._metadata(question["metadata_location"], storage)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError, UnknownColumnError
+from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError, SqlParseError, UnknownColumnError
 from hms_iceberg.spark.sql.parser import parse_statement
 from hms_iceberg.spark.sql.statements import (
     AddPartitionField,
@@ -52,10 +52,13 @@ class RunStatement(msgspec.Struct, frozen=True):
 def read_statement(question: ReadStatement) -> dict[str, Any]:
     """What a text says: the `table`, the `command` and the `statement` as JSON; nothing where it is none of ours.
 
-    Raises:
-        SqlParseError: it begins as one of Iceberg's statements and does not go on so.
+    Where it begins as one of Iceberg's statements and does not go on so, that is the answer too: the `problem`, and
+    where it is, for Spark's own kind of error.
     """
-    parsed = parse_statement(question.text)
+    try:
+        parsed = parse_statement(question.text)
+    except SqlParseError as error:
+        return {"problem": error.problem, "near": error.near, "line": error.line, "position": error.position}
     if parsed is None:
         return {}
     statement = msgspec.json.encode(parsed.statement).decode()
@@ -154,8 +157,8 @@ def _drop_identifier_fields(statement: DropIdentifierFields, table: Table, case_
         if field_id not in ids:
             names = ", ".join(schema.find_column_name(each) or "" for each in ids) or "none"
             raise InvalidInputError(
-                f"Cannot drop identifier field {column!r} of table {table.identifier}: it is not an identifier field; "
-                f"its identifier fields are {names}."
+                f"Cannot drop identifier field {column!r} of table {'.'.join(table.identifier)}: it is no identifier "
+                f"field; its identifier fields are {names}."
             )
         ids.remove(field_id)
     with table.update_schema() as update:
@@ -201,8 +204,8 @@ def _require_new_branch(statement: PutRef, table: Table, exists: bool) -> None:
     kind = "branch" if statement.is_branch else "tag"
     verb = "create" if statement.create else "replace"
     raise NoSuchSnapshotError(
-        f"Cannot {verb} {kind} {statement.name!r} of table {table.identifier}: main has no snapshot. Write to "
-        "the table first, or name a snapshot (AS OF VERSION)."
+        f"Cannot {verb} {kind} {statement.name!r} of table {'.'.join(table.identifier)}: main has no snapshot. "
+        "Write to the table first, or name a snapshot (AS OF VERSION)."
     )
 
 

@@ -83,6 +83,5 @@ def parse_error(text: str, token: Token, problem: str) -> SqlParseError:
     column = token.start - line_start
     number = text.count("\n", 0, token.start) + 1
     pointer = re.sub(r"[^\t]", " ", line[:column]) + "^"
-    return SqlParseError(
-        f"Cannot read the statement at line {number}, position {column + 1}: {problem}\n  {line}\n  {pointer}"
-    )
+    message = f"Cannot read the statement at line {number}, position {column + 1}: {problem}\n  {line}\n  {pointer}"
+    return SqlParseError(message, problem, text[token.start : token.end], number, column + 1)

@@ -212,7 +212,11 @@ public final class NamedCatalog implements TableCatalog, SupportsNamespaces, Fun
     throw refusal(ident, "CREATE TABLE");
   }
 
-  public Table alterTable(Identifier ident, TableChange[] changes) {
+  public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {
+    if (Statements.isStatement(changes)) {
+      Statements.run(source(ident), changes);
+      return loadTable(ident);
+    }
     throw refusal(ident, "ALTER TABLE");
   }
 

@@ -155,6 +155,10 @@ public final class SessionCatalog extends DelegatingCatalogExtension implements 
 
   public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {
     if (metadataLocation(ident) != null) {
+      if (Statements.isStatement(changes)) {
+        Statements.run(source(ident), changes);
+        return loadTable(ident);
+      }
       throw MetastoreRows.notWritable(TableName.text(ident), "ALTER TABLE");
     }
     return super.alterTable(ident, changes);

@@ -96,7 +96,7 @@ final class Extension {
   }
 
   /** Spark gives the rules to a session that it makes, but newSession does not copy settings. */
-  private void adopt(SparkSession session) {
+  void adopt(SparkSession session) {
     if (find(session.sessionState().conf()) == null) {
       give(session, copyOfSettings());
     }
@@ -120,6 +120,8 @@ final class Extension {
     own.injectResolutionRule(new RuleBuilder(this, RuleBuilder.REFUSE));
     own.injectHintResolutionRule(new RuleBuilder(this, RuleBuilder.JOIN));
     own.injectHintResolutionRule(new RuleBuilder(this, RuleBuilder.OPTIONS));
+    own.injectResolutionRule(new RuleBuilder(this, RuleBuilder.STATEMENTS));
+    own.injectParser(new StatementParser.Builder(this));
     return own;
   }
 
@@ -127,7 +129,7 @@ final class Extension {
     List others = new ArrayList();
     for (Iterator it = CollectionConverters.asJava(injected).iterator(); it.hasNext();) {
       Object each = it.next();
-      if (!(each instanceof RuleBuilder)) {
+      if (!(each instanceof RuleBuilder) && !(each instanceof StatementParser.Builder)) {
         others.add(each);
       }
     }
@@ -139,6 +141,7 @@ final class Extension {
     static final int REFUSE = 1;
     static final int OPTIONS = 2;
     static final int JOIN = 3;
+    static final int STATEMENTS = 4;
 
     private final Extension extension;
     private final int kind;
@@ -158,6 +161,8 @@ final class Extension {
           return new RefuseWrites(session);
         case OPTIONS:
           return new OptionsOfReads(session);
+        case STATEMENTS:
+          return new Statements.OnlyForIceberg();
         default:
           return new InnerCatalog(session);
       }

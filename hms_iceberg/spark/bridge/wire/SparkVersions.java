@@ -3,6 +3,7 @@ package hms_iceberg.bridge;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
+import java.util.Arrays;
 import org.apache.hadoop.mapreduce.InputSplit;
 import org.apache.hadoop.mapreduce.TaskAttemptContext;
 import org.apache.parquet.hadoop.metadata.ParquetMetadata;
@@ -15,7 +16,9 @@ import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable$;
 import org.apache.spark.sql.catalyst.catalog.CatalogTableType;
+import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.util.RebaseDateTime.RebaseSpec;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFilters;
@@ -134,6 +137,32 @@ final class SparkVersions {
     } catch (ClassNotFoundException e) {
       return false;
     }
+  }
+
+  /** Spark's error for text that is no statement; 4.0 wants the end of what is wrong as well. */
+  static Exception parseException(String text, String near, String problem, int line, int position) {
+    Constructor ofOrigin = longest(Origin.class.getConstructors());
+    Object[] places = new Object[ofOrigin.getParameterTypes().length];
+    Arrays.fill(places, Option.empty());
+    places[0] = Option.apply(Integer.valueOf(line));
+    places[1] = Option.apply(Integer.valueOf(position));
+    Object origin = create(ofOrigin, places);
+    Object parameters = ((scala.collection.immutable.Map) Map$.MODULE$.empty())
+        .updated("error", near.isEmpty() ? "end of input" : "'" + near + "'").updated("hint", ". " + problem);
+    Constructor[] constructors = ParseException.class.getConstructors();
+    for (int i = 0; i < constructors.length; i++) {
+      Class[] types = constructors[i].getParameterTypes();
+      boolean isPlain = types[0] == Option.class && types[types.length - 1] == scala.collection.immutable.Map.class;
+      if (isPlain && types.length == 4) {
+        return (Exception) create(
+            constructors[i], new Object[] {Option.apply(text), origin, "PARSE_SYNTAX_ERROR", parameters});
+      }
+      if (isPlain && types.length == 5) {
+        return (Exception) create(
+            constructors[i], new Object[] {Option.apply(text), origin, origin, "PARSE_SYNTAX_ERROR", parameters});
+      }
+    }
+    throw new IllegalStateException("This version of Spark is not supported: " + ParseException.class);
   }
 
   private static Constructor longest(Constructor[] constructors) {
