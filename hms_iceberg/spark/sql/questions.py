@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from hms_iceberg.spark.catalogs import OpenCatalogs, table_of
+from hms_iceberg.spark.catalogs import OpenCatalogs
 from hms_iceberg.spark.sql.execution import ReadStatement, RunStatement, read_statement, run_statement
 from hms_iceberg.storage import Storage
 
@@ -18,6 +18,6 @@ def answered(asked: Mapping[str, Any], catalogs: OpenCatalogs, storage: Storage)
     if call == "read-statement":
         return read_statement(msgspec.convert(asked, ReadStatement))
     if call == "run-statement":
-        run_statement(table_of(catalogs, asked, storage), msgspec.convert(asked, RunStatement))
+        run_statement(catalogs.table(asked, storage), msgspec.convert(asked, RunStatement))
         return {}
     return None

@@ -57,7 +57,7 @@ def test_partition_fields_order_and_identifier_fields(ice: SparkSession, table: 
     ice.sql(f"use {names[1].rpartition('.')[0]}")
     try:
         ice.sql("alter table t set identifier fields ID")
-        assert table.refresh().schema().identifier_field_ids == frozenset({1})
+        assert table.refresh().schema().identifier_field_ids == (1,)
         ice.sql("alter table t drop identifier fields id")
     finally:
         ice.sql("use spark_catalog.default")
