@@ -186,9 +186,9 @@ def _put_ref(statement: PutRef, table: Table, case_sensitive: bool) -> None:
                 changes.replace_tag(statement.name, snapshot_id)
         elif snapshot_id is not None:
             if kind is SnapshotRefType.BRANCH:
-                changes.create_branch(statement.name, snapshot_id)
+                changes.create_branch(snapshot_id=snapshot_id, branch_name=statement.name)
             else:
-                changes.create_tag(statement.name, snapshot_id)
+                changes.create_tag(snapshot_id=snapshot_id, tag_name=statement.name)
         if statement.min_snapshots_to_keep is not None:
             changes.set_min_snapshots_to_keep(statement.name, statement.min_snapshots_to_keep)
         if statement.max_snapshot_age_ms is not None:
