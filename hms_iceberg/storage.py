@@ -40,7 +40,10 @@ class Storage(Protocol):
     """Reads, creates, lists and deletes whole objects by location."""
 
     def read(self, location: str) -> bytes:
-        """The whole object; raises ``MissingFileError`` naming a location that holds nothing."""
+        """The whole object; raises ``MissingFileError`` naming a location that holds nothing.
+
+        It is for metadata: what is no file (a device), or larger than metadata can be, is refused unread.
+        """
         ...
 
     def open_input(self, location: str) -> BinaryIO:

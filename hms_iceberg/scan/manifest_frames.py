@@ -22,11 +22,9 @@ from hms_iceberg.scan.frame_checks import MANIFEST, check_frame
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.manifests.avro_container import (
     AvroContainer,
-    codec_name,
-    decompress,
     encode_long,
-    read_blocks,
     read_container,
+    read_contents,
     read_records,
     write_header,
 )
@@ -136,9 +134,8 @@ class ManifestDecoder:
         pieces = []
         try:
             for container, manifest in zip(self._containers, self.manifests, strict=True):
-                what = _what(manifest)
-                for block in read_blocks(container, what):
-                    pieces.append(decompress(container.data[block.start : block.end], container.codec, what))
+                contents = read_contents(container, _what(manifest), manifest.entries_count)
+                pieces += [raw for _, raw in contents]
         except CorruptFileError as error:
             raise CorruptManifestError(str(error)) from error
         return b"".join(pieces)
@@ -398,7 +395,7 @@ def _decode(
         records = [
             _flat_record(record, flat)
             for container, manifest in zip(containers, manifests, strict=True)
-            for record in read_records(container, flat.layout.parsed, _what(manifest))
+            for record in read_records(container, flat.layout.parsed, _what(manifest), manifest.entries_count)
         ]
     except CorruptManifestError:
         raise
@@ -415,30 +412,22 @@ def _decode(
 def _with_new_header(
     containers: Sequence[AvroContainer], manifests: Sequence[ManifestFile], flat: _FlatSchema
 ) -> tuple[list[int], io.BytesIO]:
-    """The entries of each manifest, and all their blocks behind one new header.
+    """The entries of each manifest, and all their blocks, decompressed, as one block behind one new header.
 
-    Blocks are decompressed here where that is deflate, because zlib is faster at it than polars; they then become one
-    block, which polars need not put together from parts.
+    They are decompressed here because zlib is faster at it than polars, because polars need not put one block together
+    from parts, and because it believes a block whatever it says of its size.
     """
-    sync, codec = containers[0].sync, codec_name(containers[0].codec, _what(manifests[0]))
-    is_plain = codec in ("deflate", "null")
     pieces: list[bytes] = []
     counts = []
     for container, manifest in zip(containers, manifests, strict=True):
         rows = 0
-        for block in read_blocks(container, _what(manifest)):
-            raw = container.data[block.start : block.end]
-            if is_plain:
-                pieces.append(decompress(raw, codec, _what(manifest)))
-            else:
-                pieces += (encode_long(block.records), encode_long(len(raw)), raw, sync)
+        for block, raw in read_contents(container, _what(manifest), manifest.entries_count):
+            pieces.append(raw)
             rows += block.records
         counts.append(rows)
-    header = write_header(flat.text, "null" if is_plain else codec, {}, sync)
-    if is_plain:
-        size = sum(map(len, pieces))
-        pieces = [encode_long(sum(counts)), encode_long(size), *pieces, sync]
-    return counts, io.BytesIO(b"".join([header, *pieces]))
+    sync = containers[0].sync
+    head = [write_header(flat.text, "null", {}, sync), encode_long(sum(counts)), encode_long(sum(map(len, pieces)))]
+    return counts, io.BytesIO(b"".join([*head, *pieces, sync]))
 
 
 def _flat_record(record: dict[str, Any], flat: _FlatSchema) -> dict[str, Any]:

@@ -44,23 +44,19 @@ def read_deletion_vector(storage: Storage, file: DataFile) -> Any:
             raise CorruptDataFileError(f"Cannot read {what}: it ends at byte {end:,}, the file has {size:,} bytes.")
         opened.seek(file.content_offset)
         blob = bytes(opened.read(file.content_size_in_bytes))
-    positions = decode_deletion_vector(blob, what)
-    if len(positions) != file.record_count:
-        raise CorruptDataFileError(
-            f"Cannot read {what}: it holds {len(positions):,} positions, the manifest says {file.record_count:,}."
-        )
-    return positions
+    return decode_deletion_vector(blob, what, file.record_count)
 
 
-def decode_deletion_vector(blob: bytes, what: str) -> Any:
+def decode_deletion_vector(blob: bytes, what: str, expected: int | None = None) -> Any:
     """The positions in the bytes of a ``deletion-vector-v1`` blob, ascending.
 
     Args:
         blob: length, magic, vector and checksum.
         what: what the blob is, for messages.
+        expected: how many positions the manifest says it has.
 
     Raises:
-        CorruptDataFileError: the bytes are no such blob.
+        CorruptDataFileError: the bytes are no such blob, or hold another number of positions.
     """
     if len(blob) < 12:
         raise CorruptDataFileError(f"Cannot read {what}: it is cut off after {len(blob)} bytes.")
@@ -74,12 +70,13 @@ def decode_deletion_vector(blob: bytes, what: str) -> Any:
     if zlib.crc32(blob[4:-4]) != checksum:
         raise CorruptDataFileError(f"Cannot read {what}: its checksum does not match, the bytes were changed.")
     with decoding(what, "Puffin", "its bitmap"):
-        return _positions(memoryview(blob)[8:-4])
-
-
-def _positions(vector: memoryview) -> Any:
-    bitmap = pyroaring.BitMap64.deserialize(bytes(vector))
-    return np.frombuffer(bitmap.to_array(), np.uint64).astype(np.int64)
+        bitmap = pyroaring.BitMap64.deserialize(blob[8:-4])
+        # Counted before they are unpacked: a small bitmap may hold more positions than fit into memory.
+        if expected is not None and len(bitmap) != expected:
+            raise CorruptDataFileError(
+                f"Cannot read {what}: it holds {len(bitmap):,} positions, the manifest says {expected:,}."
+            )
+        return np.frombuffer(bitmap.to_array(), np.uint64).astype(np.int64)
 
 
 def encode_deletion_vector(positions: Any) -> bytes:

@@ -19,6 +19,7 @@ from hms_iceberg.spec.manifests.avro_container import (
     AvroContainer,
     decode_long,
     decompress,
+    most_bytes,
     read_container,
 )
 from hms_iceberg.storage import Storage
@@ -79,7 +80,8 @@ class AvroBlocks:
         Raises:
             CorruptFileError: they cannot be decompressed.
         """
-        return decompress(self._bytes(block.start, block.end - block.start), self.container.codec, self._location)
+        compressed = self._bytes(block.start, block.end - block.start)
+        return decompress(compressed, self.container.codec, self._location, most_bytes(len(compressed)))
 
     def close(self) -> None:
         """Closes the file."""

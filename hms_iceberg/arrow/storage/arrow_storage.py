@@ -7,8 +7,10 @@ object is looked for first (names that carry a UUID, as all data and metadata fi
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
+import stat
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
@@ -24,6 +26,9 @@ from hms_iceberg.errors import FileAlreadyExistsError, MissingFileError, Storage
 from hms_iceberg.storage import FileInfo, Storage
 
 logger = logging.getLogger(__name__)
+
+# Java holds a file of metadata in one array.
+_MOST_BYTES = 2**31 - 1
 
 
 class ArrowStorage:
@@ -58,9 +63,11 @@ class ArrowStorage:
         parsed = parse_location(location)
         with _translated("read", location):
             if parsed.is_local:
-                with open(parsed.path, "rb") as file:
+                with _opened(parsed.path) as file:
+                    _check_size(location, os.fstat(file.fileno()).st_size)
                     return file.read()
             with self._filesystem(parsed).open_input_file(parsed.path) as stream:
+                _check_size(location, stream.size())
                 return cast(bytes, stream.readall())
 
     def open_input(self, location: str) -> BinaryIO:
@@ -68,6 +75,7 @@ class ArrowStorage:
         parsed = parse_location(location)
         with _translated("open", location):
             if parsed.is_local:
+                _check_regular(parsed.path)
                 return cast(BinaryIO, pa.OSFile(parsed.path, "rb"))
             return cast(BinaryIO, self._filesystem(parsed).open_input_file(parsed.path))
 
@@ -290,6 +298,26 @@ class _RemoteOutput(_Output):
             self._stream.close()
         with suppress(OSError):
             self._filesystem.delete_file(self._path)
+
+
+def _opened(path: str) -> BinaryIO:
+    _check_regular(path)
+    return open(path, "rb")
+
+
+def _check_regular(path: str) -> None:
+    """Refuses devices and pipes: a read of them may never end."""
+    mode = os.stat(path).st_mode
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, f"it is a {'folder' if stat.S_ISDIR(mode) else 'device or pipe'}, not a file")
+
+
+def _check_size(location: str, size: int) -> None:
+    if size > _MOST_BYTES:
+        raise StorageError(
+            f"Cannot read {location}: it has {size:,} bytes, and files of metadata have at most {_MOST_BYTES:,}. "
+            f"Check what the metadata that names it says."
+        )
 
 
 def _list_local(given: str, root: str) -> Iterator[FileInfo]:

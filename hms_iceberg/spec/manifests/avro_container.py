@@ -30,6 +30,11 @@ SYNC_SIZE = 16
 # Records are cut into blocks of about this many bytes before compression, so that a reader can work block by block.
 BLOCK_BYTES = 64 * 1024
 DEFAULT_CODEC = "deflate"
+# A file may become so many bytes however small it is, and so many times its size, or so many bytes a record: the
+# entries of tables with thousands of columns, which are much alike, shrink to a few hundredths.
+_PLAIN_BYTES = 64 * 1024 * 1024
+_MOST_RATIO = 64
+_BYTES_OF_RECORD = 64 * 1024
 
 _CODEC_NAMES = {
     "deflate": "deflate",
@@ -253,20 +258,53 @@ def read_blocks(container: AvroContainer, what: str) -> Iterator[AvroBlock]:
         position = end + SYNC_SIZE
 
 
-def read_records(container: AvroContainer, schema: Any, what: str) -> Iterator[dict[str, Any]]:
+def read_contents(
+    container: AvroContainer, what: str, expected: int | None = None
+) -> Iterator[tuple[AvroBlock, bytes]]:
+    """The blocks of a container, decompressed; memory is bounded by the size of the file and its number of records.
+
+    Args:
+        container: the file.
+        what: what the file is, for the message of an error.
+        expected: how many records it should have, where that is known.
+
+    Raises:
+        CorruptFileError: a block cannot be decompressed, is far too large, or has more records than bytes.
+        UnsupportedError: the library for the file's codec is not installed.
+    """
+    left = max(most_bytes(len(container.data)), _BYTES_OF_RECORD * (expected or 0))
+    for block in read_blocks(container, what):
+        raw = decompress(container.data[block.start : block.end], container.codec, what, left)
+        if block.records > len(raw):
+            raise CorruptFileError(
+                f"Cannot read {what}: the Avro block at byte {block.first} is said to hold {block.records:,} records "
+                f"in {len(raw):,} bytes"
+            )
+        left -= len(raw)
+        yield block, raw
+
+
+def most_bytes(size: int) -> int:
+    """How many bytes may come of so many compressed ones; more are an attack on memory, or damage."""
+    return _PLAIN_BYTES + _MOST_RATIO * size
+
+
+def read_records(
+    container: AvroContainer, schema: Any, what: str, expected: int | None = None
+) -> Iterator[dict[str, Any]]:
     """The records of a container, decoded by fastavro with ``schema`` in the place of the writer's own.
 
     Args:
         container: the file.
         schema: a parsed schema of the same binary layout (logical types may differ).
         what: what the file is, for the message of an error.
+        expected: how many records it should have, where that is known.
 
     Raises:
         CorruptFileError: a block cannot be decompressed or decoded.
         UnsupportedError: the library for the file's codec is not installed.
     """
-    for block in read_blocks(container, what):
-        raw = decompress(container.data[block.start : block.end], container.codec, what)
+    for block, raw in read_contents(container, what, expected):
         stream = io.BytesIO(raw)
         try:
             for _ in range(block.records):
@@ -313,30 +351,65 @@ def compress(raw: bytes, codec: str) -> bytes:
     return bytes(_cramjam(codec).zstd.compress(raw))
 
 
-def decompress(compressed: bytes, codec: str, what: str) -> bytes:
+def decompress(compressed: bytes, codec: str, what: str, most: int) -> bytes:
     """Decompress one block.
 
+    Args:
+        compressed: its bytes.
+        codec: their compression, Iceberg's or Avro's name.
+        what: what the file is, for the message of an error.
+        most: how many bytes it may become.
+
     Raises:
-        CorruptFileError: the bytes are damaged.
+        CorruptFileError: the bytes are damaged, or become more.
         UnsupportedError: the codec is unknown or its library is not installed.
     """
     avro_codec = codec_name(codec, what)
     try:
-        if avro_codec == "deflate":
-            return zlib.decompress(compressed, -15)
         if avro_codec == "null":
             return compressed
+        if avro_codec == "deflate":
+            return _whole(zlib.decompressobj(-15), compressed, most)
         if avro_codec == "bzip2":
-            return bz2.decompress(compressed)
-        cramjam = _cramjam(avro_codec)
-        try:
-            if avro_codec == "snappy":
-                return bytes(cramjam.snappy.decompress_raw(compressed[:-4]))
-            return bytes(cramjam.zstd.decompress(compressed))
-        except cramjam.DecompressionError as error:
-            raise ValueError(str(error)) from error
+            return _whole(bz2.BZ2Decompressor(), compressed, most)
+        return _decompress_by_cramjam(compressed, avro_codec, most)
     except (zlib.error, OSError, EOFError, ValueError) as error:
         raise CorruptFileError(f"Cannot read {what}: a block cannot be decompressed ({codec}: {error})") from error
+
+
+def _whole(decompressor: Any, compressed: bytes, most: int) -> bytes:
+    raw: bytes = decompressor.decompress(compressed, most + 1)
+    if len(raw) > most:
+        raise ValueError(f"it holds more than {most:,} bytes")
+    if not decompressor.eof:
+        raise ValueError("it is cut off")
+    return raw
+
+
+def _decompress_by_cramjam(compressed: bytes, codec: str, most: int) -> bytes:
+    cramjam = _cramjam(codec)
+    try:
+        if codec == "snappy":
+            size = cramjam.snappy.decompress_raw_len(compressed[:-4])
+            if size > most:
+                raise ValueError(f"it holds {size:,} bytes, more than {most:,}")
+            return bytes(cramjam.snappy.decompress_raw(compressed[:-4]))
+        return _unzstd(cramjam, compressed, most)
+    except cramjam.DecompressionError as error:
+        raise ValueError(str(error)) from error
+
+
+def _unzstd(cramjam: Any, compressed: bytes, most: int) -> bytes:
+    """Blocks need not say how large they were: a usual size is tried first, then the largest."""
+    likely = min(BLOCK_BYTES + 16 * len(compressed), most)
+    for size in (likely, most):
+        out = bytearray(size)
+        try:
+            return bytes(memoryview(out)[: cramjam.zstd.decompress_into(compressed, out)])
+        except cramjam.DecompressionError:
+            if size == most:
+                raise
+    raise AssertionError("the last size returns or raises")
 
 
 def encode_long(value: int) -> bytes:

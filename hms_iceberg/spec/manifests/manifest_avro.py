@@ -106,7 +106,7 @@ def decode_manifest(data: bytes, manifest: ManifestFile, *, checked: bool = True
         container = read_container(data, what)
         layout = entry_layout(container.schema_json, what)
         inherit = _Inheritance(manifest)
-        for record in read_records(container, layout.parsed, what):
+        for record in read_records(container, layout.parsed, what, manifest.entries_count):
             entries.append(inherit.apply(_decode_entry(record, layout, manifest)))
     except CorruptManifestError:
         raise

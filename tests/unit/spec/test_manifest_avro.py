@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError, InvalidInputError, UnsupportedError
-from hms_iceberg.spec.manifests.avro_container import decompress
+from hms_iceberg.spec.manifests.avro_container import codec_name, compress, decompress
 from hms_iceberg.spec.manifests.manifest import (
     DataFile,
     DataFileContent,
@@ -517,6 +517,17 @@ def test_a_uuid_is_ordered_as_unsigned_bytes_in_a_summary() -> None:
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "zstd", "bzip2"])
+def test_a_block_may_only_become_so_large(codec: str) -> None:
+    raw = bytes(range(256)) * 400
+    packed = compress(raw, codec_name(codec))
+    assert decompress(packed, codec, "m.avro", len(raw)) == raw
+    with pytest.raises(CorruptFileError, match=r"m\.avro: a block cannot be decompressed"):
+        decompress(packed, codec, "m.avro", len(raw) - 1)
+    with pytest.raises(CorruptFileError, match=r"m\.avro: a block cannot be decompressed"):
+        decompress(packed[:-9], codec, "m.avro", len(raw))
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "zstd", "bzip2"])
 def test_a_block_that_cannot_be_decompressed_is_a_corrupt_file(codec: str) -> None:
     with pytest.raises(CorruptFileError, match=r"m\.avro: a block cannot be decompressed"):
-        decompress(b"\xff\x01 this was never compressed", codec, "m.avro")
+        decompress(b"\xff\x01 this was never compressed", codec, "m.avro", 1000)
