@@ -11,6 +11,8 @@ from hms_iceberg.maintenance.rewrite.data_files import RewriteResult, rewrite_da
 from hms_iceberg.maintenance.rewrite.equality_deletes import ConversionResult, convert_equality_deletes
 from hms_iceberg.maintenance.rewrite.position_deletes import DeleteRewriteResult, rewrite_position_delete_files
 from hms_iceberg.maintenance.snapshot_expiry import SnapshotExpiry
+from hms_iceberg.maintenance.statistics.partition_statistics import compute_partition_stats
+from hms_iceberg.maintenance.statistics.table_statistics import compute_table_stats
 from hms_iceberg.maintenance.table_maintenance import TableMaintenance
 
 __all__ = [
@@ -24,6 +26,8 @@ __all__ = [
     "SnapshotExpiry",
     "TableMaintenance",
     "check_table",
+    "compute_partition_stats",
+    "compute_table_stats",
     "convert_equality_deletes",
     "expire_snapshots",
     "remove_dangling_deletes",

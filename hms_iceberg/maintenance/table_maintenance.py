@@ -6,9 +6,15 @@ from typing import Any
 
 from hms_iceberg.maintenance.consistency import ConsistencyReport, check_table
 from hms_iceberg.maintenance.dangling_deletes import remove_dangling_deletes
+from hms_iceberg.maintenance.orphan_files import OrphanFiles, remove_orphan_files
 from hms_iceberg.maintenance.rewrite.data_files import RewriteResult, rewrite_data_files
+from hms_iceberg.maintenance.rewrite.equality_deletes import ConversionResult, convert_equality_deletes
+from hms_iceberg.maintenance.rewrite.position_deletes import DeleteRewriteResult, rewrite_position_delete_files
 from hms_iceberg.maintenance.snapshot_expiry import SnapshotExpiry
+from hms_iceberg.maintenance.statistics.partition_statistics import compute_partition_stats
+from hms_iceberg.maintenance.statistics.table_statistics import compute_table_stats
 from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from hms_iceberg.table.table import Table
 
 
@@ -33,3 +39,23 @@ class TableMaintenance:
     def remove_dangling_deletes(self, **options: Any) -> tuple[DataFile, ...]:
         """Removes delete files that apply to nothing; see `remove_dangling_deletes`."""
         return remove_dangling_deletes(self._table, **options)
+
+    def convert_equality_deletes(self, **options: Any) -> ConversionResult:
+        """Replaces equality deletes by position deletes or vectors; see `convert_equality_deletes`."""
+        return convert_equality_deletes(self._table, **options)
+
+    def rewrite_position_delete_files(self, **options: Any) -> DeleteRewriteResult:
+        """Replaces position delete files by fewer ones, or by vectors; see `rewrite_position_delete_files`."""
+        return rewrite_position_delete_files(self._table, **options)
+
+    def remove_orphan_files(self, **options: Any) -> OrphanFiles:
+        """Deletes files that nothing of the table names; see `remove_orphan_files`."""
+        return remove_orphan_files(self._table, **options)
+
+    def compute_table_stats(self, **options: Any) -> StatisticsFile | None:
+        """Counts the distinct values of columns; see `compute_table_stats`."""
+        return compute_table_stats(self._table, **options)
+
+    def compute_partition_stats(self, **options: Any) -> PartitionStatisticsFile | None:
+        """Writes statistics of the partitions; see `compute_partition_stats`."""
+        return compute_partition_stats(self._table, **options)

@@ -350,7 +350,7 @@ def statistics_files(table: Table) -> None:
     snapshot = table.snapshots()[-1]
     blob = PuffinBlob("example-v1", (1,), b"\x01\x02", {"ndv": "6"}, snapshot.snapshot_id, snapshot.sequence_number)
     path = f"{table.location()}/metadata/{snapshot.snapshot_id}.stats"
-    _, size = write_puffin(table.storage, path, [blob])
+    size = write_puffin(table.storage, path, [blob]).size
     content = table.storage.read(path)
     footer = int.from_bytes(content[-12:-8], "little") + 16
     blobs = (BlobMetadata(blob.type, snapshot.snapshot_id, snapshot.sequence_number, (1,), dict(blob.properties)),)

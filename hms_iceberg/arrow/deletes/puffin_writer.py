@@ -32,10 +32,11 @@ class PuffinBlob:
     Args:
         type: the blob type's name.
         fields: ids of the fields that the blob is about.
-        data: the blob's bytes, not compressed.
+        data: the blob's bytes, compressed where `compression` says so.
         properties: of the blob.
         snapshot_id: of the snapshot that it was computed from; -1 where it is inherited.
         sequence_number: of that snapshot; -1 where it is inherited.
+        compression: `lz4` or `zstd`; None where the blob is not compressed.
     """
 
     type: str
@@ -44,18 +45,31 @@ class PuffinBlob:
     properties: Mapping[str, str] = field(default_factory=dict)
     snapshot_id: int = -1
     sequence_number: int = -1
+    compression: str | None = None
 
 
-def write_puffin(storage: Storage, location: str, blobs: Sequence[PuffinBlob]) -> tuple[list[int], int]:
+@dataclass(frozen=True)
+class PuffinFile:
+    """A Puffin file that was written; all in bytes.
+
+    Attributes:
+        offsets: of each blob.
+        size: of the file.
+        footer_size: of its footer, magic bytes included.
+    """
+
+    offsets: tuple[int, ...]
+    size: int
+    footer_size: int
+
+
+def write_puffin(storage: Storage, location: str, blobs: Sequence[PuffinBlob]) -> PuffinFile:
     """Writes a Puffin file.
 
     Args:
         storage: where it goes.
         location: the new file.
         blobs: what it holds, in order.
-
-    Returns:
-        The offset of each blob, and the size of the file, both in bytes.
     """
     body = bytearray(_MAGIC)
     offsets, described = [], []
@@ -70,14 +84,16 @@ def write_puffin(storage: Storage, location: str, blobs: Sequence[PuffinBlob]) -
                 "offset": len(body),
                 "length": len(blob.data),
                 "properties": dict(blob.properties),
+                **({} if blob.compression is None else {"compression-codec": blob.compression}),
             }
         )
         body += blob.data
     footer = {"blobs": described, "properties": {"created-by": _CREATED_BY}}
     payload = json.dumps(footer, ensure_ascii=False).encode("utf-8")
+    blobs_end = len(body)
     body += _MAGIC + payload + struct.pack("<i", len(payload)) + bytes(4) + _MAGIC
     storage.create(location, bytes(body))
-    return offsets, len(body)
+    return PuffinFile(tuple(offsets), len(body), len(body) - blobs_end)
 
 
 def write_deletion_vectors(
@@ -100,7 +116,7 @@ def write_deletion_vectors(
         described = {"referenced-data-file": file.file_path, "cardinality": str(len(bitmap))}
         data = encode_deletion_vector(bitmap)
         blobs.append(PuffinBlob("deletion-vector-v1", (POSITION.field_id,), data, described))
-    offsets, size = write_puffin(storage, location, blobs)
+    written = write_puffin(storage, location, blobs)
     return [
         DataFile(
             content=DataFileContent.POSITION_DELETES,
@@ -109,10 +125,10 @@ def write_deletion_vectors(
             spec_id=file.spec_id,
             partition=file.partition,
             record_count=len(deleted),
-            file_size_in_bytes=size,
+            file_size_in_bytes=written.size,
             referenced_data_file=file.file_path,
             content_offset=offset,
             content_size_in_bytes=len(blob.data),
         )
-        for (file, deleted), blob, offset in zip(positions, blobs, offsets, strict=True)
+        for (file, deleted), blob, offset in zip(positions, blobs, written.offsets, strict=True)
     ]

@@ -151,7 +151,8 @@ def test_a_puffin_file_is_framed_as_the_specification_says(make_metadata: MakeMe
 
 def test_blobs_of_any_type_can_be_written(storage: ArrowStorage, tmp_path: Any) -> None:
     blobs = [PuffinBlob("x", (1,), b"abc", {"ndv": "3"}, 7, 2), PuffinBlob("y", (), b"")]
-    offsets, size = write_puffin(storage, f"{tmp_path}/stats.puffin", blobs)
+    written = write_puffin(storage, f"{tmp_path}/stats.puffin", blobs)
+    offsets, size = list(written.offsets), written.size
     assert offsets == [4, 7]
     assert storage.length(f"{tmp_path}/stats.puffin") == size
 

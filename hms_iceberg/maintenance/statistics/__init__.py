@@ -1,0 +1,1 @@
+"""Statistics that planners read: of whole tables, and of partitions."""

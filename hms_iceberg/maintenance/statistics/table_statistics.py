@@ -1,0 +1,128 @@
+"""How many distinct values the columns of a table have, as sketches in a Puffin file.
+
+Source: Puffin specification, blob type `apache-datasketches-theta-v1`; Iceberg documentation, "Spark Procedures",
+`compute_table_stats`.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+
+import cramjam
+import pyarrow as pa
+
+from hms_iceberg.arrow.columns.values import to_stored
+from hms_iceberg.arrow.deletes.puffin_writer import PuffinBlob, write_puffin
+from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError, UnknownColumnError
+from hms_iceberg.maintenance.statistics.theta_sketch import ThetaSketch
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.spec.statistics import BlobMetadata, StatisticsFile
+from hms_iceberg.spec.table_properties import metadata_folder
+from hms_iceberg.spec.types import NestedField, PrimitiveType, UnknownType
+from hms_iceberg.spec.values.single_values import to_bytes
+from hms_iceberg.table.table import Table
+
+THETA_V1 = "apache-datasketches-theta-v1"
+_NDV = "ndv"
+
+
+def compute_table_stats(
+    table: Table, *, snapshot_id: int | None = None, columns: Sequence[str] | None = None
+) -> StatisticsFile | None:
+    """Counts the distinct values of columns in a snapshot, writes sketches of them to a file and registers it.
+
+    Args:
+        table: the table, which moves to its newest version.
+        snapshot_id: the snapshot; the current one by default.
+        columns: top-level columns of primitive types; all such by default.
+
+    Returns:
+        The file, in place of one that the snapshot had; None for a table without snapshots.
+
+    Raises:
+        NoSuchSnapshotError: the table has no such snapshot.
+        UnknownColumnError, InvalidInputError: a column is not there, or of no primitive type.
+        CommitFailedError, CommitStateUnknownError: see `TableTransaction.commit_transaction`.
+    """
+    name = ".".join(table.identifier)
+    metadata = table.refresh().metadata
+    snapshot = metadata.current_snapshot() if snapshot_id is None else metadata.snapshot_by_id(snapshot_id)
+    if snapshot is None:
+        if snapshot_id is None:
+            return None
+        raise NoSuchSnapshotError(f"Cannot compute statistics of table {name}: it has no snapshot {snapshot_id}.")
+    schema = metadata.schema_for_snapshot(snapshot)
+    fields = _fields(schema, columns, name)
+    blobs = [
+        _blob(field, sketch, snapshot) for field, sketch in zip(fields, _sketches(table, snapshot, fields), strict=True)
+    ]
+    folder = metadata_folder(metadata.location, metadata.properties)
+    location = f"{folder}/{snapshot.snapshot_id}-{uuid.uuid4()}.stats"
+    written = write_puffin(table.storage, location, blobs)
+    file = StatisticsFile(
+        snapshot_id=snapshot.snapshot_id,
+        statistics_path=location,
+        file_size_in_bytes=written.size,
+        file_footer_size_in_bytes=written.footer_size,
+        blob_metadata=tuple(
+            BlobMetadata(blob.type, blob.snapshot_id, blob.sequence_number, tuple(blob.fields), dict(blob.properties))
+            for blob in blobs
+        ),
+    )
+    with table.update_statistics() as update:
+        update.set_statistics(file)
+    return file
+
+
+def _fields(schema: Schema, columns: Sequence[str] | None, name: str) -> list[NestedField]:
+    if columns is None:
+        return [field for field in schema.fields if _has_values(field)]
+    top = {field.name: field for field in schema.fields}
+    fields = []
+    for column in columns:
+        if column not in top:
+            raise UnknownColumnError(
+                f"Cannot compute statistics of table {name}: it has no column {column!r}, only {', '.join(top)}."
+            )
+        if not _has_values(top[column]):
+            raise InvalidInputError(
+                f"Cannot compute statistics of table {name}: column {column} of type {top[column].field_type} has no "
+                "primitive values."
+            )
+        fields.append(top[column])
+    return fields
+
+
+def _has_values(field: NestedField) -> bool:
+    return isinstance(field.field_type, PrimitiveType) and not isinstance(field.field_type, UnknownType)
+
+
+def _sketches(table: Table, snapshot: Snapshot, fields: Sequence[NestedField]) -> list[ThetaSketch]:
+    sketches = [ThetaSketch() for _ in fields]
+    if fields:
+        scan = table.scan(snapshot_id=snapshot.snapshot_id, selected_fields=tuple(field.name for field in fields))
+        for batch in scan.to_arrow_batch_reader():
+            for sketch, field, column in zip(sketches, fields, batch.columns, strict=True):
+                sketch.update(_distinct(column, field))
+    return sketches
+
+
+def _distinct(column: pa.Array, field: NestedField) -> Iterable[bytes]:
+    """The distinct values of a batch, in their single-value serialization; null is none."""
+    plain = column.storage if isinstance(column, pa.ExtensionArray) else column
+    values: Iterator[object] = iter(to_stored(plain.unique().drop_null(), field.field_type))
+    return (to_bytes(field.field_type, value) for value in values)
+
+
+def _blob(field: NestedField, sketch: ThetaSketch, snapshot: Snapshot) -> PuffinBlob:
+    return PuffinBlob(
+        type=THETA_V1,
+        fields=(field.field_id,),
+        data=bytes(cramjam.zstd.compress(sketch.serialized())),
+        properties={_NDV: str(int(sketch.estimate))},
+        snapshot_id=snapshot.snapshot_id,
+        sequence_number=snapshot.sequence_number,
+        compression="zstd",
+    )
