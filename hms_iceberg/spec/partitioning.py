@@ -5,7 +5,7 @@ Source: Iceberg specification, "Partitioning", and Appendix C, "Partition Specs"
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 from urllib.parse import quote_plus
@@ -79,6 +79,11 @@ class PartitionSpec(JsonModel):
         return all(field.transform.is_void for field in self.fields)
 
     @property
+    def field_ids(self) -> frozenset[int]:
+        """The ids of the fields."""
+        return frozenset(field.field_id for field in self.fields)
+
+    @property
     def last_assigned_field_id(self) -> int:
         """The highest partition field id; 999 for a spec without fields."""
         return max((field.field_id for field in self.fields), default=PARTITION_FIELD_ID_START - 1)
@@ -149,13 +154,17 @@ def _escape(text: str) -> str:
 # ------------------------------------------------------------------------------------------- validation
 
 
-def check_spec(spec: PartitionSpec, schema: Schema, allow_missing_source: bool = False) -> None:
+def check_spec(
+    spec: PartitionSpec, schema: Schema, allow_missing_source: bool = False, kept: Collection[int] = ()
+) -> None:
     """Refuse a spec that cannot be used with a schema.
 
     Args:
         spec: the spec.
         schema: the table's current schema.
         allow_missing_source: accept fields of dropped columns, as specs of the past may have.
+        kept: ids of fields that the table's spec has already. Only other fields may be redundant beside one another:
+            a table may have hours of a column and get its days as well.
 
     Raises:
         InvalidPartitionSpecError: a source column is missing, not primitive or inside of a list or map; a transform
@@ -178,7 +187,7 @@ def check_spec(spec: PartitionSpec, schema: Schema, allow_missing_source: bool =
         ids.add(field.field_id)
         _check_sources(field, schema, allow_missing_source)
         _check_name(field, schema)
-        if not field.transform.is_void:
+        if not field.transform.is_void and field.field_id not in kept:
             kind = (field.source_ids or (field.source_id,), deduplication_name(field.transform))
             if kind in kinds:
                 raise InvalidPartitionSpecError(

@@ -119,9 +119,14 @@ class RowSource(ABC):
         return self.to_arrow_batch_reader().read_all()
 
     def to_pandas(self, **options: Any) -> pd.DataFrame:
-        """The rows as a pandas data frame; `options` go to `pyarrow.Table.to_pandas`."""
+        """The rows as a pandas data frame; `options` go to `pyarrow.Table.to_pandas`.
+
+        A uuid is a `uuid.UUID`; within nested columns, pyarrow gives its 16 bytes.
+        """
+        from hms_iceberg.arrow.columns.frames import for_pandas
+
         try:
-            return self.to_arrow().to_pandas(**options)
+            return for_pandas(self.to_arrow()).to_pandas(**options)
         except ImportError as error:
             raise MissingDependencyError("to_pandas needs pandas: pip install pandas") from error
 

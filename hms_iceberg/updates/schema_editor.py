@@ -82,21 +82,18 @@ class SchemaEditor:
             raise UnknownColumnError(f"Column {name!r} is deleted by the same change of the schema.")
         return found
 
-    def _walk(self, path: Path) -> int | None:
-        """The id at a path of the schema as it is now, with or without `element` and `value` in it."""
-        here: int | None = None
-        for part in path:
-            found = self._child(here, part)
-            while found is None and here is not None:
-                inner = self._collection_child(here)
-                if inner is None:
-                    return None
-                here = inner
-                found = self._child(here, part)
-            if found is None:
-                return None
-            here = found
-        return here
+    def _walk(self, path: Path, here: int | None = None) -> int | None:
+        """The id at a path of the schema as it is now, with or without `element` and `value` in it; names may hold
+        dots."""
+        if not path:
+            return here
+        for size in range(1, len(path) + 1):
+            child = self._child(here, ".".join(path[:size]))
+            found = None if child is None else self._walk(path[size:], child)
+            if found is not None:
+                return found
+        inner = None if here is None else self._collection_child(here)
+        return None if inner is None else self._walk(path, inner)
 
     def _child(self, parent: int | None, name: str) -> int | None:
         wanted = name if self.case_sensitive else name.lower()

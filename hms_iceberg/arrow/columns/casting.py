@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -259,13 +260,14 @@ class SchemaFit:
 
 def _only_live(array: pa.Array, live: pa.Array | None) -> pa.Array:
     """Makes rows that do not exist null, and drops values that hide behind nulls of a list."""
-    if live is not None:
-        array = pc.if_else(live, array, pa.scalar(None, array.type))
+    if live is not None and not pc.all(live).as_py():
+        places = pa.array(np.arange(len(array)))
+        return array.take(pc.if_else(live, places, pa.scalar(None, pa.int64())))
     if not array.null_count:
         return array
     lengths = pc.subtract(array.offsets[1:], array.offsets[:-1])
     hidden = pc.sum(pc.if_else(array.is_null(), lengths, pa.scalar(0, lengths.type))).as_py()
-    return array if not hidden else array.take(pa.array(range(len(array)), pa.int64()))
+    return array if not hidden else array.take(pa.array(np.arange(len(array))))
 
 
 def is_lossless(kind: pa.DataType, target: IcebergType) -> bool:

@@ -1,4 +1,4 @@
-"""Frames of stored values as Arrow tables of an Iceberg schema."""
+"""Frames of stored values as Arrow tables of an Iceberg schema, and Arrow tables as pandas takes them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from hms_iceberg.arrow.columns.nested import conform
 from hms_iceberg.arrow.columns.schema import to_arrow
 from hms_iceberg.spec.schema import Schema
 
@@ -27,6 +28,34 @@ def frame_to_arrow(frame: pl.DataFrame, schema: Schema) -> pa.Table:
         _convert(column.combine_chunks(), field.type) for column, field in zip(source.columns, target, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=target)
+
+
+def for_pandas(table: pa.Table) -> pa.Table:
+    """The same rows without what pyarrow cannot give to pandas: uuids and fixed bytes in nested columns are bytes."""
+    fields = [field.with_type(_without_fixed(field.type)) for field in table.schema]
+    columns = [
+        column if column.type == field.type else _conformed(column, field.type)
+        for column, field in zip(table.columns, fields, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields, table.schema.metadata))
+
+
+def _conformed(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    return pa.chunked_array([conform(chunk, kind) for chunk in column.chunks], kind)
+
+
+def _without_fixed(kind: pa.DataType, nested: bool = False) -> pa.DataType:
+    def within(field: pa.Field) -> pa.Field:
+        return field.with_type(_without_fixed(field.type, True))
+
+    if pa.types.is_struct(kind):
+        return pa.struct([within(field) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(within(kind.value_field))
+    if pa.types.is_map(kind):
+        return pa.map_(within(kind.key_field), within(kind.item_field))
+    is_fixed = isinstance(kind, pa.UuidType) or pa.types.is_fixed_size_binary(kind)
+    return pa.binary() if nested and is_fixed else kind
 
 
 def _convert(array: pa.Array, kind: pa.DataType) -> pa.Array:

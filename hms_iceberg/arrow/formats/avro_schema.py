@@ -118,10 +118,11 @@ def _type(kind: IcebergType, field_id: int, named: set[str]) -> Any:
 
 
 def _map(kind: MapType, named: set[str]) -> dict[str, Any]:
+    # A named type is described where it comes first: in the key, which stands before the value.
+    key = {"name": "key", "field-id": kind.key_id, "type": _type(kind.key_type, kind.key_id, named)}
     value = _optional(_type(kind.value_type, kind.value_id, named), not kind.value_required)
     if isinstance(kind.key_type, StringType):
         return {"type": "map", "values": value, "key-id": kind.key_id, "value-id": kind.value_id}
-    key = {"name": "key", "field-id": kind.key_id, "type": _type(kind.key_type, kind.key_id, named)}
     described = {"name": "value", "field-id": kind.value_id, "type": value}
     record = {"type": "record", "name": f"k{kind.key_id}_v{kind.value_id}", "fields": [key, described]}
     return {"type": "array", "items": record, "logicalType": "map"}

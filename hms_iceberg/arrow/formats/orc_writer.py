@@ -60,6 +60,8 @@ _CODECS = {
 }
 _MICROS = (TimestampType, TimestamptzType)
 _NANOS = (TimestampNanoType, TimestamptzNanoType)
+# The last microsecond that nanoseconds since 1970 hold in 64 bits.
+_LAST_MICROS = (2**63 - 1) // 1_000
 
 
 class OrcContentWriter:
@@ -244,26 +246,41 @@ def _marked(array: pa.Array) -> pa.Array:
     return array
 
 
-def _check_timestamps(array: pa.Array, kind: IcebergType, path: str) -> None:
-    """Refuses what pyarrow's ORC writer would store as another time: fractions of a second before 1970."""
+def _check_timestamps(array: pa.Array, kind: IcebergType, path: str, nested: bool = False) -> None:
+    """Refuses times that would be stored wrongly, or could not be read again.
+
+    pyarrow's ORC writer stores fractions of a second before 1970 as another time; its reader holds nanoseconds, and
+    what is beyond them can be decoded in top-level columns only.
+    """
     if isinstance(kind, StructType):
         for child, field in zip(struct_children(array), kind.fields, strict=True):
-            _check_timestamps(child, field.field_type, f"{path}.{field.name}")
+            _check_timestamps(child, field.field_type, f"{path}.{field.name}", True)
     elif isinstance(kind, ListType):
         _, start, length = list_parts(array)
-        _check_timestamps(list_values(array, start, length), kind.element_type, f"{path}.element")
+        _check_timestamps(list_values(array, start, length), kind.element_type, f"{path}.element", True)
     elif isinstance(kind, MapType):
         _, start, length = list_parts(array)
         keys, items = map_entries(array, start, length)
-        _check_timestamps(keys, kind.key_type, f"{path}.key")
-        _check_timestamps(items, kind.value_type, f"{path}.value")
+        _check_timestamps(keys, kind.key_type, f"{path}.key", True)
+        _check_timestamps(items, kind.value_type, f"{path}.value", True)
     elif isinstance(kind, _MICROS + _NANOS):
-        values = array.view(pa.int64())
+        values = array.view(pa.int64()).drop_null()
         unit = 1_000_000 if isinstance(kind, _MICROS) else 1_000_000_000
-        early = values.filter(pc.less(values, 0)).drop_null()
+        early = values.filter(pc.less(values, 0))
         whole = pc.multiply(pc.divide(early, unit), unit)
         if len(early) and not pc.all(pc.equal(whole, early)).as_py():
-            raise UnsupportedError(
-                f"Cannot write column {path!r} to an ORC file: it has a time before 1970 with a fraction of a second, "
-                "which pyarrow's ORC writer stores wrongly. Set write.format.default to parquet or avro."
+            raise _unwritable(
+                path, "a time before 1970 with a fraction of a second, which pyarrow's ORC writer stores wrongly"
             )
+        if nested and isinstance(kind, _MICROS) and len(values):
+            found = pc.min_max(values)
+            if found["min"].as_py() < -_LAST_MICROS or found["max"].as_py() > _LAST_MICROS:
+                raise _unwritable(
+                    path, "a time outside of 1677 to 2262, which can be read from top-level columns of ORC files only"
+                )
+
+
+def _unwritable(path: str, holds: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"Cannot write column {path!r} to an ORC file: it has {holds}. Set write.format.default to parquet or avro."
+    )

@@ -212,7 +212,7 @@ def set_current_schema(metadata: TableMetadata, schema: Schema | int, at_ms: int
     new_schema = metadata.schema_by_id(schema)
     if schema == metadata.current_schema_id:
         return metadata
-    check_spec(metadata.spec(), new_schema)
+    check_spec(metadata.spec(), new_schema, kept=metadata.spec().field_ids)
     check_sort_order(metadata.sort_order(), new_schema)
     return changed(metadata, at_ms, current_schema_id=schema)
 
@@ -259,7 +259,7 @@ def add_spec(metadata: TableMetadata, spec: PartitionSpec, at_ms: int | None = N
     specs, _ = _with_spec(metadata, spec)
     if specs is metadata.partition_specs:
         return metadata
-    check_spec(spec, metadata.schema())
+    check_spec(spec, metadata.schema(), kept=metadata.spec().field_ids)
     _check_writable(spec)
     last = max(metadata.last_partition_id, spec.last_assigned_field_id)
     return changed(metadata, at_ms, partition_specs=specs, last_partition_id=last)
@@ -274,7 +274,8 @@ def set_default_spec(metadata: TableMetadata, spec: PartitionSpec | int, at_ms: 
     if isinstance(spec, PartitionSpec):
         metadata = add_spec(metadata, spec, at_ms)
         spec = next(known.spec_id for known in metadata.partition_specs if known.compatible_with(spec))
-    check_spec(metadata.spec_by_id(spec), metadata.schema())
+    wanted = metadata.spec_by_id(spec)
+    check_spec(wanted, metadata.schema(), kept=wanted.field_ids)
     return metadata if spec == metadata.default_spec_id else changed(metadata, at_ms, default_spec_id=spec)
 
 

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from hms_iceberg.arrow.columns.schema import to_arrow_type
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.errors import (
@@ -19,6 +20,7 @@ from hms_iceberg.errors import (
     NullValueError,
     SchemaMismatchError,
     TypeMismatchError,
+    UnsupportedError,
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
@@ -30,6 +32,7 @@ from hms_iceberg.spec.types import (
     DoubleType,
     FixedType,
     FloatType,
+    IcebergType,
     IntegerType,
     ListType,
     LongType,
@@ -402,3 +405,22 @@ def test_other_libraries_data_is_taken_through_the_arrow_stream_interface(
     assert pc.sum(pq.read_table(file.file_path)["id"]).as_py() == 3
     with pytest.raises(TypeMismatchError, match="int"):
         write_data_files(make_metadata(SCHEMA), storage, 5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (StructType(NestedField(2, "x", TimestampType())), {"x": dt.datetime(2400, 1, 1)}),
+        (ListType(2, TimestamptzType(), False), [dt.datetime(1500, 1, 1, tzinfo=dt.timezone.utc)]),
+        (MapType(2, TimestampType(), 3, LongType(), False), [(dt.datetime(2400, 1, 1), 1)]),
+    ],
+    ids=str,
+)
+def test_nested_times_that_no_reader_of_orc_could_read_are_refused(
+    make_metadata: MakeMetadata, storage: ArrowStorage, kind: IcebergType, value: object
+) -> None:
+    rows = pa.table({"v": pa.array([value], to_arrow_type(kind, field_ids=False))})
+    metadata = make_metadata(Schema(NestedField(1, "v", kind)), properties={"write.format.default": "orc"})
+    with pytest.raises(UnsupportedError, match="1677 to 2262"):
+        list(write_data_files(metadata, storage, rows))
+    assert not list(storage.list(metadata.location))

@@ -15,6 +15,7 @@ from hms_iceberg.errors import (
     ConfigurationError,
     ExpressionParseError,
     InvalidInputError,
+    InvalidPartitionSpecError,
     NullValueError,
     SchemaMismatchError,
     TypeMismatchError,
@@ -23,8 +24,9 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.spec.manifests.manifest import DataFileContent
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform
-from hms_iceberg.spec.types import IntegerType
+from hms_iceberg.spec.types import IntegerType, LongType, NestedField, TimestampType
 from hms_iceberg.table.table import Table
 from tests.support.row_tables import (
     MODES,
@@ -620,3 +622,23 @@ def test_files_of_a_spec_whose_column_is_gone_are_changed(tmp_path: Path, versio
     kept = [file for file in live(table) if file.file_path in before]
     assert kept and all(file.partition == before[file.file_path] for file in kept)
     check(table)
+
+
+def test_a_spec_with_days_and_hours_of_a_column_comes_about_and_is_evolved(tmp_path: Path) -> None:
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "at", TimestampType()))
+    table = create(tmp_path, schema=schema)
+    with table.update_spec() as spec:
+        spec.add_field("at", "hour")
+    with table.update_spec() as spec:
+        spec.add_field("at", "day").add_field("id", "bucket[2]")
+    table.append(pa.table({"id": [0, 1], "at": pa.array([0, 10**12], pa.timestamp("us"))}))
+    table.update_schema().add_column("note", "string").commit()
+    with table.update_spec() as spec:
+        spec.remove_field("id_bucket_2").rename_field("at_day", "day").add_field("id", "truncate[10]")
+    assert [field.name for field in table.spec().fields] == ["at_hour", "day", "id_trunc_10"]
+    table.delete("at < '1970-01-02'")
+    assert ids(table) == [1]
+    with table.update_spec() as spec:
+        spec.remove_field("at_hour").remove_field("day")
+    with pytest.raises(InvalidPartitionSpecError, match="redundant"), table.update_spec() as spec:
+        spec.add_field("at", "month").add_field("at", "year")

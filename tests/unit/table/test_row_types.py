@@ -133,3 +133,48 @@ def test_times_beyond_those_of_python_are_assigned_and_are_keys(tmp_path: Path, 
     assert found() == [(0, last_time), (last_day, 0)]
     assert table.upsert(rows([last_day, -last_day], [7, 8]), ["day"]) == UpsertResult(1, 1)
     assert found() == [(-last_day, 8), (0, last_time), (last_day, 7)]
+
+
+UID = UUIDType()
+UUIDS = [uuid.UUID(int=number).bytes for number in range(4)]
+NESTED_UUIDS: list[tuple[IcebergType, list[Any]]] = [
+    (ListType(21, UID, element_required=False), [[UUIDS[1], None], [], [UUIDS[2]]]),
+    (
+        StructType(NestedField(21, "x", ListType(22, UID, element_required=False))),
+        [{"x": [UUIDS[1], None]}, {"x": None}, {"x": [UUIDS[2]]}],
+    ),
+    (
+        StructType(NestedField(21, "x", MapType(22, StringType(), 23, UID, value_required=False))),
+        [{"x": [("a", UUIDS[1])]}, {"x": None}, {"x": [("b", None)]}],
+    ),
+    (
+        MapType(21, UID, 22, StructType(NestedField(23, "y", UID)), value_required=False),
+        [[(UUIDS[1], {"y": UUIDS[2]})], [(UUIDS[1], None)], [(UUIDS[3], {"y": None})]],
+    ),
+    (ListType(21, FixedType(3), element_required=False), [[b"abc", None], [], [b"xyz"]]),
+]
+
+
+@pytest.mark.parametrize(("file_format", "mode"), [("parquet", MODES[0]), ("orc", MODES[1]), ("avro", MODES[0])])
+@pytest.mark.parametrize(("kind", "values"), NESTED_UUIDS, ids=[str(kind) for kind, _ in NESTED_UUIDS])
+def test_uuids_within_nested_columns_are_changed_and_written_again(
+    tmp_path: Path, kind: IcebergType, values: list[Any], file_format: str, mode: str
+) -> None:
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "value", kind))
+    table = create(tmp_path, 3, mode, schema=schema, **{"write.format.default": file_format})
+    plain = to_arrow_type(kind, field_ids=False, extensions=False)
+    table.append(pa.table({"id": range(5), "value": pa.array([*values, None, values[0]], plain)}))
+
+    def found() -> dict[int, Any]:
+        return {each["id"]: each["value"] for each in table.scan().to_arrow().to_pylist()}
+
+    before = found()
+    table.delete("id = 4")
+    table.update({"id": 7}, "id = 1")
+    table.update({"value": pa.array(values, plain)[2]}, "id = 0")
+    assert found() == {0: before[2], 7: before[1], 2: before[2], 3: None}
+    table.upsert(table.scan("id = 3").to_arrow(), ["id"])
+    table.append(table.scan("id = 2 or id = 3").to_arrow())
+    assert table.scan("id = 2 or id = 3").count() == 4
+    assert len(table.scan().to_pandas()) == 6
+    assert table.scan("id = 99").to_pandas().empty

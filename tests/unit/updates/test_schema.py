@@ -111,6 +111,22 @@ def test_a_name_with_a_dot_is_given_as_a_tuple(world: World) -> None:
     assert schema.fields[-1].name == "a.b"
 
 
+@pytest.mark.parametrize("name", ["dot.field", ("dot.field",)], ids=["text", "tuple"])
+def test_an_added_name_with_a_dot_is_found_by_later_changes(world: World, name: str | tuple[str, ...]) -> None:
+    schema = changed(
+        world,
+        lambda update: update.add_column(("dot.field",), StringType(), required=True),
+        lambda update: update.update_column(name, doc="dotted"),
+        lambda update: update.move_first(name),
+        lambda update: update.move_after("price", name),
+        lambda update: update.set_identifier_fields(name),
+        allow_incompatible_changes=True,
+    )
+    assert [field.name for field in schema.fields][:3] == ["dot.field", "price", "id"]
+    assert schema.fields[0].doc == "dotted"
+    assert schema.identifier_field_names() == {"dot.field"}
+
+
 def test_names_may_be_swapped_in_one_change(world: World) -> None:
     schema = changed(
         world, lambda update: update.rename_column("id", "price"), lambda update: update.rename_column("price", "id")
