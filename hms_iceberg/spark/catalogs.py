@@ -12,6 +12,10 @@ from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
 from hms_iceberg.table.file_system import FileSystemMetastore, FileSystemTables
 
+OWNER = "owner"
+OWNER_OF_HIVE = "hive.metastore.database.owner"
+"""Spark's name and Hive's name of who owns a namespace."""
+
 # Settings of the same names that Apache Iceberg (Java) has for Spark, and that say nothing here.
 _OF_SPARK = ("default-namespace", "cache-enabled", "catalog-impl", "io-impl")
 
@@ -39,7 +43,11 @@ class OpenCatalogs:
 
     def of(self, question: Mapping[str, Any]) -> Catalog:
         """The open catalog that a question names by its number."""
-        return self._opened[question["catalog"]]
+        return self.numbered(question["catalog"])
+
+    def numbered(self, number: int) -> Catalog:
+        """The open catalog of a number."""
+        return self._opened[number]
 
     def storage(self, question: Mapping[str, Any], default: Storage) -> Storage:
         """The storage that a question's table is read with."""
@@ -152,7 +160,8 @@ def namespace_properties(catalogs: OpenCatalogs, question: Mapping[str, Any]) ->
         properties = catalogs.of(question).load_namespace_properties(question["namespace"])
     except NoSuchNamespaceError:
         return {"properties": None}
-    return {"properties": properties}
+    owner = properties.get(OWNER_OF_HIVE)
+    return {"properties": properties if owner is None else {**properties, OWNER: owner}}
 
 
 def list_tables(catalogs: OpenCatalogs, question: Mapping[str, Any]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from hms_iceberg.spark.catalogs import (
     open_catalog,
     open_session_catalog,
 )
+from hms_iceberg.spark.ddl.questions import answered as definition_answered
 from hms_iceberg.spark.read_options import planned
 from hms_iceberg.spark.reading.descriptions import describe, release
 from hms_iceberg.spark.reading.filters import named_columns, row_filter
@@ -38,6 +39,7 @@ from hms_iceberg.spark.reading.metadata_answers import metadata_answers, row_cou
 from hms_iceberg.spark.reading.plan_answer import AnswerForm, plan_answer
 from hms_iceberg.spark.reading.streams import check_stream, latest_offset, plan_batch
 from hms_iceberg.spark.sql.questions import answered as statement_answered
+from hms_iceberg.spark.targets import Targets
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
@@ -79,6 +81,7 @@ class Planner:
         self._storage = storage or ArrowStorage(self._properties)
         self._catalogs = OpenCatalogs()
         self._tables: OrderedDict[str, TableMetadata] = OrderedDict()
+        self._targets = Targets(self._catalogs)
         self._lock = threading.Lock()
 
     def apply(self, text: str) -> bytes:
@@ -103,6 +106,8 @@ class Planner:
         if call == "session-catalog":
             return AnswerWriter(open_session_catalog(self._catalogs, question, self._properties)).done()
         answer = statement_answered(question, self._catalogs, storage)
+        if answer is None:
+            answer = definition_answered(question, self._targets, storage)
         if answer is not None:
             return AnswerWriter(answer).done()
         if call == "find":

@@ -9,6 +9,7 @@ from typing import Any
 from hms_iceberg import __version__
 from hms_iceberg.spark.read_options import select
 from hms_iceberg.spark.schemas import metadata_schema, spark_schema
+from hms_iceberg.spark.shown_properties import shown_properties
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitioning import PartitionSpec
 from hms_iceberg.spec.schema import Schema
@@ -43,17 +44,23 @@ def describe(metadata: TableMetadata, storage: Storage, question: Mapping[str, A
     options = question.get("options") or {}
     selected = select(metadata, storage, name, question["version"], question["as_of_micros"], options)
     snapshot, schema = selected.scan.snapshot(), selected.scan.table_schema
-    spec = metadata.spec()
+    return described(metadata, schema, snapshot, name, selected.start_snapshot_id)
+
+
+def described(
+    metadata: TableMetadata, schema: Schema, snapshot: Snapshot | None, name: str, start_snapshot_id: int | None = None
+) -> dict[str, Any]:
+    """The same of one schema and snapshot, such as those of a table that is not committed yet."""
     return {
         "uuid": str(metadata.table_uuid),
         "snapshot_id": snapshot.snapshot_id if snapshot else None,
-        "start_snapshot_id": selected.start_snapshot_id,
+        "start_snapshot_id": start_snapshot_id,
         "schema_id": schema.schema_id,
         "schema": spark_schema(schema, name),
         "metadata_schema": metadata_schema(metadata, schema),
-        "partitioning": _partitioning(spec, schema),
-        "properties": _properties(metadata, snapshot),
-        **_statistics(snapshot, selected.start_snapshot_id),
+        "partitioning": _partitioning(metadata.spec(), schema),
+        "properties": shown_properties(metadata, schema, snapshot),
+        **_statistics(snapshot, start_snapshot_id),
     }
 
 
@@ -70,18 +77,6 @@ def _partitioning(spec: PartitionSpec, schema: Schema) -> list[dict[str, Any]]:
             entry["argument"] = int(argument)
         fields.append(entry)
     return fields
-
-
-def _properties(metadata: TableMetadata, snapshot: Snapshot | None) -> dict[str, str]:
-    """Spark shows `provider`, `location`, `comment`, `external` and `owner` in places of their own."""
-    return {
-        **metadata.properties,
-        "external": "true",  # dropping the row leaves the files, unlike what Spark calls a managed table
-        "provider": "iceberg",
-        "location": metadata.location,
-        "format-version": str(metadata.format_version),
-        "current-snapshot-id": str(snapshot.snapshot_id) if snapshot else "none",
-    }
 
 
 def _statistics(snapshot: Snapshot | None, start_snapshot_id: int | None) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def test_a_catalog_of_folders_with_settings_of_java(spark: SparkSession, tmp_pat
         spark.table("nowhere.db.t")
 
 
-def test_nothing_is_written_to_it(spark: SparkSession, metastore: EmbeddedMetastore, orders: Table) -> None:
+def test_rows_of_its_tables_are_not_changed(spark: SparkSession, metastore: EmbeddedMetastore, orders: Table) -> None:
     from pyspark.errors import AnalysisException
 
     extend(spark, catalogs={"ice": {"uri": metastore.uri}})
@@ -69,13 +69,6 @@ def test_nothing_is_written_to_it(spark: SparkSession, metastore: EmbeddedMetast
         f"insert into {name} values (7, 'bag', 1.0)",
         f"delete from {name} where id = 1",
         f"update {name} set price = 0",
-        f"drop table {name}",
-        f"alter table {name} add columns (note string)",
-        f"alter table {name} rename to {name}_renamed",
-        f"create table {name}_new (a int)",
-        f"create table {name}_new as select 1 a",
-        "create namespace ice.other",
-        f"drop namespace ice.{orders.identifier[0]} cascade",
     ]
     for statement in statements:
         with pytest.raises(AnalysisException, match=r"UnsupportedError: .*Nothing was changed"):

@@ -31,7 +31,7 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** One snapshot of an Iceberg table, as the analyzer sees it. PlanScans puts its files in its place. */
-public final class IcebergTable implements SupportsRead, SupportsMetadataColumns {
+public class IcebergTable implements SupportsRead, SupportsMetadataColumns {
   private final TableSource source;
   private final ObjectNode question;
   private final JsonNode description;
@@ -48,6 +48,18 @@ public final class IcebergTable implements SupportsRead, SupportsMetadataColumns
     this.idSchema = known.idSchema;
     this.hiddenSchema = known.hiddenSchema;
     this.schema = known.schema;
+  }
+
+  /** A table that is not committed yet, as its transaction would leave it. */
+  IcebergTable(TableSource source, Described described) {
+    this.source = source;
+    this.question = Bridge.question("load");
+    this.question.put("name", source.name());
+    this.question.put("metadata_location", "not committed yet");
+    this.description = described.description;
+    this.idSchema = described.idSchema;
+    this.hiddenSchema = described.hiddenSchema;
+    this.schema = described.schema;
   }
 
   private IcebergTable(IcebergTable stream, ObjectNode question) {
@@ -87,7 +99,7 @@ public final class IcebergTable implements SupportsRead, SupportsMetadataColumns
   /** Another question about what is read. */
   ObjectNode question(String call) {
     ObjectNode asked = Bridge.question(call);
-    asked.put("name", name());
+    asked.put("name", source.name());
     asked.put("metadata_location", metadataLocation());
     asked.set("snapshot_id", description.get("snapshot_id"));
     asked.set("start_snapshot_id", description.get("start_snapshot_id"));
@@ -134,7 +146,7 @@ public final class IcebergTable implements SupportsRead, SupportsMetadataColumns
   }
 
   public String name() {
-    return source.name();
+    return source.shownName();
   }
 
   public String id() {

@@ -1,21 +1,27 @@
 package hms_iceberg.bridge;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
+import org.apache.spark.sql.catalyst.analysis.NonEmptyNamespaceException;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
 import org.apache.spark.sql.connector.catalog.Table;
-import org.apache.spark.sql.connector.catalog.TableCatalog;
+import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.connector.expressions.Transform;
@@ -23,7 +29,9 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** The Iceberg tables of another metastore, under a name of their own: ice.db.t. */
-public final class NamedCatalog implements TableCatalog, SupportsNamespaces, FunctionCatalog, IcebergCatalog {
+public final class NamedCatalog
+    implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog, IcebergCatalog {
+  private final TableDefinitions tables = new TableDefinitions(this);
   private String name;
   private Map properties;
   private Planner planner;
@@ -81,7 +89,7 @@ public final class NamedCatalog implements TableCatalog, SupportsNamespaces, Fun
 
   public Table loadTable(Identifier ident, Set privileges) throws NoSuchTableException {
     existing(ident, load(ident, null, null, null));
-    throw refusal(ident, "Writing to it (" + privileges + ")");
+    throw MetastoreRows.notWritable(name + "." + TableName.text(ident), "Writing to it (" + privileges + ")");
   }
 
   private static Table existing(Identifier ident, Table table) throws NoSuchTableException {
@@ -184,6 +192,53 @@ public final class NamedCatalog implements TableCatalog, SupportsNamespaces, Fun
     return metadata;
   }
 
+  public void createNamespace(String[] namespace, Map metadata) throws NamespaceAlreadyExistsException {
+    ObjectNode question = change("create-namespace", namespace);
+    question.set("properties", Bridge.JSON.valueToTree(metadata));
+    try {
+      planner.ask(question);
+    } catch (Exception e) {
+      if (String.valueOf(e.getMessage()).startsWith("NamespaceAlreadyExistsError: ")) {
+        throw new NamespaceAlreadyExistsException(namespace);
+      }
+      throw Bridge.unchecked(e);
+    }
+  }
+
+  public void alterNamespace(String[] namespace, NamespaceChange[] changes) throws NoSuchNamespaceException {
+    loadNamespaceMetadata(namespace);
+    ObjectNode question = change("alter-namespace", namespace);
+    ObjectNode updates = question.putObject("updates");
+    ArrayNode removals = question.putArray("removals");
+    for (int i = 0; i < changes.length; i++) {
+      if (changes[i] instanceof NamespaceChange.SetProperty) {
+        NamespaceChange.SetProperty set = (NamespaceChange.SetProperty) changes[i];
+        updates.put(set.property(), set.value());
+      } else {
+        removals.add(((NamespaceChange.RemoveProperty) changes[i]).property());
+      }
+    }
+    planner.ask(question);
+  }
+
+  public boolean dropNamespace(String[] namespace, boolean cascade)
+      throws NoSuchNamespaceException, NonEmptyNamespaceException {
+    loadNamespaceMetadata(namespace);
+    ObjectNode question = change("drop-namespace", namespace);
+    question.put("cascade", cascade);
+    return planner.ask(question).header().get("dropped").asBoolean();
+  }
+
+  private ObjectNode change(String call, String[] namespace) {
+    if (namespace.length != 1) {
+      throw Bridge.failure("InvalidInputError: " + String.join(".", namespace) + " is not the name of a namespace of "
+          + name + ": a Hive Metastore has one level of namespaces.", null);
+    }
+    ObjectNode question = Bridge.question(call);
+    question.set("catalog", number());
+    return question.put("namespace", namespace[0]);
+  }
+
   // ------------------------------------------------------------------------------------------- functions
 
   public UnboundFunction loadFunction(Identifier ident) throws NoSuchFunctionException {
@@ -202,14 +257,19 @@ public final class NamedCatalog implements TableCatalog, SupportsNamespaces, Fun
     return new Identifier[0];
   }
 
-  // --------------------------------------------------------------------------------------------- refused
+  // ---------------------------------------------------------------------------------------- definitions
+
+  public Set capabilities() {
+    return EnumSet.of(TableCatalogCapability.SUPPORT_COLUMN_DEFAULT_VALUE);
+  }
+
 
   public Table createTable(Identifier ident, StructType schema, Transform[] partitions, Map properties) {
-    throw refusal(ident, "CREATE TABLE");
+    return createTable(ident, SparkVersions.columns(schema), partitions, properties);
   }
 
   public Table createTable(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
-    throw refusal(ident, "CREATE TABLE");
+    return tables.create(ident, columns, partitions, properties);
   }
 
   public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {
@@ -217,40 +277,46 @@ public final class NamedCatalog implements TableCatalog, SupportsNamespaces, Fun
       Statements.run(source(ident), changes);
       return loadTable(ident);
     }
-    throw refusal(ident, "ALTER TABLE");
+    Table table = loadTable(ident);
+    if (!(table instanceof IcebergTable)) {
+      throw new NoSuchTableException(ident);
+    }
+    return tables.alter(ident, (IcebergTable) table, changes);
   }
 
   public boolean dropTable(Identifier ident) {
-    throw refusal(ident, "DROP TABLE");
+    return tables.drop(ident, false);
   }
 
   public boolean purgeTable(Identifier ident) {
-    throw refusal(ident, "DROP TABLE PURGE");
+    return tables.drop(ident, true);
   }
 
   public void renameTable(Identifier from, Identifier to) {
-    throw refusal(from, "RENAME");
+    tables.rename(from, to);
   }
 
-  public void createNamespace(String[] namespace, Map metadata) {
-    throw namespaceRefusal(namespace, "CREATE NAMESPACE");
+  public StagedTable stageCreate(Identifier ident, StructType schema, Transform[] partitions, Map properties) {
+    return stageCreate(ident, SparkVersions.columns(schema), partitions, properties);
   }
 
-  public void alterNamespace(String[] namespace, NamespaceChange[] changes) {
-    throw namespaceRefusal(namespace, "ALTER NAMESPACE");
+  public StagedTable stageCreate(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
+    return tables.stage(TableDefinitions.CREATE, ident, columns, partitions, properties);
   }
 
-  public boolean dropNamespace(String[] namespace, boolean cascade) {
-    throw namespaceRefusal(namespace, "DROP NAMESPACE");
+  public StagedTable stageReplace(Identifier ident, StructType schema, Transform[] partitions, Map properties) {
+    return stageReplace(ident, SparkVersions.columns(schema), partitions, properties);
   }
 
-  private RuntimeException namespaceRefusal(String[] namespace, String what) {
-    return Bridge.failure("UnsupportedError: " + what + " from Spark is not supported for " + name + "."
-        + TableName.text(TableName.of(namespace)) + ". Nothing was changed. Use the Python catalog instead"
-        + " (load_catalog(...).create_namespace, update_namespace_properties, drop_namespace).", null);
+  public StagedTable stageReplace(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
+    return tables.stage(TableDefinitions.REPLACE, ident, columns, partitions, properties);
   }
 
-  private RuntimeException refusal(Identifier ident, String what) {
-    return MetastoreRows.notWritable(name + "." + TableName.text(ident), what);
+  public StagedTable stageCreateOrReplace(Identifier ident, StructType schema, Transform[] partitions, Map properties) {
+    return stageCreateOrReplace(ident, SparkVersions.columns(schema), partitions, properties);
+  }
+
+  public StagedTable stageCreateOrReplace(Identifier ident, Column[] columns, Transform[] partitions, Map properties) {
+    return tables.stage(TableDefinitions.CREATE_OR_REPLACE, ident, columns, partitions, properties);
   }
 }

@@ -11,13 +11,20 @@ import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.AnalysisContext;
 import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.analysis.TableAlreadyExistsException;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableChange;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.sql.internal.SQLConf;
@@ -29,10 +36,11 @@ import scala.jdk.javaapi.CollectionConverters;
  * everything else is what it was. Because an Iceberg table never comes out of here as a Hive table, no Hive
  * reader, writer or DDL command can reach its files.
  */
-public final class SessionCatalog extends DelegatingCatalogExtension implements IcebergCatalog {
+public final class SessionCatalog extends DelegatingCatalogExtension implements IcebergCatalog, StagingTableCatalog {
   /** The metadata location of each table that the current query has used: one snapshot for all its references. */
   private static final ThreadLocal SEEN = new ThreadLocal();
 
+  private final TableDefinitions tables = new TableDefinitions(this);
   private Map options = Collections.emptyMap();
   private Planner planner;
   private JsonNode number;
@@ -153,39 +161,115 @@ public final class SessionCatalog extends DelegatingCatalogExtension implements 
     return super.loadTable(ident);
   }
 
+  // --------------------------------------------------------------------------------------- definitions
+
+  public Table createTable(Identifier ident, StructType schema, Transform[] partitions, Map properties)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    return createTable(ident, SparkVersions.columns(schema), partitions, properties);
+  }
+
+  public Table createTable(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    return isIceberg(properties)
+        ? tables.create(ident, columns, partitions, properties)
+        : super.createTable(ident, columns, partitions, properties);
+  }
+
   public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {
-    if (metadataLocation(ident) != null) {
-      if (Statements.isStatement(changes)) {
-        Statements.run(source(ident), changes);
-        return loadTable(ident);
-      }
-      throw MetastoreRows.notWritable(TableName.text(ident), "ALTER TABLE");
+    Table table = load(ident, null, null, null);
+    if (!(table instanceof IcebergTable)) {
+      return super.alterTable(ident, changes);
     }
-    return super.alterTable(ident, changes);
+    if (Statements.isStatement(changes)) {
+      Statements.run(source(ident), changes);
+      return loadTable(ident);
+    }
+    return tables.alter(ident, (IcebergTable) table, changes);
   }
 
   /** Hive's client would ask the metastore to delete the files too. */
   public boolean dropTable(Identifier ident) {
-    refuseDrop(ident, "DROP TABLE");
-    return super.dropTable(ident);
+    return metadataLocation(ident) == null ? super.dropTable(ident) : tables.drop(ident, false);
   }
 
   public boolean purgeTable(Identifier ident) {
-    refuseDrop(ident, "DROP TABLE PURGE");
-    return super.purgeTable(ident);
-  }
-
-  private void refuseDrop(Identifier ident, String what) {
-    if (metadataLocation(ident) != null) {
-      throw MetastoreRows.notWritable(TableName.text(ident), what);
-    }
+    return metadataLocation(ident) == null ? super.purgeTable(ident) : tables.drop(ident, true);
   }
 
   public void renameTable(Identifier from, Identifier to) throws NoSuchTableException, TableAlreadyExistsException {
-    if (metadataLocation(from) != null) {
-      throw MetastoreRows.notWritable(TableName.text(from), "RENAME");
+    if (metadataLocation(from) == null) {
+      super.renameTable(from, to);
+    } else {
+      tables.rename(from, to);
     }
-    super.renameTable(from, to);
+  }
+
+  /** Without USING, a table is of the session's default format. */
+  private static boolean isIceberg(Map properties) {
+    String provider = (String) properties.get(TableCatalog.PROP_PROVIDER);
+    return "iceberg".equalsIgnoreCase(provider == null
+        ? ((SparkSession) SparkSession.active()).sessionState().conf().defaultDataSourceName() : provider);
+  }
+
+  public StagedTable stageCreate(Identifier ident, StructType schema, Transform[] partitions, Map properties)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    return stageCreate(ident, SparkVersions.columns(schema), partitions, properties);
+  }
+
+  public StagedTable stageCreate(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    return isIceberg(properties)
+        ? tables.stage(TableDefinitions.CREATE, ident, columns, partitions, properties)
+        : new StagedByOthers(this, ident, super.createTable(ident, columns, partitions, properties));
+  }
+
+  public StagedTable stageReplace(Identifier ident, StructType schema, Transform[] partitions, Map properties)
+      throws NoSuchTableException, NoSuchNamespaceException {
+    return stageReplace(ident, SparkVersions.columns(schema), partitions, properties);
+  }
+
+  public StagedTable stageReplace(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
+      throws NoSuchTableException, NoSuchNamespaceException {
+    if (isIceberg(properties)) {
+      return tables.stage(TableDefinitions.REPLACE, ident, columns, partitions, properties);
+    }
+    refuseReplacing(ident, properties);
+    if (!super.dropTable(ident)) {
+      throw new NoSuchTableException(ident);
+    }
+    return createdAnew(ident, columns, partitions, properties);
+  }
+
+  public StagedTable stageCreateOrReplace(Identifier ident, StructType schema, Transform[] partitions, Map properties)
+      throws NoSuchNamespaceException {
+    return stageCreateOrReplace(ident, SparkVersions.columns(schema), partitions, properties);
+  }
+
+  public StagedTable stageCreateOrReplace(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
+      throws NoSuchNamespaceException {
+    if (isIceberg(properties)) {
+      return tables.stage(TableDefinitions.CREATE_OR_REPLACE, ident, columns, partitions, properties);
+    }
+    refuseReplacing(ident, properties);
+    super.dropTable(ident);
+    return createdAnew(ident, columns, partitions, properties);
+  }
+
+  private StagedTable createdAnew(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
+      throws NoSuchNamespaceException {
+    try {
+      return new StagedByOthers(this, ident, super.createTable(ident, columns, partitions, properties));
+    } catch (TableAlreadyExistsException e) {
+      throw Bridge.unchecked(e);
+    }
+  }
+
+  private void refuseReplacing(Identifier ident, Map properties) {
+    if (metadataLocation(ident) != null) {
+      throw Bridge.failure("UnsupportedError: the Iceberg table " + TableName.text(ident) + " cannot be replaced by a table"
+          + " of the format " + properties.get(TableCatalog.PROP_PROVIDER) + ". Nothing was changed. Drop it first, or"
+          + " choose another name.", null);
+    }
   }
 
   public UnboundFunction loadFunction(Identifier ident) throws NoSuchFunctionException {
@@ -255,6 +339,10 @@ public final class SessionCatalog extends DelegatingCatalogExtension implements 
 
     String name() {
       return TableName.text(ident);
+    }
+
+    String shownName() {
+      return catalog.name() + "." + name();
     }
 
     String metadataLocation() {

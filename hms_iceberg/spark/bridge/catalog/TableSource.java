@@ -16,6 +16,11 @@ abstract class TableSource {
   /** The table's name, or its path. */
   abstract String name();
 
+  /** The name that Spark shows, with its catalog. */
+  String shownName() {
+    return name();
+  }
+
   /** The newest metadata file, or null where there is no such table. */
   abstract String metadataLocation();
 

@@ -4,14 +4,11 @@ import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.TableSpecBase;
-import org.apache.spark.sql.catalyst.plans.logical.V2CreateTablePlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.execution.command.CreateTableLikeCommand;
 import org.apache.spark.sql.execution.datasources.CreateTable;
-import scala.Option;
 
 /**
  * DataFrameWriter.saveAsTable works on names and asks no catalog of the second generation: it would replace the
@@ -36,9 +33,6 @@ final class RefuseWrites extends Rule {
         throw new IllegalStateException("This version of Spark is not supported: " + plan.getClass(), e);
       }
     }
-    if (plan instanceof V2CreateTablePlan) {
-      refuseCreation(plan);
-    }
     if (plan instanceof CreateTableLikeCommand) {
       TableIdentifier source = ((CreateTableLikeCommand) plan).sourceTable();
       if (isIceberg(source)) {
@@ -48,22 +42,6 @@ final class RefuseWrites extends Rule {
       }
     }
     return (LogicalPlan) plan;
-  }
-
-  /** With format("iceberg") readable, Spark would make a row of its own kind that says so. */
-  private static void refuseCreation(TreeNode plan) {
-    Object spec;
-    try {
-      spec = plan.getClass().getMethod("tableSpec", new Class[0]).invoke(plan, new Object[0]);
-    } catch (ReflectiveOperationException e) {
-      throw new IllegalStateException("This version of Spark is not supported: " + plan.getClass(), e);
-    }
-    Option provider = ((TableSpecBase) spec).provider();
-    if (provider.isDefined() && "iceberg".equalsIgnoreCase((String) provider.get())) {
-      throw Bridge.failure("UnsupportedError: creating an Iceberg table from Spark is not supported. Nothing was"
-          + " changed. Use the Python catalog instead (load_catalog(...).create_table(name, schema), then"
-          + " table.append(df.toArrow())).", null);
-    }
   }
 
   private void refuseIfIceberg(CatalogTable table, SaveMode mode) {

@@ -20,11 +20,15 @@ import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.util.RebaseDateTime.RebaseSpec;
+import org.apache.spark.sql.connector.catalog.CatalogV2Util$;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.catalog.ColumnDefaultValue;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFilters;
 import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.sources.BaseRelation;
+import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.collection.immutable.Map$;
 import scala.collection.immutable.Seq;
@@ -163,6 +167,36 @@ final class SparkVersions {
       }
     }
     throw new IllegalStateException("This version of Spark is not supported: " + ParseException.class);
+  }
+
+  /** The SQL of a column's DEFAULT; null where Spark has it as an expression only. */
+  static String sql(ColumnDefaultValue value) {
+    return (String) invoke(value, "getSql", new Object[0]);
+  }
+
+  /** The columns of a struct. */
+  static Column[] columns(StructType schema) {
+    Object util = CatalogV2Util$.MODULE$;
+    try {
+      return (Column[]) invoke(util, "structTypeToV2Columns", new Object[] {schema});
+    } catch (IllegalStateException e) {
+      return (Column[]) invoke(util, "structTypeToV2Columns", new Object[] {schema, Boolean.FALSE});
+    }
+  }
+
+  private static Object invoke(Object target, String name, Object[] arguments) {
+    Method[] methods = target.getClass().getMethods();
+    try {
+      for (int i = 0; i < methods.length; i++) {
+        if (methods[i].getName().equals(name) && methods[i].getParameterTypes().length == arguments.length) {
+          methods[i].setAccessible(true); // of a class that is not public, as some are since 4.3
+          return methods[i].invoke(target, arguments);
+        }
+      }
+    } catch (ReflectiveOperationException e) {
+      throw Bridge.unchecked(e.getCause() instanceof Exception ? (Exception) e.getCause() : e);
+    }
+    throw new IllegalStateException("This version of Spark is not supported: " + target.getClass() + " has no " + name);
   }
 
   private static Constructor longest(Constructor[] constructors) {

@@ -1,0 +1,69 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Map;
+import org.apache.spark.sql.connector.catalog.Column;
+import org.apache.spark.sql.connector.expressions.Expression;
+import org.apache.spark.sql.connector.expressions.Literal;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.types.DataType;
+
+/** What CREATE TABLE and REPLACE TABLE say, as JSON for Python. */
+final class Definitions {
+  private Definitions() {}
+
+  /** Puts a definition into a question about a table. */
+  static ObjectNode define(ObjectNode question, Column[] columns, Transform[] partitions, Map properties) {
+    ArrayNode defined = question.putArray("columns");
+    for (int i = 0; i < columns.length; i++) {
+      ObjectNode column = column(columns[i].name(), columns[i].dataType(), columns[i].nullable(), columns[i].comment());
+      if (columns[i].defaultValue() != null) {
+        Defaults.put(column, columns[i].name(), columns[i].dataType(), SparkVersions.sql(columns[i].defaultValue()));
+      }
+      defined.add(column);
+    }
+    ArrayNode terms = question.putArray("partitioning");
+    for (int i = 0; i < partitions.length; i++) {
+      terms.add(term(partitions[i]));
+    }
+    question.set("properties", Bridge.JSON.valueToTree(properties));
+    return question;
+  }
+
+  static ObjectNode column(String name, DataType type, boolean nullable, String comment) {
+    ObjectNode column = Bridge.JSON.createObjectNode();
+    column.put("name", name);
+    column.set("type", type(type));
+    column.put("nullable", nullable);
+    column.put("comment", comment);
+    return column;
+  }
+
+  static JsonNode type(DataType type) {
+    try {
+      return Bridge.JSON.readTree(type.json());
+    } catch (JsonProcessingException e) {
+      throw new IllegalStateException("Spark's type " + type + " has no readable JSON", e);
+    }
+  }
+
+  /** A transform by its name, the columns that it names, and its number, in whichever order they stand. */
+  static ObjectNode term(Transform transform) {
+    ObjectNode term = Bridge.JSON.createObjectNode();
+    term.put("transform", transform.name());
+    ArrayNode columns = term.putArray("columns");
+    Expression[] arguments = transform.arguments();
+    for (int i = 0; i < arguments.length; i++) {
+      if (arguments[i] instanceof NamedReference) {
+        columns.add(Bridge.JSON.valueToTree(((NamedReference) arguments[i]).fieldNames()));
+      } else if (arguments[i] instanceof Literal && ((Literal) arguments[i]).value() instanceof Number) {
+        term.put("number", ((Number) ((Literal) arguments[i]).value()).longValue());
+      }
+    }
+    return term;
+  }
+}

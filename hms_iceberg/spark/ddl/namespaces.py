@@ -1,0 +1,106 @@
+"""CREATE, ALTER and DROP NAMESPACE in a named catalog."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from hms_iceberg.errors import NoSuchNamespaceError
+from hms_iceberg.spark.catalogs import OWNER, OWNER_OF_HIVE
+from hms_iceberg.spark.targets import Targets
+
+
+class CreateNamespace(msgspec.Struct, frozen=True):
+    """CREATE NAMESPACE.
+
+    Args:
+        catalog: the catalog's number.
+        namespace: its name.
+        properties: with `comment`, `location` and `owner` among them.
+    """
+
+    catalog: int
+    namespace: str
+    properties: dict[str, str]
+
+
+class AlterNamespace(msgspec.Struct, frozen=True):
+    """ALTER NAMESPACE … SET PROPERTIES, SET LOCATION, UNSET PROPERTIES; COMMENT ON NAMESPACE.
+
+    Args:
+        catalog: the catalog's number.
+        namespace: its name.
+        updates: properties that are set.
+        removals: properties that are removed.
+    """
+
+    catalog: int
+    namespace: str
+    updates: dict[str, str]
+    removals: list[str]
+
+
+class DropNamespace(msgspec.Struct, frozen=True):
+    """DROP NAMESPACE.
+
+    Args:
+        catalog: the catalog's number.
+        namespace: its name.
+        cascade: whether the tables and views in it are dropped first; their files stay.
+    """
+
+    catalog: int
+    namespace: str
+    cascade: bool
+
+
+def create_namespace(question: CreateNamespace, targets: Targets) -> dict[str, Any]:
+    """Creates a namespace.
+
+    Raises:
+        NamespaceAlreadyExistsError: it is there already.
+    """
+    properties = _for_hive(question.properties)
+    targets.catalogs.numbered(question.catalog).create_namespace(question.namespace, properties)
+    return {}
+
+
+def alter_namespace(question: AlterNamespace, targets: Targets) -> dict[str, Any]:
+    """Changes a namespace's properties.
+
+    Raises:
+        NoSuchNamespaceError: there is none of that name.
+        UnsupportedError, InvalidInputError: the metastore cannot change one of them.
+    """
+    catalog = targets.catalogs.numbered(question.catalog)
+    catalog.update_namespace_properties(question.namespace, set(question.removals), _for_hive(question.updates))
+    return {}
+
+
+def drop_namespace(question: DropNamespace, targets: Targets) -> dict[str, Any]:
+    """Drops a namespace.
+
+    Returns:
+        whether there was one, as `dropped`.
+
+    Raises:
+        NamespaceNotEmptyError: tables are in it, and it is not to cascade, or some are not Iceberg's.
+    """
+    catalog = targets.catalogs.numbered(question.catalog)
+    try:
+        if question.cascade:
+            for view in catalog.list_views(question.namespace):
+                catalog.drop_view(view)
+            for table in catalog.list_tables(question.namespace):
+                catalog.drop_table(table)
+        catalog.drop_namespace(question.namespace)
+    except NoSuchNamespaceError:
+        return {"dropped": False}
+    return {"dropped": True}
+
+
+def _for_hive(properties: dict[str, str]) -> dict[str, str]:
+    renamed = {key: value for key, value in properties.items() if key != OWNER}
+    owner = properties.get(OWNER)
+    return renamed if owner is None or OWNER_OF_HIVE in renamed else {**renamed, OWNER_OF_HIVE: owner}

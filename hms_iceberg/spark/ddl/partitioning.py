@@ -1,0 +1,92 @@
+"""PARTITIONED BY as a partition spec."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from hms_iceberg.errors import InvalidPartitionSpecError, UnsupportedError
+from hms_iceberg.spec.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    YearTransform,
+)
+
+_OF_TIME: dict[str, type[Transform]] = {
+    "year": YearTransform,
+    "years": YearTransform,
+    "month": MonthTransform,
+    "months": MonthTransform,
+    "date": DayTransform,
+    "day": DayTransform,
+    "days": DayTransform,
+    "date_hour": HourTransform,
+    "hour": HourTransform,
+    "hours": HourTransform,
+}
+_SUFFIXES = {BucketTransform: "bucket", TruncateTransform: "trunc"}
+
+
+class PartitionTerm(msgspec.Struct, frozen=True):
+    """One transform as Spark parsed it: its name, the columns that it names, and its number where it has one."""
+
+    transform: str
+    columns: list[list[str]]
+    number: int | None = None
+
+    def __str__(self) -> str:
+        arguments = [*([] if self.number is None else [str(self.number)]), *map(".".join, self.columns)]
+        return f"{self.transform}({', '.join(arguments)})"
+
+
+def spec_of(terms: Sequence[PartitionTerm], schema: Schema, table: str) -> PartitionSpec:
+    """The spec of a new table. Its fields are named as Apache Iceberg names them: `id_bucket`, `ts_day`.
+
+    Raises:
+        UnsupportedError: a transform that Iceberg does not have.
+        InvalidPartitionSpecError: a transform without its number, or of several columns.
+        UnknownColumnError: there is no such column.
+    """
+    fields = []
+    for number, term in enumerate(terms, PARTITION_FIELD_ID_START):
+        transform = transform_of(term, table)
+        column = ".".join(term.columns[0])
+        source = schema.find_field(column, case_sensitive=False)
+        own = schema.find_column_name(source.field_id) or column
+        fields.append(PartitionField(source.field_id, number, transform, _name(own, transform)))
+    return PartitionSpec(*fields)
+
+
+def transform_of(term: PartitionTerm, table: str) -> Transform:
+    """The transform that a term stands for; raises as `spec_of`."""
+    if len(term.columns) != 1:
+        raise InvalidPartitionSpecError(
+            f"Cannot partition the table {table} by {term}: a transform takes one column. Partition by several terms."
+        )
+    name = term.transform.lower()
+    if name == "identity":
+        return IdentityTransform()
+    if name in _OF_TIME:
+        return _OF_TIME[name]()
+    if name not in ("bucket", "truncate"):
+        raise UnsupportedError(
+            f"Cannot partition the table {table} by {term}: Iceberg has no such transform. Use a column itself, years, "
+            "months, days, hours, bucket(n, column) or truncate(width, column)."
+        )
+    if term.number is None or term.number <= 0:
+        raise InvalidPartitionSpecError(
+            f"Cannot partition the table {table} by {term}: expected a positive number, such as {name}(16, column)."
+        )
+    return BucketTransform(term.number) if name == "bucket" else TruncateTransform(term.number)
+
+
+def _name(column: str, transform: Transform) -> str:
+    return column if transform.is_identity else f"{column}_{_SUFFIXES.get(type(transform), str(transform))}"

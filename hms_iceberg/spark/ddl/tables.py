@@ -1,0 +1,88 @@
+"""CREATE, DROP and RENAME TABLE."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from hms_iceberg.errors import NoSuchTableError
+from hms_iceberg.metastore import Identifier
+from hms_iceberg.spark.ddl.definition import TableDefinition
+from hms_iceberg.spark.targets import Targets
+
+
+def create_table(definition: TableDefinition, targets: Targets) -> dict[str, Any]:
+    """Creates an empty table.
+
+    Returns:
+        its `metadata_location`.
+
+    Raises:
+        TableAlreadyExistsError, NoSuchNamespaceError, InvalidInputError, UnsupportedError: see `Catalog.create_table`.
+    """
+    catalog = targets.catalogs.numbered(definition.catalog)
+    table = catalog.create_table(definition.identifier, **definition.arguments())
+    return {"metadata_location": table.metadata_location}
+
+
+class DropTable(msgspec.Struct, frozen=True):
+    """DROP TABLE.
+
+    Args:
+        catalog: the catalog's number.
+        namespace, table: the name.
+        purge: whether the table's files are deleted.
+    """
+
+    catalog: int
+    namespace: str
+    table: str
+    purge: bool = False
+
+
+def drop_table(question: DropTable, targets: Targets) -> dict[str, Any]:
+    """Drops a table.
+
+    Returns:
+        whether there was one, as `dropped`.
+
+    Raises:
+        UnsupportedError: purging was asked for, and `gc.enabled` is false.
+    """
+    catalog = targets.catalogs.numbered(question.catalog)
+    try:
+        catalog.drop_table((question.namespace, question.table), purge_requested=question.purge)
+    except NoSuchTableError:
+        return {"dropped": False}
+    return {"dropped": True}
+
+
+class RenameTable(msgspec.Struct, frozen=True):
+    """ALTER TABLE … RENAME TO.
+
+    Args:
+        catalog: the catalog's number.
+        namespace, table: the name.
+        to: the new namespace and name; a catalog's name in front of them is left out.
+    """
+
+    catalog: int
+    namespace: str
+    table: str
+    to: list[str]
+
+    @property
+    def target(self) -> Identifier:
+        """The new name."""
+        return tuple(self.to[-2:]) if len(self.to) > 1 else (self.namespace, self.to[0])
+
+
+def rename_table(question: RenameTable, targets: Targets) -> dict[str, Any]:
+    """Renames a table; its files stay where they are.
+
+    Raises:
+        NoSuchTableError, NoSuchNamespaceError, TableAlreadyExistsError: see `Catalog.rename_table`.
+    """
+    targets.catalogs.numbered(question.catalog).rename_table((question.namespace, question.table), question.target)
+    return {}

@@ -1,0 +1,72 @@
+"""What questions change: a table at its newest version, or one that a statement stages and commits as a whole."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.spark.catalogs import OpenCatalogs
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.storage import Storage
+from hms_iceberg.table.transaction import TableTransaction
+
+
+class Targets:
+    """The tables that are staged, by number, and the way to those that are not.
+
+    Args:
+        catalogs: those that are open.
+    """
+
+    def __init__(self, catalogs: OpenCatalogs) -> None:
+        self.catalogs = catalogs
+        self._staged: dict[int, TableTransaction] = {}
+        self._numbers = count(1)
+        self._lock = threading.Lock()
+
+    def metadata(self, question: Mapping[str, Any], storage: Storage) -> TableMetadata:
+        """The metadata of the table that a question is to change.
+
+        Args:
+            question: the number of a staged table (`staged`), or what `OpenCatalogs.table` takes.
+            storage: for tables by path.
+        """
+        if "staged" in question:
+            return self._transaction(question["staged"]).metadata
+        return self.catalogs.table(question, storage).metadata
+
+    @contextmanager
+    def transaction(self, question: Mapping[str, Any], storage: Storage) -> Iterator[TableTransaction]:
+        """A transaction for what a question changes, committed at the end; that of a staged table is not, since the
+        statement commits it."""
+        if "staged" in question:
+            yield self._transaction(question["staged"])
+            return
+        with self.catalogs.table(question, storage).transaction() as transaction:
+            yield transaction
+
+    def stage(self, transaction: TableTransaction) -> int:
+        """Keeps a transaction until it is committed or abandoned; returns its number."""
+        with self._lock:
+            number = next(self._numbers)
+            self._staged[number] = transaction
+        return number
+
+    def unstage(self, number: int) -> TableTransaction:
+        """The transaction of a staged table, which ends with that."""
+        with self._lock:
+            transaction = self._staged.pop(number, None)
+        if transaction is None:
+            raise InvalidInputError(f"There is no staged table of number {number}: it was committed or given up.")
+        return transaction
+
+    def _transaction(self, number: int) -> TableTransaction:
+        with self._lock:
+            transaction = self._staged.get(number)
+        if transaction is None:
+            raise InvalidInputError(f"There is no staged table of number {number}: it was committed or given up.")
+        return transaction
