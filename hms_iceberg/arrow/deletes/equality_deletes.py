@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns.projection import FileProjection
 from hms_iceberg.arrow.columns.values import constant
-from hms_iceberg.arrow.formats.readers import check_row_count, open_reader
+from hms_iceberg.arrow.deletes.delete_reader import open_delete_file
 from hms_iceberg.arrow.memo import Memo
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.spec.manifests.manifest import DataFile
@@ -115,17 +115,13 @@ class EqualityDeletes:
     def _read(self, file: DataFile, ids: tuple[int, ...], columns: list[NestedField]) -> pl.DataFrame:
         import polars as pl
 
-        reader = open_reader(self._storage, file.file_path, file.file_format, self._mapping)
-        try:
-            check_row_count(reader, file)
+        with open_delete_file(self._storage, file, self._mapping) as reader:
             projection = FileProjection(reader.schema, columns, {}, file.file_path, reader.reads_nested_fields)
             frames = [
                 _frame(ids, columns, projection.project(batch))
                 for rows in reader.ranges()
                 for _, batch in reader.read(rows, projection.leaves, _BATCH_ROWS, False)
             ]
-        finally:
-            reader.close()
         if not frames:
             return _frame(ids, columns, [constant(None, column.field_type, 0) for column in columns])
         return pl.concat(frames)

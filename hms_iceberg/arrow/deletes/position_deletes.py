@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.projection import FileProjection
+from hms_iceberg.arrow.deletes.delete_reader import open_delete_file
 from hms_iceberg.arrow.deletes.puffin import read_deletion_vector
-from hms_iceberg.arrow.formats.readers import check_row_count, open_reader
 from hms_iceberg.arrow.memo import Memo
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
@@ -80,9 +80,7 @@ def read_position_deletes(storage: Storage, file: DataFile) -> dict[str, Any]:
     Returns:
         Location of a data file to ascending int64 positions without duplicates.
     """
-    reader = open_reader(storage, file.file_path, file.file_format)
-    try:
-        check_row_count(reader, file)
+    with open_delete_file(storage, file) as reader:
         projection = FileProjection(reader.schema, _COLUMNS, {}, file.file_path, reader.reads_nested_fields)
         paths, positions = [], []
         for rows in reader.ranges():
@@ -90,8 +88,6 @@ def read_position_deletes(storage: Storage, file: DataFile) -> dict[str, Any]:
                 path, position = projection.project(batch)
                 paths.append(path)
                 positions.append(position)
-    finally:
-        reader.close()
     if not paths:
         return {}
     encoded = pa.chunked_array(paths).combine_chunks().dictionary_encode()

@@ -21,7 +21,6 @@ import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
-import scala.collection.immutable.Map$;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
 
@@ -145,7 +144,7 @@ public final class PlanScans extends Rule {
         new StructType((StructField[]) dataFields.toArray(new StructField[0])),
         Option.empty(),
         new IcebergFormat(table.name(), files.description(), table.idSchema(), files.nameMapping(), files.isPlain()),
-        Map$.MODULE$.empty(),
+        FixedSettings.relationOptions(),
         table.sized(session));
     SQLConf conf = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().conf();
     return conf.cboEnabled() || conf.planStatsEnabled()

@@ -14,8 +14,4 @@ final class ReadSettings implements Serializable {
   boolean pushDecimals;
   boolean pushStrings;
   int inThreshold;
-  boolean convertInt96;
-  String timeZone;
-  String rebaseMode;
-  String int96RebaseMode;
 }

@@ -1,5 +1,6 @@
 package hms_iceberg.bridge;
 
+import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -127,7 +128,7 @@ final class DeleteFiles {
       throws Exception {
     Map byFile = new HashMap();
     UTF8String onlyPath = only == null ? null : UTF8String.fromString(only);
-    ParquetFile parquet = new ParquetFile(conf, new Path(file.path), 0, file.size, settings);
+    ParquetFile parquet = new ParquetFile(conf, "delete file", new Path(file.path), 0, file.size, settings);
     try {
       Layering layering = open(parquet, file, POSITIONS, conf, only);
       ColumnVector[] columns = layering.vectors(POSITIONS);
@@ -160,7 +161,7 @@ final class DeleteFiles {
   private static void addFile(
       DeletedKeys deleted, DeleteFile file, StructType columns, Configuration conf, ReadSettings settings)
       throws Exception {
-    ParquetFile parquet = new ParquetFile(conf, new Path(file.path), 0, file.size, settings);
+    ParquetFile parquet = new ParquetFile(conf, "delete file", new Path(file.path), 0, file.size, settings);
     try {
       ColumnarBatch keys = new ColumnarBatch(open(parquet, file, columns, conf, null).vectors(columns));
       while (parquet.nextBatch()) {
@@ -193,7 +194,12 @@ final class DeleteFiles {
   private static PositionSet vector(DeleteFile file, Configuration conf) throws IOException {
     byte[] bytes = new byte[(int) file.contentSize];
     Path path = new Path(file.path);
-    FSDataInputStream stream = path.getFileSystem(conf).open(path);
+    FSDataInputStream stream;
+    try {
+      stream = path.getFileSystem(conf).open(path);
+    } catch (FileNotFoundException e) {
+      throw ParquetFile.missing("file of deletion vectors", path);
+    }
     try {
       stream.readFully(file.contentOffset, bytes);
     } finally {

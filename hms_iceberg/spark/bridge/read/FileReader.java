@@ -51,7 +51,7 @@ final class FileReader extends AbstractFunction1 implements Serializable {
     Configuration hadoop = ((SerializableConfiguration) conf.value()).value();
     ParquetFile parquet = null;
     try {
-      parquet = new ParquetFile(hadoop, file.toPath(), file.start(), file.length(), settings);
+      parquet = new ParquetFile(hadoop, "data file", file.toPath(), file.start(), file.length(), settings);
       Rows rows = rows(parquet, file, task, hadoop);
       if (TaskContext.get() != null) {
         TaskContext.get().addTaskCompletionListener((TaskCompletionListener) new CloseAtEnd(rows));

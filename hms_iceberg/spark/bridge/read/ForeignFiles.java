@@ -60,7 +60,7 @@ final class ForeignFiles implements FileIndex {
   LogicalPlan plan(SparkSession session, IcebergTable table, List columns, List output) {
     Placeholders.refuse(table, columns, true);
     HadoopFsRelation relation = new HadoopFsRelation(
-        this, NONE, TASK, Option.empty(), new TaskFormat(description), Map$.MODULE$.empty(), session);
+        this, NONE, TASK, Option.empty(), new TaskFormat(description), FixedSettings.relationOptions(), session);
     AttributeReference task = attribute(TASK.fields()[0]);
     LogicalPlan scan = SparkVersions.logicalRelation((BaseRelation) relation, only(task));
     SimplePythonFunction worker = table.planner().worker();

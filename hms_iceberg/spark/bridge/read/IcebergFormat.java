@@ -4,7 +4,6 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.execution.datasources.FileFormat$;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
-import org.apache.spark.sql.execution.datasources.parquet.ParquetOptions;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.AtomicType;
@@ -62,6 +61,7 @@ public final class IcebergFormat extends ParquetFileFormat {
     // Called for what it puts into conf: everything that this version of Spark's Parquet reader looks up there.
     super.buildReaderWithPartitionValues(
         session, dataSchema, partitionSchema, requiredSchema, filters, options, conf);
+    FixedSettings.apply(conf);
     StructType wanted = (StructType) withIds(requiredSchema, idSchema);
     Placeholders.refuse(table, wanted);
     SQLConf sqlConf = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().conf();
@@ -76,11 +76,6 @@ public final class IcebergFormat extends ParquetFileFormat {
     settings.pushDecimals = sqlConf.parquetFilterPushDownDecimal();
     settings.pushStrings = sqlConf.parquetFilterPushDownStringPredicate();
     settings.inThreshold = sqlConf.parquetFilterPushDownInFilterThreshold();
-    settings.convertInt96 = sqlConf.isParquetINT96TimestampConversion();
-    settings.timeZone = sqlConf.sessionLocalTimeZone();
-    ParquetOptions parquetOptions = new ParquetOptions(options, sqlConf);
-    settings.rebaseMode = parquetOptions.datetimeRebaseModeInRead();
-    settings.int96RebaseMode = parquetOptions.int96RebaseModeInRead();
     return new FileReader(
         session.sparkContext().broadcast(
             new SerializableConfiguration(conf), ClassTag$.MODULE$.apply(SerializableConfiguration.class)),

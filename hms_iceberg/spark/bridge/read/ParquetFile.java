@@ -3,7 +3,6 @@ package hms_iceberg.bridge;
 import java.io.Closeable;
 import java.io.FileNotFoundException;
 import java.io.IOException;
-import java.time.ZoneId;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
@@ -28,7 +27,6 @@ import org.apache.spark.sql.catalyst.util.RebaseDateTime.RebaseSpec;
 import org.apache.spark.sql.execution.datasources.DataSourceUtils;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport;
 import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
-import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import scala.runtime.AbstractFunction1;
@@ -45,7 +43,9 @@ final class ParquetFile implements Closeable {
   private final ReadSettings settings;
   private VectorizedParquetRecordReader reader;
 
-  ParquetFile(Configuration shared, Path path, long start, long length, ReadSettings settings) throws IOException {
+  /** What kind of file it is stands in the error of one that is missing. */
+  ParquetFile(Configuration shared, String kind, Path path, long start, long length, ReadSettings settings)
+      throws IOException {
     this.conf = new Configuration(shared);
     this.path = path;
     this.start = start;
@@ -54,12 +54,16 @@ final class ParquetFile implements Closeable {
     try {
       this.file = HadoopInputFile.fromPath(path, conf);
     } catch (FileNotFoundException e) {
-      throw new FileNotFoundException("The table's snapshot refers to the file " + path + ", which does not exist."
-          + " Somebody may have deleted it by hand, or expired the snapshot while this query ran.");
+      throw missing(kind, path);
     }
     ParquetReadOptions options = HadoopReadOptions.builder(conf, path).withRange(start, start + length).build();
     this.stream = file.newStream();
     this.footer = ParquetFileReader.readFooter(file, options, stream);
+  }
+
+  static FileNotFoundException missing(String kind, Path path) {
+    return new FileNotFoundException("The table's snapshot refers to the " + kind + " " + path + ", which does not"
+        + " exist. Somebody may have deleted it by hand, or expired the snapshot while this query ran.");
   }
 
   MessageType schema() {
@@ -81,22 +85,18 @@ final class ParquetFile implements Closeable {
   }
 
   /**
-   * A reader of exactly these columns, which have the file's own names. Iceberg's writers use the proleptic
-   * calendar; a file without field ids was written by somebody else, and follows the session's settings.
+   * A reader of exactly these columns, which have the file's own names.
    */
   VectorizedParquetRecordReader read(StructType columns, FilterPredicate filter) throws IOException {
     conf.set(ParquetReadSupport.SPARK_ROW_REQUESTED_SCHEMA(), columns.json());
-    conf.setBoolean(SQLConf.CASE_SENSITIVE().key(), true);
-    conf.setBoolean(SQLConf.PARQUET_FIELD_ID_READ_ENABLED().key(), false);
     conf.set(ParquetInputFormat.READ_SUPPORT_CLASS, ParquetReadSupport.class.getName());
     if (filter != null) {
       ParquetInputFormat.setFilterPredicate(conf, filter);
     }
     RebaseSpec dates = rebase(false);
     RebaseSpec int96 = rebase(true);
-    ZoneId zone = settings.convertInt96 && !writtenByParquetJava() ? ZoneId.of(settings.timeZone) : null;
     reader = new VectorizedParquetRecordReader(
-        zone, dates.mode().toString(), dates.timeZone(), int96.mode().toString(), int96.timeZone(),
+        null, dates.mode().toString(), dates.timeZone(), int96.mode().toString(), int96.timeZone(),
         settings.offHeap, settings.batchSize);
     TaskAttemptID attempt = new TaskAttemptID(new TaskID(new JobID(), TaskType.MAP, 0), 0);
     FileSplit split = new FileSplit(path, start, length, new String[0]);
@@ -121,15 +121,9 @@ final class ParquetFile implements Closeable {
   }
 
   RebaseSpec rebase(boolean int96) {
-    boolean iceberg = hasFieldIds();
-    String mode = iceberg ? "CORRECTED" : int96 ? settings.int96RebaseMode : settings.rebaseMode;
     Lookup lookup = new Lookup(footer.getFileMetaData().getKeyValueMetaData());
-    return int96 ? DataSourceUtils.int96RebaseSpec(lookup, mode) : DataSourceUtils.datetimeRebaseSpec(lookup, mode);
-  }
-
-  private boolean writtenByParquetJava() {
-    String writer = footer.getFileMetaData().getCreatedBy();
-    return writer != null && writer.startsWith("parquet-mr");
+    return int96 ? DataSourceUtils.int96RebaseSpec(lookup, FixedSettings.REBASE_MODE)
+        : DataSourceUtils.datetimeRebaseSpec(lookup, FixedSettings.REBASE_MODE);
   }
 
   public void close() throws IOException {
