@@ -23,6 +23,21 @@ class Entry:
 COMMANDS = {
     "demo": Entry("hms_iceberg.cli.demo", "demo", "Show everything on real data, with a metastore of its own."),
     "locks": Entry("hms_iceberg.cli.locks", "locks", "Look at the metastore's locks; release one of a dead holder."),
+    "maintain": Entry("hms_iceberg.cli.maintain", "maintain", "Look after many tables: once, or as a service."),
+    **{
+        name: Entry("hms_iceberg.cli.table_care", name.replace("-", "_"), text)
+        for name, text in (
+            ("compute-partition-stats", "Write statistics of a table's partitions."),
+            ("compute-table-stats", "Count the distinct values of a table's columns."),
+            ("convert-equality-deletes", "Turn equality deletes into position deletes or vectors."),
+            ("expire-snapshots", "Remove old snapshots and the files that only they need."),
+            ("remove-dangling-deletes", "Remove delete files that apply to nothing."),
+            ("remove-orphan-files", "Delete files that nothing of a table names."),
+            ("rewrite-data-files", "Make few large files of many small ones; sort rows; apply deletes."),
+            ("rewrite-manifests", "Make few large manifests of many small ones."),
+            ("rewrite-position-deletes", "Put position deletes together, or into vectors."),
+        )
+    },
     "metastore": Entry("hms_iceberg.cli.metastore", "metastore", "Start, stop and look at an embedded Hive Metastore."),
     "migrate": Entry("hms_iceberg.cli.migrate", "migrate", "Turn a Hive table into an Iceberg table, in place."),
     "rollback-migration": Entry(

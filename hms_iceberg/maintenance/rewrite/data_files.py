@@ -76,6 +76,7 @@ def rewrite_data_files(
     case_sensitive: bool = True,
     dry_run: bool = False,
     engine: Engine | None = None,
+    stop: Callable[[], bool] = lambda: False,
 ) -> RewriteResult:
     """Replaces data files by fewer, larger or better sorted ones with the same rows.
 
@@ -94,6 +95,7 @@ def rewrite_data_files(
         case_sensitive: how names of columns are matched.
         dry_run: only plan.
         engine: what reads and writes files; by default this process, with Arrow.
+        stop: asked before each group; True leaves what is not begun for another run.
 
     Raises:
         InvalidInputError: an option, the strategy or the order is none, or the branch does not exist.
@@ -131,7 +133,7 @@ def rewrite_data_files(
     def write(group: FileGroup[FileScanTask], on_create: Callable[[str], None]) -> Replaced:
         return Replaced(tuple(task.file for task in group.items), chosen.rewrite(group, on_create))
 
-    run = GroupRun(table, write, commits, branch, number)
+    run = GroupRun(table, write, commits, branch, number, stop)
     run.rewrite(plan.groups, workers)
     table.refresh()
     removed = run.removed_deletes

@@ -63,6 +63,7 @@ class GroupRun:
         rules: how groups become commits.
         branch: the branch.
         data_sequence_number: of new data files, None for that of the commit.
+        stop: asked before each group; True leaves the groups that are not begun for another run.
         committed: the groups that were done.
         failed: the groups that were not, and why.
         removed_deletes: delete files that went with data files.
@@ -73,6 +74,7 @@ class GroupRun:
     rules: CommitRules
     branch: str
     data_sequence_number: int | None = None
+    stop: Callable[[], bool] = lambda: False
     committed: list[Written] = field(default_factory=list)
     failed: list[tuple[Group, str]] = field(default_factory=list)
     removed_deletes: int = 0
@@ -111,7 +113,7 @@ class GroupRun:
         with ThreadPoolExecutor(workers, thread_name_prefix="iceberg-rewrite") as pool:
             try:
                 while True:
-                    while len(running) < workers and (group := next(todo, None)) is not None:
+                    while len(running) < workers and not self.stop() and (group := next(todo, None)) is not None:
                         running[pool.submit(self._write, group)] = group
                     if not running:
                         return

@@ -1,0 +1,135 @@
+"""`hms-iceberg maintain`: looks after many tables, once or as a service."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hms_iceberg.cli.connection import catalog_options, open_catalog
+
+if TYPE_CHECKING:
+    from hms_iceberg.maintenance.service.service import RunReport, Step
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_SIZES = {"K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
+
+
+class Duration(click.ParamType):
+    """A time such as 90s, 10m, 2h or 1d, in seconds."""
+
+    name = "duration"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The seconds of a text."""
+        text = str(value).strip().lower()
+        number, unit = (text[:-1], text[-1:]) if text[-1:] in _UNITS else (text, "s")
+        if not number.isdigit():
+            self.fail(f"expected a time such as 90s, 10m, 2h or 1d, got {value!r}", param, ctx)
+        return float(number) * _UNITS[unit]
+
+
+class Size(click.ParamType):
+    """A number of bytes such as 500M or 10G."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The bytes of a text."""
+        text = str(value).strip().upper().removesuffix("B").removesuffix("I")
+        number, unit = (text[:-1], text[-1:]) if text[-1:] in _SIZES else (text, "")
+        if not number.isdigit():
+            self.fail(f"expected a size such as 500M or 10G, got {value!r}", param, ctx)
+        return int(number) * _SIZES.get(unit, 1)
+
+
+@click.command()
+@catalog_options
+@click.option("--table", "patterns", multiple=True, metavar="PATTERN", help="Such as 'web.*'; may be repeated [all].")
+@click.option("--policy", "policy_file", type=click.Path(dir_okay=False), help="What is kept up: a YAML file.")
+@click.option("--once", is_flag=True, help="Look at every table once, and end; so it does unless --every is given.")
+@click.option("--every", type=Duration(), help="Again and again, so long after each run: 90s, 10m, 2h.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done, and why.")
+@click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Tables worked on side by side.")
+@click.option("--max-time", type=Duration(), help="After so long a run begins nothing new.")
+@click.option("--max-bytes", type=Size(), help="Bytes of files that a run rewrites.")
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def maintain(
+    catalog_name: str | None,
+    uri: str | None,
+    properties: tuple[str, ...],
+    patterns: tuple[str, ...],
+    policy_file: str | None,
+    once: bool,
+    every: float | None,
+    dry_run: bool,
+    jobs: int,
+    max_time: float | None,
+    max_bytes: int | None,
+    output: str,
+) -> None:
+    """Look at every table, say what it needs, and do it within limits.
+
+    Several services may run at once: a table is worked on by one of them. SIGTERM ends a run cleanly.
+
+    Example: hms-iceberg maintain --uri thrift://metastore:9083 --table 'web.*' --every 10m
+    """
+    from hms_iceberg.maintenance.service.policy import Policies
+    from hms_iceberg.maintenance.service.service import Limits, MaintenanceService
+
+    if once and every is not None:
+        raise click.UsageError("--once and --every exclude each other")
+    stop = threading.Event()
+    policies = Policies() if policy_file is None else Policies.load(policy_file)
+    tell = _Teller(output)
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        with open_catalog(catalog_name, uri, properties) as catalog:
+            service = MaintenanceService(
+                catalog, patterns or ("*",), policies, Limits(jobs, max_time, max_bytes), stop, tell.step
+            )
+            if every is not None and not dry_run:
+                service.run_every(every, tell.report)
+                return
+            report = service.run(dry_run)
+            tell.report(report)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if report.failed:
+        raise click.exceptions.Exit(1)
+
+
+class _Teller:
+    """Tells steps as they are done: lines on a terminal, lines of JSON otherwise asked for."""
+
+    def __init__(self, output: str) -> None:
+        self._json = output == "json"
+        self._lock = threading.Lock()
+
+    def step(self, step: Step) -> None:
+        if self._json:
+            self._echo(json.dumps({"event": "step", **dataclasses.asdict(step)}))
+            return
+        subject = f"{step.table}: {step.action}" if step.action else step.table
+        details = [each for each in (step.why, step.result) if each]
+        self._echo(f"{step.outcome:8}{subject}" + (f" - {'; '.join(details)}" if details else ""))
+
+    def report(self, report: RunReport) -> None:
+        outcomes = [step.outcome for step in report.steps]
+        counts = {each: outcomes.count(each) for each in ("planned", "done", "failed", "left")}
+        if self._json:
+            self._echo(json.dumps({"event": "run", "tables": report.tables, **counts}))
+            return
+        told = ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
+        self._echo(f"{report.tables} tables looked at: {told or 'nothing to do'}.")
+
+    def _echo(self, line: str) -> None:
+        with self._lock:
+            click.echo(line)
+            sys.stdout.flush()

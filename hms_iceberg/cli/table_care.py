@@ -1,0 +1,314 @@
+"""Commands that care for one table: `hms-iceberg rewrite-data-files db.table` and the like."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from hms_iceberg.cli.connection import catalog_options, key_values, open_catalog
+
+if TYPE_CHECKING:
+    from hms_iceberg.table.table import Table
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def table_command(command: Command) -> Command:
+    """Add the table, the catalog's options and `--output` to a command."""
+    command = click.option(
+        "--output",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="How the result is told.",
+    )(command)
+    return click.argument("table", metavar="DB.TABLE")(catalog_options(command))
+
+
+def options_option(command: Command) -> Command:
+    """Add `-o KEY=VALUE`, an option of Apache Iceberg's action."""
+    return click.option(
+        "-o",
+        "--option",
+        "options",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Apache Iceberg's, such as rewrite-all=true.",
+    )(command)
+
+
+@contextmanager
+def loaded(table: str, catalog_name: str | None, uri: str | None, properties: tuple[str, ...]) -> Iterator[Table]:
+    """The table that the options name."""
+    with open_catalog(catalog_name, uri, properties) as catalog:
+        yield catalog.load_table(table)
+
+
+def tell(output: str, text: str, **values: Any) -> None:
+    """Print a result as a line, or its values as JSON."""
+    click.echo(json.dumps(values, default=str) if output == "json" else text)
+
+
+def warn(failures: tuple[str, ...]) -> None:
+    """Tell on standard error which groups failed, and end with exit code 1 where any did."""
+    for failure in failures:
+        click.echo(f"Not done: {failure}", err=True)
+    if failures:
+        raise click.exceptions.Exit(1)
+
+
+@click.command("rewrite-data-files")
+@table_command
+@options_option
+@click.option("--strategy", type=click.Choice(["binpack", "sort"]), default="binpack", show_default=True)
+@click.option("--sort-order", help='For sort: "id desc nulls last, bucket(4, name)" or "zorder(a, b)".')
+@click.option("--where", help="Only files that may hold matching rows.")
+@click.option("--branch", default="main", show_default=True)
+@click.option("--dry-run", is_flag=True, help="Only plan.")
+def rewrite_data_files(
+    table: str,
+    catalog_name: str | None,
+    uri: str | None,
+    properties: tuple[str, ...],
+    output: str,
+    options: tuple[str, ...],
+    dry_run: bool,
+    **choices: Any,
+) -> None:
+    """Replace data files by fewer, larger or better sorted ones with the same rows.
+
+    Example: hms-iceberg rewrite-data-files web.visits --strategy sort --sort-order "zorder(day, page)"
+    """
+    with loaded(table, catalog_name, uri, properties) as found:
+        result = found.maintenance.rewrite_data_files(options=key_values(options), dry_run=dry_run, **choices)
+    plan = result.plan
+    planned = {"groups": len(plan.groups), "input_files": plan.input_files, "input_bytes": plan.input_bytes}
+    if dry_run:
+        text = f"Would rewrite {plan.input_files} of {plan.files_total} files ({plan.input_bytes:,} bytes) in"
+        tell(output, f"{text} {len(plan.groups)} groups into about {plan.output_files}.", **planned)
+        return
+    counts = {field.name: getattr(result, field.name) for field in dataclasses.fields(result) if field.name != "plan"}
+    tell(
+        output,
+        f"Rewrote {result.rewritten_data_files_count} data files ({result.rewritten_bytes_count:,} bytes) into "
+        f"{result.added_data_files_count}; {result.removed_delete_files_count} delete files went.",
+        **counts,
+    )
+    warn(result.failures)
+
+
+@click.command("convert-equality-deletes")
+@table_command
+@options_option
+@click.option("--branch", default="main", show_default=True)
+@click.option("--dry-run", is_flag=True, help="Only look for them.")
+def convert_equality_deletes(
+    table: str,
+    catalog_name: str | None,
+    uri: str | None,
+    properties: tuple[str, ...],
+    output: str,
+    options: tuple[str, ...],
+    dry_run: bool,
+    branch: str,
+) -> None:
+    """Turn equality deletes into position deletes (format version 2) or deletion vectors (3).
+
+    Example: hms-iceberg convert-equality-deletes web.visits
+    """
+    with loaded(table, catalog_name, uri, properties) as found:
+        result = found.maintenance.convert_equality_deletes(options=key_values(options), dry_run=dry_run, branch=branch)
+    files = sum(len(group.items) for group in result.groups)
+    if dry_run:
+        tell(output, f"Would convert {files} equality delete files.", files=files)
+        return
+    tell(
+        output,
+        f"Converted {result.converted_equality_delete_files_count} equality delete files into "
+        f"{result.added_delete_files_count} of positions.",
+        converted_equality_delete_files_count=result.converted_equality_delete_files_count,
+        added_delete_files_count=result.added_delete_files_count,
+        failures=result.failures,
+    )
+    warn(result.failures)
+
+
+@click.command("rewrite-position-deletes")
+@table_command
+@options_option
+@click.option("--where", help="Only partitions that may hold matching rows.")
+@click.option("--dry-run", is_flag=True, help="Only plan.")
+def rewrite_position_deletes(
+    table: str,
+    catalog_name: str | None,
+    uri: str | None,
+    properties: tuple[str, ...],
+    output: str,
+    options: tuple[str, ...],
+    where: str | None,
+    dry_run: bool,
+) -> None:
+    """Put position deletes together, on format version 3 into deletion vectors.
+
+    Example: hms-iceberg rewrite-position-deletes web.visits -o rewrite-all=true
+    """
+    with loaded(table, catalog_name, uri, properties) as found:
+        result = found.maintenance.rewrite_position_delete_files(
+            options=key_values(options), where=where, dry_run=dry_run
+        )
+    files = sum(len(group.items) for group in result.groups)
+    if dry_run:
+        tell(output, f"Would rewrite {files} position delete files.", files=files)
+        return
+    counts = {field.name: getattr(result, field.name) for field in dataclasses.fields(result) if field.name != "groups"}
+    text = f"Rewrote {result.rewritten_delete_files_count} position delete files into"
+    tell(output, f"{text} {result.added_delete_files_count}.", **counts)
+    warn(result.failures)
+
+
+@click.command("remove-dangling-deletes")
+@table_command
+def remove_dangling_deletes(
+    table: str, catalog_name: str | None, uri: str | None, properties: tuple[str, ...], output: str
+) -> None:
+    """Remove delete files that apply to nothing any more.
+
+    Example: hms-iceberg remove-dangling-deletes web.visits
+    """
+    with loaded(table, catalog_name, uri, properties) as found:
+        removed = found.maintenance.remove_dangling_deletes()
+    files = [file.file_path for file in removed]
+    tell(output, f"Removed {len(files)} delete files from the table.", removed_delete_files=files)
+
+
+@click.command("rewrite-manifests")
+@table_command
+def rewrite_manifests(
+    table: str, catalog_name: str | None, uri: str | None, properties: tuple[str, ...], output: str
+) -> None:
+    """Write manifests anew, sorted by partition and of the target size.
+
+    Example: hms-iceberg rewrite-manifests web.visits
+    """
+    with loaded(table, catalog_name, uri, properties) as found:
+        before = len(found.inspect.manifests()) if found.current_snapshot() else 0
+        found.rewrite_manifests().commit()
+        after = len(found.refresh().inspect.manifests()) if found.current_snapshot() else 0
+    tell(output, f"{before} manifests became {after}.", manifests_before=before, manifests_after=after)
+
+
+@click.command("expire-snapshots")
+@table_command
+@click.option("--older-than", help="A time such as 2026-01-31T12:00:00; by default the table's history.expire.*.")
+@click.option("--retain-last", type=click.IntRange(1), help="Snapshots that every branch keeps.")
+@click.option("--snapshot-id", "snapshot_ids", type=int, multiple=True, help="A further snapshot; may be repeated.")
+@click.option("--dry-run", is_flag=True, help="Only tell what would go.")
+def expire_snapshots(
+    table: str,
+    catalog_name: str | None,
+    uri: str | None,
+    properties: tuple[str, ...],
+    output: str,
+    **choices: Any,
+) -> None:
+    """Remove old snapshots, and delete the files that only they need.
+
+    Example: hms-iceberg expire-snapshots web.visits --older-than 2026-01-31 --retain-last 10
+    """
+    from hms_iceberg.maintenance import expire_snapshots as expire
+
+    with loaded(table, catalog_name, uri, properties) as found:
+        result = expire(found, **choices)
+    files = len(result.files.all())
+    told = "Would expire" if choices["dry_run"] else "Expired"
+    tell(
+        output,
+        f"{told} {len(result.snapshot_ids)} snapshots; {files} files are needed no more, {result.deleted} deleted.",
+        snapshot_ids=result.snapshot_ids,
+        unneeded_files=files,
+        deleted=result.deleted,
+        left=result.left,
+    )
+    warn(tuple(f"{location}: {reason}" for location, reason in result.left.items()))
+
+
+@click.command("remove-orphan-files")
+@table_command
+@click.option("--older-than", help="Only files last changed before; by default three days ago.")
+@click.option("--location", help="The folder to search [default: the table's].")
+@click.option("--prefix-mismatch-mode", type=click.Choice(["error", "ignore", "delete"]), default="error")
+@click.option("--dry-run", is_flag=True, help="Only find them.")
+def remove_orphan_files(
+    table: str,
+    catalog_name: str | None,
+    uri: str | None,
+    properties: tuple[str, ...],
+    output: str,
+    **choices: Any,
+) -> None:
+    """Delete files below a table's folder that nothing of the table names.
+
+    Example: hms-iceberg remove-orphan-files web.visits --dry-run
+    """
+    with loaded(table, catalog_name, uri, properties) as found:
+        result = found.maintenance.remove_orphan_files(**choices)
+    if output == "text":
+        for location in result.locations if choices["dry_run"] else ():
+            click.echo(location)
+        for folder in result.other_tables:
+            click.echo(f"Left alone: {folder} holds another table.", err=True)
+    tell(
+        output,
+        f"{len(result.locations)} orphan files ({result.bytes:,} bytes), {result.deleted} deleted.",
+        **dataclasses.asdict(result),
+    )
+    warn(tuple(f"{location}: {reason}" for location, reason in result.left.items()))
+
+
+@click.command("compute-table-stats")
+@table_command
+@click.option("--snapshot-id", type=int)
+@click.option("--column", "columns", multiple=True, help="By default all of primitive types; may be repeated.")
+def compute_table_stats(
+    table: str,
+    catalog_name: str | None,
+    uri: str | None,
+    properties: tuple[str, ...],
+    output: str,
+    snapshot_id: int | None,
+    columns: tuple[str, ...],
+) -> None:
+    """Count the distinct values of columns, for planners that read such statistics.
+
+    Example: hms-iceberg compute-table-stats web.visits --column page
+    """
+    with loaded(table, catalog_name, uri, properties) as found:
+        file = found.maintenance.compute_table_stats(snapshot_id=snapshot_id, columns=columns or None)
+    path = None if file is None else file.statistics_path
+    tell(output, f"Wrote {path}." if path else "The table is empty.", statistics_file=path)
+
+
+@click.command("compute-partition-stats")
+@table_command
+@click.option("--snapshot-id", type=int)
+def compute_partition_stats(
+    table: str,
+    catalog_name: str | None,
+    uri: str | None,
+    properties: tuple[str, ...],
+    output: str,
+    snapshot_id: int | None,
+) -> None:
+    """Write statistics of the partitions of a snapshot.
+
+    Example: hms-iceberg compute-partition-stats web.visits
+    """
+    with loaded(table, catalog_name, uri, properties) as found:
+        file = found.maintenance.compute_partition_stats(snapshot_id=snapshot_id)
+    path = None if file is None else file.statistics_path
+    tell(output, f"Wrote {path}." if path else "The table is empty.", statistics_file=path)

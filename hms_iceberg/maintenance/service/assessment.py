@@ -1,0 +1,169 @@
+"""What a table needs, told from its metadata alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from hms_iceberg.maintenance.expire_snapshots import expire_snapshots
+from hms_iceberg.maintenance.orphan_files import remove_orphan_files
+from hms_iceberg.maintenance.rewrite.data_files import rewrite_data_files
+from hms_iceberg.maintenance.rewrite.equality_deletes import convert_equality_deletes
+from hms_iceberg.maintenance.rewrite.position_deletes import rewrite_position_delete_files
+from hms_iceberg.maintenance.service.policy import Policy
+from hms_iceberg.spec.manifests.manifest import ManifestContent
+from hms_iceberg.spec.table_properties import GC_ENABLED, MANIFEST_TARGET_SIZE_BYTES, bool_property, int_property
+from hms_iceberg.table.table import Table
+from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
+
+ORPHANS_LOOKED_FOR = "maintenance.state.orphans-looked-for-ms"
+Stop = Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class Need:
+    """Something that a table needs.
+
+    Attributes:
+        action: the action's name.
+        why: what was found.
+        input_bytes: bytes of the files that are read and written anew.
+        run: does it, and says what was done; its argument is asked whether to stop.
+    """
+
+    action: str
+    why: str
+    input_bytes: int
+    run: Callable[[Stop], str]
+
+
+def needs_of(table: Table, policy: Policy) -> Iterator[Need]:
+    """What a table needs, in the order in which it is best done.
+
+    Args:
+        table: the table at its newest version.
+        policy: what is kept up.
+
+    Raises:
+        StorageError, CorruptManifestError: its metadata cannot be read.
+    """
+    if table.current_snapshot() is None or not policy.enabled:
+        return
+    for look, wanted in (
+        (_expiry, policy.expire_snapshots),
+        (_equality_deletes, policy.convert_equality_deletes),
+        (_data_files, policy.compact),
+        (_position_deletes, policy.rewrite_position_deletes),
+        (_manifests, policy.rewrite_manifests),
+        (_orphans, policy.remove_orphans),
+    ):
+        if wanted:
+            yield from look(table, policy)
+
+
+def _expiry(table: Table, policy: Policy) -> Iterator[Need]:
+    if not bool_property(table.properties, GC_ENABLED):
+        return
+    found = expire_snapshots(table, dry_run=True)
+    if not found.snapshot_ids:
+        return
+
+    def run(stop: Stop) -> str:
+        done = expire_snapshots(table)
+        left = f", {len(done.left)} files could not be deleted" if done.left else ""
+        return f"expired {len(done.snapshot_ids)} snapshots, deleted {done.deleted} files{left}"
+
+    yield Need("expire_snapshots", f"{len(found.snapshot_ids)} snapshots are older than the table keeps them", 0, run)
+
+
+def _equality_deletes(table: Table, policy: Policy) -> Iterator[Need]:
+    groups = convert_equality_deletes(table, dry_run=True).groups
+    if not groups:
+        return
+    files = sum(len(group.items) for group in groups)
+
+    def run(stop: Stop) -> str:
+        done = convert_equality_deletes(table)
+        return (
+            f"{done.converted_equality_delete_files_count} equality delete files became "
+            f"{done.added_delete_files_count} of positions{_failures(done.failures)}"
+        )
+
+    yield Need("convert_equality_deletes", f"{files} equality delete files slow every read down", 0, run)
+
+
+def _data_files(table: Table, policy: Policy) -> Iterator[Need]:
+    options: dict[str, int] = {"min-input-files": policy.compact_min_files}
+    if policy.compact_target_bytes:
+        options["target-file-size-bytes"] = policy.compact_target_bytes
+    plan = rewrite_data_files(table, options=options, dry_run=True).plan
+    if not plan.groups:
+        return
+
+    def run(stop: Stop) -> str:
+        done = rewrite_data_files(table, options=options | {"remove-dangling-deletes": "true"}, stop=stop)
+        return (
+            f"{done.rewritten_data_files_count} files became {done.added_data_files_count}, "
+            f"{done.removed_delete_files_count} delete files went{_failures(done.failures)}"
+        )
+
+    why = f"{plan.input_files} of {plan.files_total} data files are too small, too large or have many deleted rows"
+    yield Need("rewrite_data_files", f"{why}; they would become about {plan.output_files}", plan.input_bytes, run)
+
+
+def _position_deletes(table: Table, policy: Policy) -> Iterator[Need]:
+    groups = rewrite_position_delete_files(table, dry_run=True).groups
+    if not groups:
+        return
+    files = sum(len(group.items) for group in groups)
+
+    def run(stop: Stop) -> str:
+        done = rewrite_position_delete_files(table)
+        return (
+            f"{done.rewritten_delete_files_count} position delete files became {done.added_delete_files_count}"
+            f"{_failures(done.failures)}"
+        )
+
+    size = sum(group.input_bytes for group in groups)
+    yield Need("rewrite_position_delete_files", f"{files} small position delete files", size, run)
+
+
+def _manifests(table: Table, policy: Policy) -> Iterator[Need]:
+    target = int_property(table.properties, MANIFEST_TARGET_SIZE_BYTES)
+    manifests = manifest_list_of(table.current_snapshot(), table.storage)
+    small = [
+        each
+        for each in manifests
+        if each.content is ManifestContent.DATA and each.manifest_length < target // 4 and each.has_live_files()
+    ]
+    if len(small) < policy.rewrite_manifests_min_count:
+        return
+
+    def run(stop: Stop) -> str:
+        table.refresh().rewrite_manifests().commit()
+        return f"{len(manifests)} manifests became {len(manifest_list_of(table.current_snapshot(), table.storage))}"
+
+    yield Need("rewrite_manifests", f"{len(small)} small manifests", sum(each.manifest_length for each in small), run)
+
+
+def _orphans(table: Table, policy: Policy) -> Iterator[Need]:
+    if not bool_property(table.properties, GC_ENABLED):
+        return
+    now = int(time.time() * 1000)
+    text = table.properties.get(ORPHANS_LOOKED_FOR, "")
+    last = int(text) if text.isdigit() else 0
+    if now - last < policy.remove_orphans_every_ms:
+        return
+
+    def run(stop: Stop) -> str:
+        done = remove_orphan_files(table, older_than=now - policy.remove_orphans_age_ms, prefix_mismatch_mode="ignore")
+        table.set_properties({ORPHANS_LOOKED_FOR: str(now)})
+        return f"deleted {done.deleted} files that nothing names ({done.bytes} bytes)"
+
+    ago = f"{(now - last) // 3_600_000} hours ago" if last else "never yet"
+    yield Need("remove_orphan_files", f"files that nothing names were looked for {ago}", 0, run)
+
+
+def _failures(failures: tuple[str, ...]) -> str:
+    return f"; {len(failures)} groups were left for another run, the first because: {failures[0]}" if failures else ""

@@ -1,0 +1,74 @@
+"""One run a table at a time, over all services of all machines.
+
+A claim is a table property with an owner and an end. It is set by an ordinary commit, so that of two services that ask
+at the same time one is told that it was too late; it needs no lock, and ends by itself where its service was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hms_iceberg.errors import CommitConflictError, CommitFailedError
+from hms_iceberg.table.table import Table
+
+CLAIM = "maintenance.state.claim"
+_MINUTES = 30
+
+
+class Claim:
+    """A claim that is held.
+
+    Args:
+        table: the table.
+        owner: who holds it.
+    """
+
+    def __init__(self, table: Table, owner: str) -> None:
+        self._table = table
+        self._owner = owner
+        self._value = ""
+
+    def renew(self) -> bool:
+        """Takes the claim, or prolongs it; False where somebody else has it."""
+        current = self._table.refresh().properties.get(CLAIM)
+        if current is not None and current != self._value and _end_of(current) > time.time() * 1000:
+            return False
+        value = f"{self._owner} until {int(time.time() * 1000) + _MINUTES * 60_000}"
+        try:
+            self._table.set_properties({CLAIM: value})
+        except (CommitConflictError, CommitFailedError):
+            return False
+        self._value = value
+        return True
+
+    def release(self) -> None:
+        """Gives the claim back, if it is still held."""
+        if self._table.refresh().properties.get(CLAIM) == self._value:
+            self._table.remove_properties(CLAIM)
+
+
+@contextmanager
+def claimed(table: Table) -> Iterator[Claim | None]:
+    """A claim of a table for the time of the block; None where another service has it.
+
+    Args:
+        table: the table, which moves to its newest version.
+    """
+    claim = Claim(table, f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}")
+    if not claim.renew():
+        yield None
+        return
+    try:
+        yield claim
+    finally:
+        claim.release()
+
+
+def _end_of(claim: str) -> int:
+    end = claim.rpartition(" until ")[2]
+    return int(end) if end.isdigit() else 0

@@ -1,0 +1,152 @@
+"""What the service keeps up in a table, and within which limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from hms_iceberg.errors import ConfigurationError
+
+PREFIX = "maintenance."
+_DAY_MS = 24 * 60 * 60 * 1000
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What is done for a table.
+
+    Each attribute may be set in a policy file, and by a table property of its name with dashes after `maintenance.`,
+    such as `maintenance.compact-min-files=10`, which goes before the file.
+
+    Attributes:
+        enabled: whether the table is looked at.
+        compact: whether small files become large ones and deletes are applied where there are many.
+        compact_min_files: so many small files of a partition are worth a rewriting.
+        compact_target_bytes: of a file that is written; 0 takes the table's `write.target-file-size-bytes`.
+        convert_equality_deletes: whether equality deletes become position deletes or vectors.
+        rewrite_position_deletes: whether position delete files are put together.
+        rewrite_manifests: whether many small manifests are put together.
+        rewrite_manifests_min_count: so many manifests of less than a quarter of the target size are too many.
+        expire_snapshots: whether snapshots go that the table's `history.expire.*` does not keep.
+        remove_orphans: whether files that nothing names are deleted.
+        remove_orphans_every_ms: how often they are looked for, which lists the whole table.
+        remove_orphans_age_ms: how old they must be.
+    """
+
+    enabled: bool = True
+    compact: bool = True
+    compact_min_files: int = 5
+    compact_target_bytes: int = 0
+    convert_equality_deletes: bool = True
+    rewrite_position_deletes: bool = True
+    rewrite_manifests: bool = True
+    rewrite_manifests_min_count: int = 100
+    expire_snapshots: bool = True
+    remove_orphans: bool = True
+    remove_orphans_every_ms: int = 7 * _DAY_MS
+    remove_orphans_age_ms: int = 3 * _DAY_MS
+
+    def with_settings(self, settings: Mapping[str, Any], source: str) -> Policy:
+        """The policy with some settings changed.
+
+        Args:
+            settings: names, with dashes or underscores, and values, which may be text.
+            source: where they come from, for messages.
+
+        Raises:
+            ConfigurationError: an unknown name, or a value of the wrong type.
+        """
+        known = {field.name: field.default for field in fields(self)}
+        changes: dict[str, Any] = {}
+        for name, value in settings.items():
+            key = name.replace("-", "_")
+            if key not in known:
+                names = ", ".join(each.replace("_", "-") for each in known)
+                raise ConfigurationError(f"Cannot use the setting {name!r} of {source}: expected one of {names}.")
+            changes[key] = _value(value, type(known[key]), name, source)
+        return replace(self, **changes)
+
+    def of_table(self, properties: Mapping[str, str], table: str) -> Policy:
+        """The policy as a table's properties change it.
+
+        Raises:
+            ConfigurationError: a property of the service that it does not know, or of the wrong type.
+        """
+        own = {
+            name[len(PREFIX) :]: value
+            for name, value in properties.items()
+            if name.startswith(PREFIX) and not name.startswith(f"{PREFIX}state.")
+        }
+        return self.with_settings(own, f"the properties of table {table}")
+
+
+@dataclass(frozen=True)
+class Policies:
+    """The policy of every table: the first pattern that its name matches.
+
+    Args:
+        default: what holds for a table that no pattern matches.
+        patterns: patterns such as `web.*` with the policy of the tables they match, in order.
+    """
+
+    default: Policy = Policy()
+    patterns: tuple[tuple[str, Policy], ...] = ()
+
+    @classmethod
+    def load(cls, path: str | Path) -> Policies:
+        """Reads a policy file: YAML with `default` and `tables`, both optional.
+
+        >>> # default: {compact-min-files: 10}
+        >>> # tables:
+        >>> #   "raw.*": {expire-snapshots: false}
+
+        Raises:
+            ConfigurationError: the file cannot be read or is none.
+        """
+        import yaml
+
+        try:
+            content = yaml.safe_load(Path(path).read_text("utf-8")) or {}
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise ConfigurationError(f"Cannot read the policy file {path}: {error}") from error
+        if not isinstance(content, dict) or content.keys() - {"default", "tables"}:
+            raise ConfigurationError(
+                f"Cannot use the policy file {path}: expected a mapping of `default` and `tables`."
+            )
+        default = Policy().with_settings(_mapping(content.get("default"), path), f"default in {path}")
+        patterns = tuple(
+            (str(pattern), default.with_settings(_mapping(settings, path), f"{pattern} in {path}"))
+            for pattern, settings in _mapping(content.get("tables"), path).items()
+        )
+        return cls(default, patterns)
+
+    def of(self, table: str, properties: Mapping[str, str]) -> Policy:
+        """The policy of a table.
+
+        Args:
+            table: its name with dots.
+            properties: its properties.
+        """
+        found = next((policy for pattern, policy in self.patterns if fnmatchcase(table, pattern)), self.default)
+        return found.of_table(properties, table)
+
+
+def _mapping(value: Any, path: str | Path) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise ConfigurationError(f"Cannot use the policy file {path}: expected a mapping of settings, got {value!r}.")
+    return value
+
+
+def _value(value: Any, kind: type, name: str, source: str) -> Any:
+    text = str(value).strip().lower()
+    if kind is bool and text in ("true", "false"):
+        return text == "true"
+    if kind is int and not isinstance(value, bool) and text.isdigit():
+        return int(text)
+    expected = "true or false" if kind is bool else "a whole number"
+    raise ConfigurationError(f"Cannot use the setting {name} of {source}: expected {expected}, got {value!r}.")

@@ -1,0 +1,232 @@
+"""Runs of the service over the tables of a catalog."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from hms_iceberg.catalog import Catalog
+from hms_iceberg.errors import CommitStateUnknownError, IcebergError, NoSuchNamespaceError, NoSuchTableError
+from hms_iceberg.maintenance.service.assessment import Need, needs_of
+from hms_iceberg.maintenance.service.claim import claimed
+from hms_iceberg.maintenance.service.policy import Policies, Policy
+from hms_iceberg.metastore import Identifier
+from hms_iceberg.table.table import Table
+
+logger = logging.getLogger(__name__)
+
+_PLANNED, _DONE, _FAILED, _LEFT = "planned", "done", "failed", "left"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much one run does.
+
+    Attributes:
+        tables_at_once: tables that are worked on side by side.
+        seconds: after so many, nothing new is begun; None for no limit.
+        input_bytes: of the files that are rewritten in a run; an action of more waits for a run of its own. None for no
+            limit.
+    """
+
+    tables_at_once: int = 2
+    seconds: float | None = None
+    input_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Step:
+    """One action for one table.
+
+    Attributes:
+        table: the table's name.
+        action: the action; empty where the table as a whole could not be looked at.
+        why: what was found.
+        outcome: `planned` (a dry run), `done`, `failed` or `left` (for another run).
+        result: what was done, or why not.
+        seconds: how long it took.
+    """
+
+    table: str
+    action: str
+    why: str
+    outcome: str
+    result: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """What a run did.
+
+    Attributes:
+        tables: how many were looked at.
+        steps: what was done, or would be.
+    """
+
+    tables: int
+    steps: tuple[Step, ...]
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything failed."""
+        return any(step.outcome == _FAILED for step in self.steps)
+
+
+@dataclass
+class MaintenanceService:
+    """Keeps the tables of a catalog in order.
+
+    One table's failure is never another's. What a run leaves undone, the next one finds.
+
+    Attributes:
+        catalog: the catalog.
+        patterns: which tables, such as `web.*`; all unless given.
+        policies: what is kept up in which table.
+        limits: how much one run does.
+        stop: set it to end a run: what is begun is finished or given up cleanly, nothing new is begun.
+        on_step: called with each step when it is over, by several threads.
+    """
+
+    catalog: Catalog
+    patterns: Sequence[str] = ("*",)
+    policies: Policies = field(default_factory=Policies)
+    limits: Limits = field(default_factory=Limits)
+    stop: threading.Event = field(default_factory=threading.Event)
+    on_step: Callable[[Step], None] = lambda step: None
+    _settled: dict[Identifier, str] = field(default_factory=dict)
+
+    def run(self, dry_run: bool = False) -> RunReport:
+        """Looks at every table once, and does what it needs.
+
+        Args:
+            dry_run: only tell.
+
+        Raises:
+            MetastoreError: the tables cannot be listed.
+        """
+        budget = _Budget(self.limits, self.stop)
+        names = list(self._names())
+        with ThreadPoolExecutor(self.limits.tables_at_once, thread_name_prefix="iceberg-maintain") as pool:
+            steps = list(pool.map(lambda name: self._table(name, budget, dry_run), names))
+        return RunReport(len(names), tuple(step for each in steps for step in each))
+
+    def run_every(self, seconds: float, on_report: Callable[[RunReport], None] = lambda report: None) -> None:
+        """Runs again and again until it is stopped.
+
+        Args:
+            seconds: from the end of one run to the begin of the next.
+            on_report: called after each run.
+        """
+        while not self.stop.is_set():
+            try:
+                on_report(self.run())
+            except IcebergError:
+                logger.exception("A run of the maintenance service failed; the next one follows in %.0f s", seconds)
+            self.stop.wait(seconds)
+
+    def _names(self) -> Iterator[Identifier]:
+        for namespace in self.catalog.list_namespaces():
+            try:
+                tables = self.catalog.list_tables(namespace)
+            except NoSuchNamespaceError:  # dropped meanwhile
+                continue
+            for identifier in tables:
+                if any(fnmatchcase(".".join(identifier), pattern) for pattern in self.patterns):
+                    yield identifier
+
+    # --------------------------------------------------------------------------------------------- a table
+
+    def _table(self, identifier: Identifier, budget: _Budget, dry_run: bool) -> list[Step]:
+        name = ".".join(identifier)
+        steps: list[Step] = []
+
+        def note(step: Step) -> None:
+            steps.append(step)
+            self.on_step(step)
+
+        if budget.is_over():
+            return steps
+        try:
+            table = self.catalog.load_table(identifier)
+            if self._settled.get(identifier) == table.metadata_location:
+                return steps
+            policy = self.policies.of(name, table.properties)
+            needs = list(needs_of(table, policy))
+            if dry_run:
+                for need in needs:
+                    note(Step(name, need.action, need.why, _PLANNED))
+            elif needs:
+                self._maintain(table, policy, budget, note)
+            if not dry_run and not any(step.outcome in (_FAILED, _LEFT) for step in steps):
+                self._settled[identifier] = table.metadata_location
+        except NoSuchTableError:
+            logger.info("Table %s was dropped before it was looked at", name)
+        except Exception as error:  # one table's failure is never another's
+            logger.warning("Could not look after table %s", name, exc_info=error)
+            note(Step(name, "", "", _FAILED, f"{type(error).__name__}: {error}"))
+        return steps
+
+    def _maintain(self, table: Table, policy: Policy, budget: _Budget, note: Callable[[Step], None]) -> None:
+        name = ".".join(table.identifier)
+        with claimed(table) as claim:
+            if claim is None:
+                note(Step(name, "", "", _LEFT, "another service is at work on it"))
+                return
+            done: set[str] = set()
+            while True:
+                # Looked at again after each action, as one changes what the others find.
+                need = next((each for each in needs_of(table.refresh(), policy) if each.action not in done), None)
+                if need is None:
+                    return
+                done.add(need.action)
+                if not budget.take(need.input_bytes):
+                    note(Step(name, need.action, need.why, _LEFT, "the limits of this run are reached"))
+                    continue
+                if not claim.renew():
+                    note(Step(name, need.action, need.why, _LEFT, "another service took the table over"))
+                    return
+                note(self._step(name, need))
+
+    def _step(self, name: str, need: Need) -> Step:
+        started = time.monotonic()
+        try:
+            result, outcome = need.run(self.stop.is_set), _DONE
+        except CommitStateUnknownError:
+            raise
+        except IcebergError as error:
+            logger.warning("%s of table %s failed: %s", need.action, name, error)
+            result, outcome = f"{type(error).__name__}: {error}", _FAILED
+        return Step(name, need.action, need.why, outcome, result, time.monotonic() - started)
+
+
+class _Budget:
+    """What is left of the limits of a run."""
+
+    def __init__(self, limits: Limits, stop: threading.Event) -> None:
+        self._end = None if limits.seconds is None else time.monotonic() + limits.seconds
+        self._left = limits.input_bytes
+        self._whole = limits.input_bytes
+        self._stop = stop
+        self._lock = threading.Lock()
+
+    def is_over(self) -> bool:
+        """Whether nothing new is to be begun."""
+        return self._stop.is_set() or (self._end is not None and time.monotonic() > self._end)
+
+    def take(self, size: int) -> bool:
+        """Takes bytes off; False where they are not left. What is larger than all of them takes all of them."""
+        if self.is_over():
+            return False
+        with self._lock:
+            if self._left is None or size == 0:
+                return True
+            if size > self._left and self._left != self._whole:
+                return False
+            self._left = max(0, self._left - size)
+            return True

@@ -1,0 +1,167 @@
+"""The service finds what tables need, does it within limits, and never twice at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.catalog import load_catalog
+from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.maintenance import check_table
+from hms_iceberg.maintenance.service.claim import CLAIM, Claim, claimed
+from hms_iceberg.maintenance.service.policy import Policies, Policy
+from hms_iceberg.maintenance.service.service import Limits, MaintenanceService, RunReport
+from hms_iceberg.table import Table
+from tests.support.operations import BY_CITY, MERGE_ON_READ, SCHEMA, rows
+
+QUIET = {"maintenance.remove-orphans": "false", "commit.retry.min-wait-ms": "1"}
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Any:
+    """A catalog in a folder."""
+    found = load_catalog("files", type="hadoop", warehouse=str(tmp_path))
+    for name in ("web", "raw"):
+        found.create_namespace(name)
+    return found
+
+
+def make(catalog: Any, name: str, files: int, version: int = 2, **properties: str) -> Table:
+    """A table of so many files of a row each."""
+    given = QUIET | MERGE_ON_READ | {"format-version": str(version)} | properties
+    table = catalog.create_table(name, SCHEMA, partition_spec=BY_CITY, properties=given)
+    for number in range(files):
+        table.append(rows(number, 100 + number))
+    return table
+
+
+def outcomes(report: RunReport) -> list[tuple[str, str, str]]:
+    """Table, action and outcome of each step."""
+    return sorted((step.table, step.action, step.outcome) for step in report.steps)
+
+
+def test_each_table_gets_what_it_needs_and_a_second_run_finds_nothing(catalog: Any) -> None:
+    small = make(catalog, "web.small", 6)
+    keyed = make(catalog, "web.keyed", 1, version=3)
+    with keyed.new_row_delta() as delta:
+        delta.delete_equal(pa.table({"id": pa.array([0]), "city": ["Bonn"]}), columns=["id", "city"])
+    make(catalog, "web.fine", 1)
+    old = make(catalog, "raw.old", 2, **{"history.expire.max-snapshot-age-ms": "1"})
+    before = {name: sorted(each.scan().to_arrow()["id"].to_pylist()) for name, each in (("s", small), ("k", keyed))}
+    service = MaintenanceService(catalog)
+    planned = service.run(dry_run=True)
+    assert outcomes(planned) == [
+        ("raw.old", "expire_snapshots", "planned"),
+        ("web.keyed", "convert_equality_deletes", "planned"),
+        ("web.small", "rewrite_data_files", "planned"),
+    ]
+    done = service.run()
+    assert {each[:2] for each in outcomes(done)} > {each[:2] for each in outcomes(planned)}
+    assert {step.outcome for step in done.steps} == {"done"} and not done.failed
+    assert len(list(small.refresh().scan().plan_files())) == 1
+    assert len(old.refresh().snapshots()) == 1
+    assert before == {
+        name: sorted(each.refresh().scan().to_arrow()["id"].to_pylist()) for name, each in (("s", small), ("k", keyed))
+    }
+    assert all(CLAIM not in each.properties for each in (small, keyed, old))
+    assert all(check_table(each).findings == () for each in (small, keyed, old))
+    assert service.run().steps == () and MaintenanceService(catalog).run().steps == ()
+
+
+def test_only_tables_of_the_patterns_are_looked_at(catalog: Any) -> None:
+    make(catalog, "web.small", 5)
+    make(catalog, "raw.small", 5)
+    assert [step.table for step in MaintenanceService(catalog, ["raw.*"]).run(dry_run=True).steps] == ["raw.small"]
+
+
+def test_one_damaged_table_is_told_and_the_others_are_done(catalog: Any) -> None:
+    broken = make(catalog, "web.broken", 5)
+    make(catalog, "web.small", 5)
+    Path(broken.current_snapshot().manifest_list).write_bytes(b"")
+    report = MaintenanceService(catalog).run()
+    assert outcomes(report) == [("web.broken", "", "failed"), ("web.small", "rewrite_data_files", "done")]
+    assert report.failed and "manifest list" in report.steps[0].result + report.steps[1].result
+
+
+def test_limits_leave_work_for_the_next_run(catalog: Any) -> None:
+    for name in ("web.a", "web.b"):
+        make(catalog, name, 5)
+    service = MaintenanceService(catalog, limits=Limits(tables_at_once=1, input_bytes=1))
+    assert sorted(step.outcome for step in service.run().steps) == ["done", "left"]
+    assert [step.outcome for step in service.run().steps] == ["done"]
+    assert MaintenanceService(catalog, limits=Limits(seconds=0)).run().steps == ()
+
+
+def test_a_table_is_worked_on_by_one_service_only(catalog: Any) -> None:
+    table = make(catalog, "web.small", 5)
+    with claimed(catalog.load_table("web.small")) as claim:
+        assert claim is not None
+        report = MaintenanceService(catalog).run()
+        assert [(step.outcome, step.result) for step in report.steps] == [("left", "another service is at work on it")]
+    assert CLAIM not in table.refresh().properties
+    table.set_properties({CLAIM: f"dead/1/x until {int(time.time() * 1000) - 1}"})
+    assert [step.outcome for step in MaintenanceService(catalog).run().steps] == ["done"]
+
+
+def test_services_side_by_side_do_everything_once(catalog: Any) -> None:
+    tables = [make(catalog, f"web.t{number}", 5) for number in range(6)]
+    reports: list[RunReport] = []
+    services = [MaintenanceService(catalog) for _ in range(2)]
+    threads = [threading.Thread(target=lambda each=each: reports.append(each.run())) for each in services]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    done = [step.table for report in reports for step in report.steps if step.outcome == "done"]
+    assert sorted(done) == sorted(f"web.t{number}" for number in range(6))
+    for table in tables:
+        assert len(list(table.refresh().scan().plan_files())) == 1 and CLAIM not in table.properties
+
+
+def test_a_claim_that_another_took_is_not_released(catalog: Any) -> None:
+    make(catalog, "web.t", 1)
+    first, second = (Claim(catalog.load_table("web.t"), name) for name in ("a", "b"))
+    assert first.renew() and not second.renew() and first.renew()
+    second.release()
+    assert catalog.load_table("web.t").properties[CLAIM].startswith("a until ")
+    first.release()
+    assert second.renew()
+
+
+def test_a_stopped_service_begins_nothing_new(catalog: Any) -> None:
+    make(catalog, "web.small", 5)
+    service = MaintenanceService(catalog)
+    service.stop.set()
+    assert service.run().steps == ()
+    service.run_every(60)  # comes back at once
+
+
+def test_policies_come_from_a_file_and_from_table_properties(tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text("default: {compact-min-files: 10}\ntables:\n  'raw.*': {expire-snapshots: false}\n")
+    policies = Policies.load(path)
+    assert policies.of("web.t", {}).compact_min_files == 10 and policies.of("web.t", {}).expire_snapshots
+    assert not policies.of("raw.t", {}).expire_snapshots
+    assert policies.of("raw.t", {"maintenance.expire-snapshots": "true"}) == Policy(compact_min_files=10)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("- a", "mapping"),
+        ("default: {nope: 1}", "nope"),
+        ("tables: {'a.*': {compact-min-files: many}}", "whole number"),
+        ("other: {}", "`default` and `tables`"),
+        ("default: [", "Cannot read"),
+    ],
+)
+def test_a_wrong_policy_file_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match=message):
+        Policies.load(path)
