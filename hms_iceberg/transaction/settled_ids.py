@@ -8,12 +8,6 @@ from __future__ import annotations
 
 from hms_iceberg.errors import CommitConflictError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.updates.machinery.update import Update
-
-
-def adds_files(update: Update) -> bool:
-    """Whether an update brings data or delete files, whose field and spec ids are settled."""
-    return bool(getattr(update, "files", ()) or getattr(update, "added", ()))
 
 
 def check_new_ids(start: TableMetadata, written: TableMetadata, replayed: TableMetadata, table: str) -> None:

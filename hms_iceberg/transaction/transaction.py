@@ -29,8 +29,9 @@ from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.metadata_files import delete_dropped_versions, read_version, write_version
 from hms_iceberg.transaction.origin import Origin
 from hms_iceberg.transaction.retry import commit_policy, status_policy
-from hms_iceberg.transaction.settled_ids import adds_files, check_new_ids, check_same_ids
+from hms_iceberg.transaction.settled_ids import check_new_ids, check_same_ids
 from hms_iceberg.transaction.workspace import FileWorkspace
+from hms_iceberg.updates.machinery.required_columns import check_added_nulls, check_nulls_added_since
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.require_unchanged import RequireUnchanged
 
@@ -239,9 +240,16 @@ class Transaction:
                 f"Cannot commit to table {self._name}: the change was possible when it was made, and is not any more "
                 f"after a concurrent commit ({base.location}). {error}"
             ) from error
-        if any(adds_files(update) for update in self._updates):
-            check_new_ids(start.metadata, self._preview, replayed, self._name)
+        self._check_files(start.metadata, base.metadata, replayed)
         return replayed
+
+    def _check_files(self, start: TableMetadata, base: TableMetadata, replayed: TableMetadata) -> None:
+        """Refuses a replay that files do not fit: those of this transaction, and those that were added meanwhile."""
+        files = [file for update in self._updates for file in update.new_files]
+        if files:
+            check_new_ids(start, self._preview, replayed, self._name)
+        check_added_nulls(files, start.schema(), base.schema(), f"commit to table {self._name}")
+        check_nulls_added_since(start, base, replayed.schema(), self.workspace, self._name)
 
     def _swap(self, base: MetadataVersion | None, new: MetadataVersion) -> MetadataVersion | None:
         self._in_swap = True

@@ -12,11 +12,11 @@ from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation, new_snapshot_id
 from hms_iceberg.updates.machinery.manifest_files import check_specs, write_added
 from hms_iceberg.updates.machinery.snapshot_writer import SnapshotDraft, write_snapshot
 from hms_iceberg.updates.machinery.summary import SummaryBuilder
-from hms_iceberg.updates.machinery.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 
 @dataclass(frozen=True)
-class FastAppend:
+class FastAppend(Update):
     """Adds data files in new manifests and keeps every manifest of the parent.
 
     An append relies on nothing, so that it always replays; its manifests are written once and reused by every
@@ -35,6 +35,11 @@ class FastAppend:
     properties: Mapping[str, str] = field(default_factory=dict)
     stage_only: bool = False
     snapshot_id: int = field(default_factory=new_snapshot_id)
+
+    @property
+    def new_files(self) -> tuple[DataFile, ...]:
+        """The files that it adds."""
+        return self.files
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
         """An append has no requirements (specification, "Commit Conflict Resolution and Retry")."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hms_iceberg.errors import CommitConflictError, InvalidInputError
@@ -13,7 +14,8 @@ from hms_iceberg.updates.machinery.conflicts import Concurrent
 from hms_iceberg.updates.machinery.content import ContentChange, commit_content
 from hms_iceberg.updates.machinery.history import entries_since
 from hms_iceberg.updates.machinery.operations import always
-from hms_iceberg.updates.machinery.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.required_columns import check_added_nulls
+from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 WAP_ID = "wap.id"
 PUBLISHED_WAP_ID = "published-wap-id"
@@ -22,7 +24,7 @@ REPLACE_PARTITIONS = "replace-partitions"
 
 
 @dataclass(frozen=True)
-class CherryPick:
+class CherryPick(Update):
     """Makes the change of a snapshot part of main.
 
     A snapshot whose parent is main's head is fast-forwarded to. Otherwise an append is made again on main, and so is
@@ -45,6 +47,9 @@ class CherryPick:
         """
         source = require_snapshot(base, self.source_id)
         self._check_not_published(base, source)
+        added = self._files(source, ManifestEntryStatus.ADDED, workspace)
+        what = f"cherry-pick snapshot {source.snapshot_id} of the table at {base.location}"
+        check_added_nulls(added, base.schema_for_snapshot(source), base.schema(), what)
         if source.parent_snapshot_id == base.current_snapshot_id:
             return set_branch_snapshot(base, source.snapshot_id, MAIN_BRANCH, workspace.now_ms())
         if source.operation == Operation.APPEND.value:
@@ -78,23 +83,23 @@ class CherryPick:
             properties[PUBLISHED_WAP_ID] = source.summary[WAP_ID]
         return properties
 
-    def _files(self, source: Snapshot, status: ManifestEntryStatus, reader: FileReader) -> tuple[DataFile, ...]:
+    def _files(self, source: Snapshot, status: ManifestEntryStatus, reader: FileReader) -> Iterator[DataFile]:
         operations = frozenset(Operation)
         entries = entries_since([source], ManifestContent.DATA, status, reader, operations)
-        return tuple(entry.data_file for _, entry in entries)
+        return (entry.data_file for _, entry in entries)
 
     def _append(self, base: TableMetadata, source: Snapshot, workspace: Workspace) -> TableMetadata:
         change = ContentChange(
             snapshot_id=self.snapshot_id,
             what="cherry-pick an append to",
             operation=always(Operation.APPEND),
-            added=self._files(source, ManifestEntryStatus.ADDED, workspace),
+            added=tuple(self._files(source, ManifestEntryStatus.ADDED, workspace)),
             properties=self._properties(source),
         )
         return commit_content(base, change, workspace)
 
     def _replace_partitions(self, base: TableMetadata, source: Snapshot, workspace: Workspace) -> TableMetadata:
-        added = self._files(source, ManifestEntryStatus.ADDED, workspace)
+        added = tuple(self._files(source, ManifestEntryStatus.ADDED, workspace))
         parent = source.parent_snapshot_id
         if parent is not None and all(
             snapshot.snapshot_id != parent for snapshot in base.ancestors_of(base.current_snapshot_id)
@@ -112,7 +117,7 @@ class CherryPick:
             what="cherry-pick a dynamic overwrite of",
             operation=always(Operation.OVERWRITE),
             added=added,
-            removed=self._files(source, ManifestEntryStatus.DELETED, workspace),
+            removed=tuple(self._files(source, ManifestEntryStatus.DELETED, workspace)),
             properties={REPLACE_PARTITIONS: "true", **self._properties(source)},
         )
         return commit_content(base, change, workspace)

@@ -12,12 +12,12 @@ from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation, new_snapshot_id
 from hms_iceberg.updates.machinery.content import ContentChange, commit_content
 from hms_iceberg.updates.machinery.file_matching import FileMatcher
 from hms_iceberg.updates.machinery.operations import always
-from hms_iceberg.updates.machinery.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 from hms_iceberg.updates.overwrite import WholeFileTest
 
 
 @dataclass(frozen=True)
-class DeleteFiles:
+class DeleteFiles(Update):
     """Removes data files: `files`, and every file all of whose rows match `row_filter`.
 
     A delete by filter can always be replayed, on whatever files are there then; files by name must still be there.

@@ -25,14 +25,14 @@ from hms_iceberg.spec.table_properties import (
     int_property,
 )
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
-from hms_iceberg.updates.machinery.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class ExpireSnapshots:
+class ExpireSnapshots(Update):
     """Removes snapshots that no branch or tag retains, and refs that are too old.
 
     What is retained is decided anew on each base, so that a snapshot which somebody tagged meanwhile stays.

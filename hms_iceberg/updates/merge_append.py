@@ -11,11 +11,11 @@ from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation, new_snapshot_id
 from hms_iceberg.updates.append import check_data
 from hms_iceberg.updates.machinery.content import ContentChange, commit_content
 from hms_iceberg.updates.machinery.operations import always
-from hms_iceberg.updates.machinery.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 
 @dataclass(frozen=True)
-class MergeAppend:
+class MergeAppend(Update):
     """Adds data files, and merges manifests by the table's `commit.manifest.*` properties. Always replays.
 
     Attributes as of `FastAppend`.
@@ -26,6 +26,11 @@ class MergeAppend:
     properties: Mapping[str, str] = field(default_factory=dict)
     stage_only: bool = False
     snapshot_id: int = field(default_factory=new_snapshot_id)
+
+    @property
+    def new_files(self) -> tuple[DataFile, ...]:
+        """The files that it adds."""
+        return self.files
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
         """An append has no requirements."""

@@ -17,11 +17,11 @@ from hms_iceberg.updates.machinery.file_matching import FileMatcher
 from hms_iceberg.updates.machinery.isolation import Isolation
 from hms_iceberg.updates.machinery.operations import overwrite_operation
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on
-from hms_iceberg.updates.machinery.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 
 @dataclass(frozen=True)
-class Overwrite:
+class Overwrite(Update):
     """Removes files, or all files that a filter covers, and adds data files, in one snapshot.
 
     Attributes:
@@ -48,6 +48,11 @@ class Overwrite:
     properties: Mapping[str, str] = field(default_factory=dict)
     stage_only: bool = False
     snapshot_id: int = field(default_factory=new_snapshot_id)
+
+    @property
+    def new_files(self) -> tuple[DataFile, ...]:
+        """The files that it adds."""
+        return self.added
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
         """Refuses concurrent commits that the isolation level does not allow."""

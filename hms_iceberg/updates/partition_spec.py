@@ -20,7 +20,7 @@ from hms_iceberg.spec.transforms import (
     VoidTransform,
 )
 from hms_iceberg.spec.types import NestedField
-from hms_iceberg.updates.machinery.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ PartitionChange = AddPartitionField | RemovePartitionField | RenamePartitionFiel
 
 
 @dataclass(frozen=True)
-class PartitionSpecUpdate:
+class PartitionSpecUpdate(Update):
     """Changes of the default spec. Data that is written already keeps the spec that it was written with.
 
     Two updates commute where they change different fields and the source columns are unchanged.

@@ -13,11 +13,11 @@ from hms_iceberg.spec.metadata.metadata_changes import (
     split_properties,
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.updates.machinery.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 
 @dataclass(frozen=True)
-class SetProperties:
+class SetProperties(Update):
     """Sets some table properties and removes others.
 
     Changes of different keys commute. A key that somebody else changed in the meantime, to another value than this

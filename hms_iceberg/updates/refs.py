@@ -16,7 +16,7 @@ from hms_iceberg.errors import (
 from hms_iceberg.spec.metadata.metadata_changes import remove_ref, require_ref, set_branch_snapshot, set_ref
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH, SnapshotRef, SnapshotRefType
-from hms_iceberg.updates.machinery.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 
 def check_ref_unchanged(name: str, start: TableMetadata, base: TableMetadata, what: str) -> None:
@@ -38,7 +38,7 @@ def _place(ref: SnapshotRef | None) -> str:
 
 
 @dataclass(frozen=True)
-class CreateRef:
+class CreateRef(Update):
     """Creates a branch or tag.
 
     Attributes:
@@ -84,7 +84,7 @@ class CreateRef:
 
 
 @dataclass(frozen=True)
-class RemoveRef:
+class RemoveRef(Update):
     """Removes a branch or tag; main cannot be removed."""
 
     name: str
@@ -117,7 +117,7 @@ def _require_kind(base: TableMetadata, name: str, kind: SnapshotRefType, what: s
 
 
 @dataclass(frozen=True)
-class RenameBranch:
+class RenameBranch(Update):
     """Gives a branch another name; main keeps its own."""
 
     name: str
@@ -143,7 +143,7 @@ class RenameBranch:
 
 
 @dataclass(frozen=True)
-class ReplaceRef:
+class ReplaceRef(Update):
     """Points a branch or tag at another snapshot, given by id or by another ref."""
 
     name: str
@@ -169,7 +169,7 @@ class ReplaceRef:
 
 
 @dataclass(frozen=True)
-class FastForward:
+class FastForward(Update):
     """Moves a branch forward to where another ref is, which must be a descendant; a new branch is created there."""
 
     branch: str
@@ -198,7 +198,7 @@ class FastForward:
 
 
 @dataclass(frozen=True)
-class SetRetention:
+class SetRetention(Update):
     """Changes what is not None of a ref's retention."""
 
     name: str

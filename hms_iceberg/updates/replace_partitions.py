@@ -15,11 +15,11 @@ from hms_iceberg.updates.machinery.content import ContentChange, commit_content
 from hms_iceberg.updates.machinery.isolation import Isolation
 from hms_iceberg.updates.machinery.operations import always
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on
-from hms_iceberg.updates.machinery.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 
 @dataclass(frozen=True)
-class ReplacePartitions:
+class ReplacePartitions(Update):
     """Removes everything in the partitions of `files` (of their spec), and adds the files.
 
     An unpartitioned spec has one partition, so that it replaces all data that was written with it.
@@ -42,6 +42,11 @@ class ReplacePartitions:
     @property
     def _partitions(self) -> frozenset[tuple[int, tuple[object, ...]]]:
         return frozenset((file.spec_id, file.partition) for file in self.files)
+
+    @property
+    def new_files(self) -> tuple[DataFile, ...]:
+        """The files that it adds."""
+        return self.files
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
         """Refuses concurrent commits that the isolation level does not allow."""

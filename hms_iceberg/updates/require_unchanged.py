@@ -9,11 +9,11 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.updates.machinery.conflicts import Concurrent
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on
-from hms_iceberg.updates.machinery.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 
 @dataclass(frozen=True)
-class RequireUnchanged:
+class RequireUnchanged(Update):
     """Changes nothing, and refuses the other changes of its transaction where rows of a filter changed meanwhile.
 
     A transaction of such updates alone is a read, which is never refused.

@@ -13,11 +13,11 @@ from hms_iceberg.updates.machinery.conflicts import Concurrent
 from hms_iceberg.updates.machinery.content import ContentChange, commit_content
 from hms_iceberg.updates.machinery.operations import always
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on
-from hms_iceberg.updates.machinery.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 
 @dataclass(frozen=True)
-class RewriteFiles:
+class RewriteFiles(Update):
     """Removes data and delete files, and adds files that hold the same rows.
 
     Deletes that were added to a removed data file meanwhile are a conflict, for the new file would lack them. With a
@@ -52,6 +52,11 @@ class RewriteFiles:
                 "Cannot rewrite files: deletes would be added and none removed, which changes the table's rows. Commit "
                 "them with a row delta."
             )
+
+    @property
+    def new_files(self) -> tuple[DataFile, ...]:
+        """The files that it adds."""
+        return self.added
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
         """Refuses deletes that came meanwhile for data files that are replaced, and what new deletes cannot do without.

@@ -11,11 +11,11 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation, new_snapshot_id
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of, write_entries
 from hms_iceberg.updates.machinery.snapshot_writer import SnapshotDraft, parent_on, write_snapshot
-from hms_iceberg.updates.machinery.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 
 @dataclass(frozen=True)
-class RewriteManifests:
+class RewriteManifests(Update):
     """Reads manifests, sorts their files, and writes them into manifests of the target size.
 
     A concurrent append keeps its own manifest; a manifest that somebody else rewrote or filtered is rewritten anew.

@@ -9,12 +9,12 @@ from hms_iceberg.spec.metadata.metadata_changes import require_ref, require_snap
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.spec.values.datetimes import format_milliseconds
-from hms_iceberg.updates.machinery.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 from hms_iceberg.updates.refs import check_ref_unchanged
 
 
 @dataclass(frozen=True)
-class SetCurrentSnapshot:
+class SetCurrentSnapshot(Update):
     """Makes a snapshot, given by its id or by a ref, the current one. It need not be an ancestor.
 
     Commits that came meanwhile would be lost, so that they are a conflict.
@@ -42,7 +42,7 @@ class SetCurrentSnapshot:
 
 
 @dataclass(frozen=True)
-class Rollback:
+class Rollback(Update):
     """Moves main back to an ancestor of the current snapshot: by its id, or to the last one before a time.
 
     Commits that came meanwhile would be rolled back without having been seen, so that they are a conflict.

@@ -14,11 +14,11 @@ from hms_iceberg.updates.machinery.content import ContentChange, commit_content
 from hms_iceberg.updates.machinery.isolation import Isolation
 from hms_iceberg.updates.machinery.operations import row_delta_operation
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on
-from hms_iceberg.updates.machinery.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 
 @dataclass(frozen=True)
-class RowDelta:
+class RowDelta(Update):
     """Adds data files, delete files and deletion vectors in one snapshot.
 
     Attributes:
@@ -50,6 +50,11 @@ class RowDelta:
             if file.content is DataFileContent.POSITION_DELETES and file.referenced_data_file is not None
         }
         return self.referenced | named
+
+    @property
+    def new_files(self) -> tuple[DataFile, ...]:
+        """The files that it adds."""
+        return self.added
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
         """Refuses where a data file that deletes point at was removed, and what the isolation level does not allow."""

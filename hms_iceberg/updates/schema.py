@@ -10,7 +10,7 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.name_mapping import NAME_MAPPING_PROPERTY, update_name_mapping
 from hms_iceberg.spec.promotion import keeps_results
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.updates.machinery.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 from hms_iceberg.updates.schema_changes import SchemaChange, touched
 from hms_iceberg.updates.schema_editor import SchemaEditor
 
@@ -25,7 +25,7 @@ COLUMN_PROPERTY_PREFIXES = (
 
 
 @dataclass(frozen=True)
-class SchemaUpdate:
+class SchemaUpdate(Update):
     """Changes of columns by name. Field ids of new columns are drawn when it is applied, and again at a replay.
 
     Two updates commute where they touch different columns. A column that this one relies on and somebody else

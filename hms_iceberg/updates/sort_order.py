@@ -9,7 +9,7 @@ from hms_iceberg.spec.metadata.metadata_changes import set_default_sort_order
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.sorting import NullOrder, SortDirection, SortField, SortOrder
 from hms_iceberg.spec.transforms import IdentityTransform, Transform
-from hms_iceberg.updates.machinery.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class SortKey:
 
 
 @dataclass(frozen=True)
-class ReplaceSortOrder:
+class ReplaceSortOrder(Update):
     """Makes these keys the table's sort order; without keys the table is unsorted."""
 
     keys: tuple[SortKey, ...] = ()

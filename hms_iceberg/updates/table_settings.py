@@ -14,11 +14,11 @@ from hms_iceberg.spec.metadata.metadata_changes import (
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.statistics import PartitionStatisticsFile, StatisticsFile
-from hms_iceberg.updates.machinery.update import FileReader, Workspace
+from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 
 @dataclass(frozen=True)
-class SetLocation:
+class SetLocation(Update):
     """Makes new files go to another base location; files that exist stay where they are."""
 
     location: str
@@ -37,7 +37,7 @@ class SetLocation:
 
 
 @dataclass(frozen=True)
-class SetStatistics:
+class SetStatistics(Update):
     """Registers a statistics file, in place of another one of the same snapshot."""
 
     file: StatisticsFile | PartitionStatisticsFile
@@ -57,7 +57,7 @@ class SetStatistics:
 
 
 @dataclass(frozen=True)
-class RemoveStatistics:
+class RemoveStatistics(Update):
     """Forgets the statistics file of a snapshot; nothing happens where there is none."""
 
     snapshot_id: int

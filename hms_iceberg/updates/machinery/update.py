@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Protocol, TypeVar, runtime_checkable
 
+from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 
 T = TypeVar("T")
@@ -57,6 +58,12 @@ class Update(Protocol):
 
     Implementations are frozen dataclasses, one file each. They know no metastore and commit nothing.
     """
+
+    @property
+    def new_files(self) -> tuple[DataFile, ...]:
+        """Data and delete files that were written for the change: a replay finds them as they are, with the field ids,
+        spec ids and nulls that they were written with."""
+        return ()
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
         """Says whether what the change relied on still holds in the history between `start` and `base`.

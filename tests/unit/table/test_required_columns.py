@@ -1,0 +1,119 @@
+"""Rows with nulls and a column that becomes required at the same time: one of both is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.errors import CommitConflictError
+from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms import IdentityTransform
+from hms_iceberg.spec.types import LongType, NestedField, StringType, StructType
+from hms_iceberg.table.table import Table
+from tests.support.row_tables import create, data_files_on_disk, ids, other_writer
+
+SCHEMA = Schema(
+    NestedField(1, "id", LongType(), required=True),
+    NestedField(2, "city", StringType()),
+    NestedField(3, "place", StructType(NestedField(4, "x", LongType())), required=True),
+)
+BY_ID = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "id"))
+KIND = pa.schema(
+    [
+        pa.field("id", pa.int64(), False),
+        ("city", pa.string()),
+        pa.field("place", pa.struct([("x", pa.int64())]), False),
+    ]
+)
+
+
+def rows(key: int, city: str | None = None, x: int | None = None) -> pa.Table:
+    return pa.Table.from_pylist([{"id": key, "city": city, "place": {"x": x}}], schema=KIND)
+
+
+def begin(folder: Path, **properties: str) -> tuple[Table, Table]:
+    """A table as two writers hold it."""
+    table = create(folder, schema=SCHEMA, spec=BY_ID, **properties)
+    table.append(rows(0, "Oslo", 0))
+    return table, other_writer(table)
+
+
+def require(table: Table, *names: str) -> None:
+    with table.update_schema(allow_incompatible_changes=True) as update:
+        for name in names:
+            update.update_column(name, required=True)
+
+
+Write = Callable[[Table, pa.Table], Any]
+WRITES: dict[str, Write] = {
+    "append": lambda table, new: table.append(new),
+    "overwrite": lambda table, new: table.overwrite(new, "id = 9"),
+    "upsert": lambda table, new: table.upsert(new, ["id"]),
+    "replace partitions": lambda table, new: table.dynamic_partition_overwrite(new),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=list(WRITES))
+def test_nulls_that_were_written_before_their_column_became_required_are_refused(tmp_path: Path, write: Write) -> None:
+    table, other = begin(tmp_path)
+    require(table, "city", "place.x")
+    before = data_files_on_disk(table)
+    with pytest.raises(CommitConflictError, match=r"db\.events.*holds nulls in column 'city'.*made the column requ"):
+        write(other, rows(1, None, 1))
+    with pytest.raises(CommitConflictError, match=r"'place\.x'"):
+        write(other, rows(1, "Rome", None))
+    assert data_files_on_disk(table) == before
+    write(other, rows(1, "Rome", 1))
+    assert ids(other) == [0, 1]
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=list(WRITES))
+def test_a_column_does_not_become_required_where_nulls_were_written_meanwhile(tmp_path: Path, write: Write) -> None:
+    table, other = begin(tmp_path)
+    write(table, rows(1, "Rome", None))
+    with pytest.raises(CommitConflictError, match=r"'place\.x' of table db\.events required.*holds nulls"):
+        require(other, "place.x")
+    require(other, "city")
+    assert other.schema().find_field("city").required
+
+
+def test_a_file_of_which_metrics_do_not_tell_may_hold_nulls(tmp_path: Path) -> None:
+    table, other = begin(tmp_path, **{"write.metadata.metrics.default": "none"})
+    require(table, "city")
+    with pytest.raises(CommitConflictError, match="do not tell"):
+        other.append(rows(1, "Rome", 1))
+
+
+def test_rows_without_a_column_that_was_added_as_required_are_refused(tmp_path: Path) -> None:
+    table, other = begin(tmp_path)
+    table.update_schema(allow_incompatible_changes=True).add_column("note", "string", required=True).commit()
+    with pytest.raises(CommitConflictError, match="'note'"):
+        other.append(rows(1, "Rome", 1))
+
+
+def test_staged_nulls_are_not_published_where_their_column_became_required(tmp_path: Path) -> None:
+    table, _ = begin(tmp_path, **{"write.wap.enabled": "true"})
+    table.append(rows(1, None, 1), {"wap.id": "a"})
+    staged = table.snapshots()[-1].snapshot_id
+    require(table, "city")
+    with pytest.raises(CommitConflictError, match="'city'"):
+        table.manage_snapshots().cherrypick(staged).commit()
+
+
+def test_files_that_only_go_do_not_settle_the_ids_of_new_columns(tmp_path: Path) -> None:
+    """A replay may give another id to a column that is added beside a removal of files."""
+    table, other = begin(tmp_path)
+    table.update_schema().add_column("note", "string").commit()
+    (task,) = other.scan().plan_files()
+    with other.transaction() as transaction:
+        with transaction.update_schema() as update:
+            update.add_column("other", "string")
+        with transaction.new_delete() as delete:
+            delete.delete_file(task.file)
+    assert [field.name for field in other.schema().fields][-2:] == ["note", "other"]
+    assert ids(other) == []
