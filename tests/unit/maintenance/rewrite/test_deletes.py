@@ -12,7 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.maintenance import check_table, convert_equality_deletes, rewrite_position_delete_files
+from hms_iceberg.maintenance import (
+    check_table,
+    convert_equality_deletes,
+    expire_snapshots,
+    remove_dangling_deletes,
+    remove_orphan_files,
+    rewrite_data_files,
+    rewrite_position_delete_files,
+)
 from hms_iceberg.maintenance.rewrite import equality_deletes
 from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
 from hms_iceberg.spec.partitioning import UNPARTITIONED
@@ -64,7 +72,7 @@ STEPS = st.lists(
         st.tuples(st.just("amount,city"), st.lists(st.tuples(AMOUNTS, CITIES), min_size=1, max_size=3)),
         st.tuples(st.just("where"), st.sampled_from(["id = 1", "amount is null", "city = 'Ulm'"])),
         st.tuples(st.just("convert"), st.none()),
-        st.tuples(st.just("rewrite"), st.none()),
+        st.tuples(st.sampled_from(["rewrite", "compact", "sort", "dangling", "orphans", "expire"]), st.none()),
     ),
     min_size=2,
     max_size=10,
@@ -73,6 +81,19 @@ WHERE = {
     "id = 1": lambda row: row["id"] == 1,
     "amount is null": lambda row: row["amount"] is None,
     "city = 'Ulm'": lambda row: row["city"] == "Ulm",
+}
+
+
+ACTIONS = {
+    "convert": convert_equality_deletes,
+    "rewrite": lambda table: rewrite_position_delete_files(table, options={"rewrite-all": True}),
+    "compact": lambda table: rewrite_data_files(table, options={"rewrite-all": True}),
+    "sort": lambda table: rewrite_data_files(
+        table, strategy="sort", sort_order="zorder(id, city)", options={"min-input-files": 2}
+    ),
+    "dangling": remove_dangling_deletes,
+    "orphans": lambda table: remove_orphan_files(table, older_than=2**62),
+    "expire": lambda table: expire_snapshots(table, older_than=2**62, retain_last=2),
 }
 
 
@@ -88,7 +109,8 @@ def test_no_row_comes_or_goes_by_any_sequence(
     spec = BY_CITY if partitioned else UNPARTITIONED
     table = create(tmp_path_factory.mktemp("t"), version, schema=SCHEMA, spec=spec, **properties)
     reference = Reference()
-    for kind, argument in [*steps, ("convert", None), ("rewrite", None)]:
+    seen: dict[int, list[str]] = {}
+    for kind, argument in [*steps, ("convert", None), ("rewrite", None), ("compact", None), ("dangling", None)]:
         if kind == "append":
             new = [dict(zip(("id", "city", "amount"), row, strict=True)) for row in argument]
             table.append(pa.Table.from_pylist(new, schema=ARROW))
@@ -96,11 +118,10 @@ def test_no_row_comes_or_goes_by_any_sequence(
         elif kind == "where":
             table.delete(argument)
             reference.rows = [row for row in reference.rows if not WHERE[argument](row)]
-        elif kind == "convert":
-            convert_equality_deletes(table)
-            assert not [each for each in deletes(table) if each.content is DataFileContent.EQUALITY_DELETES]
-        elif kind == "rewrite":
-            rewrite_position_delete_files(table, options={"rewrite-all": True})
+        elif kind in ACTIONS:
+            ACTIONS[kind](table)
+            if kind == "convert":
+                assert not [each for each in deletes(table) if each.content is DataFileContent.EQUALITY_DELETES]
         else:
             if kind == "id" and partitioned:  # a delete of one partition names it
                 kind, argument = "id,city", [(*key, city) for key in argument for city in ("Ulm", "Bonn", None)]
@@ -108,7 +129,13 @@ def test_no_row_comes_or_goes_by_any_sequence(
             delete_equal(table, **keys)
             reference.delete(**keys)
         assert Counter(content(table)) == Counter(map(repr, reference.rows))
-    assert check_table(table).findings == ()
+        if table.current_snapshot() is not None:
+            seen[table.current_snapshot().snapshot_id] = content(table)
+    kept = {snapshot.snapshot_id for snapshot in table.snapshots()}
+    for snapshot_id in kept & seen.keys():  # what is still there reads as it did
+        rows_then = table.scan(snapshot_id=snapshot_id).to_arrow().to_pylist()
+        assert sorted(map(repr, rows_then)) == seen[snapshot_id]
+    assert check_table(table, record_counts=True).findings == ()
 
 
 @pytest.mark.parametrize("version", [2, 3])
