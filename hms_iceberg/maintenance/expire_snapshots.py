@@ -43,6 +43,7 @@ def expire_snapshots(
     snapshot_ids: Iterable[int] = (),
     dry_run: bool = False,
     clean_expired_files: bool = True,
+    clean_expired_metadata: bool = False,
 ) -> ExpiryResult:
     """Removes old snapshots from a table, and deletes the files that only they needed.
 
@@ -60,6 +61,7 @@ def expire_snapshots(
         snapshot_ids: further snapshots to remove, which no branch or tag points at.
         dry_run: only tell what would go.
         clean_expired_files: whether files are deleted; those that are left out are told, and stay as orphans.
+        clean_expired_metadata: also removes partition specs and schemas that no snapshot refers to any more.
 
     Raises:
         UnsupportedError: the table's property `gc.enabled` is false: its files may belong to others.
@@ -70,7 +72,7 @@ def expire_snapshots(
             deleted.
     """
     time_ms = None if older_than is None else milliseconds(older_than)
-    update = ExpireSnapshots(time_ms, retain_last, frozenset(snapshot_ids))
+    update = ExpireSnapshots(time_ms, retain_last, frozenset(snapshot_ids), clean_metadata=clean_expired_metadata)
     before = table.refresh().metadata
     transaction = table.transaction()
     transaction.add(update)

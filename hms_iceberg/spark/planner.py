@@ -30,6 +30,7 @@ from hms_iceberg.spark.catalogs import (
     open_session_catalog,
 )
 from hms_iceberg.spark.ddl.questions import answered as definition_answered
+from hms_iceberg.spark.procedures.questions import answered as procedure_answered
 from hms_iceberg.spark.read_options import planned
 from hms_iceberg.spark.reading.descriptions import describe, release
 from hms_iceberg.spark.reading.filters import named_columns, row_filter
@@ -105,6 +106,9 @@ class Planner:
             return AnswerWriter(release(question)).done()
         if call == "session-catalog":
             return AnswerWriter(open_session_catalog(self._catalogs, question, self._properties)).done()
+        called = procedure_answered(question, self._catalogs)
+        if called is not None:
+            return called
         answer = statement_answered(question, self._catalogs, storage)
         if answer is None:
             answer = definition_answered(question, self._targets, storage)

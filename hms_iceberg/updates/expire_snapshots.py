@@ -12,8 +12,14 @@ from functools import partial
 from typing import TypeVar
 
 from hms_iceberg.errors import CorruptFileError, StorageError, UnsupportedError
-from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.metadata.metadata_changes import remove_ref, remove_snapshots, require_snapshot
+from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.metadata.metadata_changes import (
+    remove_ref,
+    remove_schemas,
+    remove_snapshots,
+    remove_specs,
+    require_snapshot,
+)
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH, SnapshotRef
 from hms_iceberg.spec.table_properties import (
@@ -43,12 +49,14 @@ class ExpireSnapshots(Update):
             `history.expire.min-snapshots-to-keep`. A branch's own settings go before both.
         snapshot_ids: further snapshots to remove, which no ref may point at.
         at_ms: the time that ages are measured from; None for the time of the commit.
+        clean_metadata: also removes partition specs and schemas that no snapshot which stays refers to.
     """
 
     older_than_ms: int | None = None
     retain_last: int | None = None
     snapshot_ids: frozenset[int] = frozenset()
     at_ms: int | None = None
+    clean_metadata: bool = False
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
         """Nothing: what goes is decided on the base."""
@@ -74,7 +82,8 @@ class ExpireSnapshots(Update):
         for snapshot_id in self.snapshot_ids:
             require_snapshot(base, snapshot_id)
         expired = {snapshot.snapshot_id for snapshot in base.snapshots} - self._retained(base, refs, now)
-        return remove_snapshots(metadata, expired | self.snapshot_ids, now)
+        kept = remove_snapshots(metadata, expired | self.snapshot_ids, now)
+        return _without_unused(kept, workspace) if self.clean_metadata else kept
 
     def _retained(self, base: TableMetadata, refs: dict[str, SnapshotRef], now: int) -> set[int]:
         default_age = int_property(base.properties, MAX_SNAPSHOT_AGE_MS)
@@ -89,6 +98,16 @@ class ExpireSnapshots(Update):
         in_history = {item.snapshot_id for ref in refs.values() for item in base.ancestors_of(ref.snapshot_id)}
         staged = (item for item in base.snapshots if item.snapshot_id not in in_history)
         return kept | {item.snapshot_id for item in staged if item.timestamp_ms >= oldest}
+
+
+def _without_unused(metadata: TableMetadata, reader: FileReader) -> TableMetadata:
+    schemas = {schema.schema_id for schema in metadata.schemas} - {metadata.current_schema_id}
+    schemas -= {snapshot.schema_id for snapshot in metadata.snapshots if snapshot.schema_id is not None}
+    specs = {spec.spec_id for spec in metadata.partition_specs} - {metadata.default_spec_id}
+    for snapshot in metadata.snapshots if specs else ():
+        specs -= {manifest.partition_spec_id for manifest in manifest_list_of(snapshot, reader)}
+    metadata = remove_specs(metadata, specs) if specs else metadata
+    return remove_schemas(metadata, schemas) if schemas else metadata
 
 
 def _of_branch(base: TableMetadata, ref: SnapshotRef, limit_ms: int, count: int) -> set[int]:
@@ -117,10 +136,16 @@ class UnreachableFiles:
     """Files that an expiry left without any snapshot that uses them, by kind."""
 
     data_files: tuple[str, ...] = ()
-    delete_files: tuple[str, ...] = ()
+    position_delete_files: tuple[str, ...] = ()
+    equality_delete_files: tuple[str, ...] = ()
     manifests: tuple[str, ...] = ()
     manifest_lists: tuple[str, ...] = ()
     statistics_files: tuple[str, ...] = ()
+
+    @property
+    def delete_files(self) -> tuple[str, ...]:
+        """Position delete files, deletion vectors' files and equality delete files."""
+        return (*self.position_delete_files, *self.equality_delete_files)
 
     def all(self) -> tuple[str, ...]:
         """All locations, in an order in which they can be deleted: what others refer to first."""
@@ -180,8 +205,9 @@ def unreachable_files(
                     candidates.pop(same(entry.data_file.file_path), None)
     lists = {same(snapshot.manifest_list) for snapshot in after.snapshots if snapshot.manifest_list is not None}
     return UnreachableFiles(
-        data_files=tuple(file.file_path for file in candidates.values() if file.is_data),
-        delete_files=tuple(file.file_path for file in candidates.values() if not file.is_data),
+        data_files=_of_content(candidates, DataFileContent.DATA),
+        position_delete_files=_of_content(candidates, DataFileContent.POSITION_DELETES),
+        equality_delete_files=_of_content(candidates, DataFileContent.EQUALITY_DELETES),
         manifests=tuple(manifest.manifest_path for manifest in gone.values()),
         manifest_lists=tuple(
             snapshot.manifest_list
@@ -190,6 +216,10 @@ def unreachable_files(
         ),
         statistics_files=_statistics(before, after, same),
     )
+
+
+def _of_content(files: dict[str, DataFile], content: DataFileContent) -> tuple[str, ...]:
+    return tuple(file.file_path for file in files.values() if file.content is content)
 
 
 def _readable(read: Callable[[], list[T]]) -> list[T]:

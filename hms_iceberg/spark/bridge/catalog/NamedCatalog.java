@@ -17,6 +17,7 @@ import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.NamespaceChange;
+import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.SupportsNamespaces;
@@ -24,13 +25,14 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalogCapability;
 import org.apache.spark.sql.connector.catalog.TableChange;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** The Iceberg tables of another metastore, under a name of their own: ice.db.t. */
 public final class NamedCatalog
-    implements StagingTableCatalog, SupportsNamespaces, FunctionCatalog, IcebergCatalog {
+    implements ProcedureCatalog, StagingTableCatalog, SupportsNamespaces, FunctionCatalog, IcebergCatalog {
   private final TableDefinitions tables = new TableDefinitions(this);
   private String name;
   private Map properties;
@@ -239,7 +241,15 @@ public final class NamedCatalog
     return question.put("namespace", namespace[0]);
   }
 
-  // ------------------------------------------------------------------------------------------- functions
+  // ---------------------------------------------------------------------------- functions and procedures
+
+  public UnboundProcedure loadProcedure(Identifier ident) {
+    return Procedures.load(this, ident);
+  }
+
+  public Identifier[] listProcedures(String[] namespace) {
+    return Procedures.list(namespace);
+  }
 
   public UnboundFunction loadFunction(Identifier ident) throws NoSuchFunctionException {
     UnboundFunction function = Functions.load(ident);

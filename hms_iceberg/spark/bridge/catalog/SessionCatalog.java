@@ -18,16 +18,18 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.DelegatingCatalogExtension;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.ProcedureCatalog;
 import org.apache.spark.sql.connector.catalog.StagedTable;
 import org.apache.spark.sql.connector.catalog.StagingTableCatalog;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.catalog.TableChange;
-import org.apache.spark.sql.connector.expressions.Transform;
-import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.apache.spark.unsafe.Platform;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -36,7 +38,8 @@ import scala.jdk.javaapi.CollectionConverters;
  * everything else is what it was. Because an Iceberg table never comes out of here as a Hive table, no Hive
  * reader, writer or DDL command can reach its files.
  */
-public final class SessionCatalog extends DelegatingCatalogExtension implements IcebergCatalog, StagingTableCatalog {
+public final class SessionCatalog extends DelegatingCatalogExtension
+    implements StagingTableCatalog, ProcedureCatalog, IcebergCatalog {
   /** The metadata location of each table that the current query has used: one snapshot for all its references. */
   private static final ThreadLocal SEEN = new ThreadLocal();
 
@@ -270,6 +273,14 @@ public final class SessionCatalog extends DelegatingCatalogExtension implements 
           + " of the format " + properties.get(TableCatalog.PROP_PROVIDER) + ". Nothing was changed. Drop it first, or"
           + " choose another name.", null);
     }
+  }
+
+  public UnboundProcedure loadProcedure(Identifier ident) {
+    return Procedures.load(this, ident);
+  }
+
+  public Identifier[] listProcedures(String[] namespace) {
+    return Procedures.list(namespace);
   }
 
   public UnboundFunction loadFunction(Identifier ident) throws NoSuchFunctionException {

@@ -38,7 +38,7 @@ import scala.collection.immutable.Seq;
  */
 final class ForeignFiles implements FileIndex {
   /** PythonEvalType.SQL_MAP_ARROW_ITER_UDF. */
-  private static final int MAP_ARROW = 207;
+  static final int MAP_ARROW = 207;
 
   private static final StructType NONE = new StructType();
   private static final StructType TASK = new StructType(new StructField[] {

@@ -23,11 +23,13 @@ import org.apache.spark.sql.catalyst.util.RebaseDateTime.RebaseSpec;
 import org.apache.spark.sql.connector.catalog.CatalogV2Util$;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.ColumnDefaultValue;
+import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFilters;
 import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.sources.BaseRelation;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.collection.immutable.Map$;
@@ -140,6 +142,18 @@ final class SparkVersions {
       return true;
     } catch (ClassNotFoundException e) {
       return false;
+    }
+  }
+
+  /** A parameter of a procedure, with the SQL of its default or null; Janino calls no static method of an interface. */
+  static ProcedureParameter parameter(String name, DataType type, String defaultSql) {
+    try {
+      Object builder = ProcedureParameter.class.getMethod("in", new Class[] {String.class, DataType.class})
+          .invoke(null, new Object[] {name, type});
+      ProcedureParameter.Builder parameter = (ProcedureParameter.Builder) builder;
+      return defaultSql == null ? parameter.build() : parameter.defaultValue(defaultSql).build();
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("This version of Spark is not supported: " + ProcedureParameter.class, e);
     }
   }
 

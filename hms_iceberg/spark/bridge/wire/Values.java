@@ -1,7 +1,12 @@
 package hms_iceberg.bridge;
 
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.math.BigDecimal;
+import org.apache.spark.sql.catalyst.util.ArrayData;
+import org.apache.spark.sql.catalyst.util.MapData;
+import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
@@ -11,6 +16,7 @@ import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.DoubleType;
 import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.IntegerType;
+import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.NullType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -49,5 +55,33 @@ final class Values {
       return Long.valueOf(value.asLong());
     }
     throw new IllegalArgumentException("A constant of type " + type.sql() + " cannot be read from " + value);
+  }
+
+  /** The other way: a value in Spark's internal form as JSON. */
+  static JsonNode json(DataType type, Object value) {
+    if (value == null) {
+      return Bridge.JSON.nullNode();
+    }
+    if (type instanceof ArrayType) {
+      ArrayNode array = Bridge.JSON.createArrayNode();
+      DataType element = ((ArrayType) type).elementType();
+      Object[] values = ((ArrayData) value).toObjectArray(element);
+      for (int i = 0; i < values.length; i++) {
+        array.add(json(element, values[i]));
+      }
+      return array;
+    }
+    if (type instanceof MapType) {
+      ObjectNode object = Bridge.JSON.createObjectNode();
+      MapType map = (MapType) type;
+      Object[] keys = ((MapData) value).keyArray().toObjectArray(map.keyType());
+      Object[] values = ((MapData) value).valueArray().toObjectArray(map.valueType());
+      for (int i = 0; i < keys.length; i++) {
+        object.set(String.valueOf(keys[i]), json(map.valueType(), values[i]));
+      }
+      return object;
+    }
+    return value instanceof UTF8String || value instanceof Decimal
+        ? Bridge.JSON.valueToTree(value.toString()) : Bridge.JSON.valueToTree(value);
   }
 }

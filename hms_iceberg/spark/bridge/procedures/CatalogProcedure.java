@@ -1,0 +1,114 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Collections;
+import java.util.Iterator;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
+import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
+import org.apache.spark.sql.connector.catalog.procedures.UnboundProcedure;
+import org.apache.spark.sql.connector.read.LocalScan;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/** One procedure of a catalog: Spark brings the arguments into order and type, Python does the work. */
+public final class CatalogProcedure implements UnboundProcedure, BoundProcedure {
+  private final IcebergCatalog catalog;
+  private final JsonNode description;
+  private final ProcedureParameter[] parameters;
+
+  CatalogProcedure(IcebergCatalog catalog, JsonNode description) {
+    this.catalog = catalog;
+    this.description = description;
+    JsonNode named = description.get("parameters");
+    this.parameters = new ProcedureParameter[named.size()];
+    for (int i = 0; i < parameters.length; i++) {
+      JsonNode parameter = Json.at(named, i);
+      DataType type = DataType.fromDDL(parameter.get("type").asText());
+      String byDefault = parameter.get("required").asBoolean() ? null : "NULL";
+      parameters[i] = SparkVersions.parameter(parameter.get("name").asText(), type, byDefault);
+    }
+  }
+
+  public String name() {
+    return description.get("name").asText();
+  }
+
+  public String description() {
+    return "Iceberg's procedure " + name();
+  }
+
+  public BoundProcedure bind(StructType arguments) {
+    return this;
+  }
+
+  public ProcedureParameter[] parameters() {
+    return (ProcedureParameter[]) parameters.clone();
+  }
+
+  public boolean isDeterministic() {
+    return false;
+  }
+
+  public Iterator call(InternalRow arguments) {
+    SparkSession session = (SparkSession) SparkSession.active();
+    ObjectNode question = Bridge.question("call-procedure");
+    ObjectNode given = Bridge.JSON.createObjectNode();
+    for (int i = 0; i < parameters.length; i++) {
+      if (!arguments.isNullAt(i)) {
+        DataType type = parameters[i].dataType();
+        given.set(parameters[i].name(), Values.json(type, arguments.get(i, type)));
+      }
+    }
+    if (given.has("table")) {
+      Identifier table = TableArgument.resolve(session, catalog, given.get("table").asText());
+      catalog.source(table).addTarget(question);
+    }
+    question.put("procedure", name());
+    question.set("catalog", catalog.number());
+    question.set("current_namespace", Bridge.JSON.valueToTree(TableArgument.currentNamespace(session, catalog)));
+    question.set("arguments", given);
+    Answer answer = Bridge.ask(question);
+    if (answer.header().has("view")) {
+      ChangesView.create(session, answer.header().get("view"), answer.takeBlobs(1)[0]);
+    }
+    return Collections.singletonList(result(answer.header().get("rows"))).iterator();
+  }
+
+  private Result result(JsonNode rows) {
+    StructType schema = StructType.fromDDL(description.get("columns").asText());
+    StructField[] columns = schema.fields();
+    InternalRow[] converted = new InternalRow[rows.size()];
+    for (int i = 0; i < converted.length; i++) {
+      Object[] values = new Object[columns.length];
+      for (int j = 0; j < values.length; j++) {
+        values[j] = Values.of(columns[j].dataType(), Json.at(Json.at(rows, i), j));
+      }
+      converted[i] = new GenericInternalRow(values);
+    }
+    return new Result(schema, converted);
+  }
+
+  static final class Result implements LocalScan {
+    private final StructType schema;
+    private final InternalRow[] rows;
+
+    Result(StructType schema, InternalRow[] rows) {
+      this.schema = schema;
+      this.rows = rows;
+    }
+
+    public StructType readSchema() {
+      return schema;
+    }
+
+    public InternalRow[] rows() {
+      return rows;
+    }
+  }
+}

@@ -1,0 +1,122 @@
+"""What a procedure is: its name, parameters, result columns and what it does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hms_iceberg.catalog import Catalog
+from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.table import Table
+
+_MICROSECONDS = 1000
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter.
+
+    Attributes:
+        name: as in named arguments. The one called `table` is the name of a table of the procedure's catalog: Spark
+            resolves it, and `Call.identifier` is what it means.
+        type: Spark's name of the type: string, bigint, int, boolean, double, timestamp, or array<…> and map<…> of them.
+        required: whether it has to be given; an optional one is null by default, as in Apache Iceberg.
+    """
+
+    name: str
+    type: str
+    required: bool = False
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a result."""
+
+    name: str
+    type: str
+    nullable: bool = True
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of a procedure.
+
+    Attributes:
+        catalog: that of the procedure, in which its tables are.
+        identifier: the table that the parameter `table` names; empty where there is no such parameter.
+        current_namespace: where names of one part are looked for in this catalog.
+        arguments: those that are given and not null, by name. Timestamps are microseconds since 1970 in UTC.
+    """
+
+    catalog: Catalog
+    identifier: tuple[str, ...]
+    current_namespace: tuple[str, ...]
+    arguments: Mapping[str, Any]
+
+    def table(self) -> Table:
+        """The table at its newest version.
+
+        Raises:
+            NoSuchTableError: there is none of this name.
+        """
+        return self.catalog.load_table(self.identifier)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """An argument; the default where it is not given."""
+        return self.arguments.get(name, default)
+
+    def required(self, name: str) -> Any:
+        """An argument of a required parameter, for which null may be given all the same.
+
+        Raises:
+            InvalidInputError: it is null.
+        """
+        if name not in self.arguments:
+            raise InvalidInputError(f"Parameter '{name}' is not set: it must not be null.")
+        return self.arguments[name]
+
+    def milliseconds(self, name: str) -> int | None:
+        """A timestamp in milliseconds, rounded down; None where it is not given."""
+        value = self.arguments.get(name)
+        return None if value is None else value // _MICROSECONDS
+
+
+Row = Sequence[Any]
+
+
+@dataclass(frozen=True)
+class View:
+    """A temporary view that the call makes in the session, of rows that Python workers read.
+
+    Attributes:
+        name: of the view.
+        schema: its columns, as Spark writes schemas in JSON.
+        command: what the workers run.
+        rows: the result of the call.
+    """
+
+    name: str
+    schema: Mapping[str, Any]
+    command: bytes
+    rows: Sequence[Row]
+
+
+@dataclass(frozen=True)
+class Procedure:
+    """A row of the table of procedures.
+
+    Attributes:
+        name: in the catalog's namespace `system`.
+        parameters: in the order of positional arguments, required ones first.
+        columns: of the result, with the types and nullability of Apache Iceberg's.
+        run: does the work and gives the rows of the result, or a view to make.
+    """
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    columns: tuple[Column, ...]
+    run: Callable[[Call], Iterable[Row] | View]
+
+
+TABLE = Parameter("table", "string", required=True)

@@ -1,0 +1,35 @@
+"""The table of procedures. Whoever builds one adds it here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hms_iceberg.spark.procedures.changelog_view import CREATE_CHANGELOG_VIEW
+from hms_iceberg.spark.procedures.expire_snapshots import EXPIRE_SNAPSHOTS
+from hms_iceberg.spark.procedures.procedure import Procedure
+from hms_iceberg.spark.procedures.publishing import CHERRYPICK_SNAPSHOT, FAST_FORWARD, PUBLISH_CHANGES
+from hms_iceberg.spark.procedures.register_table import REGISTER_TABLE
+from hms_iceberg.spark.procedures.rewrite_manifests import REWRITE_MANIFESTS
+from hms_iceberg.spark.procedures.rollback import (
+    ANCESTORS_OF,
+    ROLLBACK_TO_SNAPSHOT,
+    ROLLBACK_TO_TIMESTAMP,
+    SET_CURRENT_SNAPSHOT,
+)
+
+PROCEDURES: Mapping[str, Procedure] = {
+    procedure.name: procedure
+    for procedure in (
+        ROLLBACK_TO_SNAPSHOT,
+        ROLLBACK_TO_TIMESTAMP,
+        SET_CURRENT_SNAPSHOT,
+        CHERRYPICK_SNAPSHOT,
+        PUBLISH_CHANGES,
+        FAST_FORWARD,
+        ANCESTORS_OF,
+        REGISTER_TABLE,
+        EXPIRE_SNAPSHOTS,
+        REWRITE_MANIFESTS,
+        CREATE_CHANGELOG_VIEW,
+    )
+}

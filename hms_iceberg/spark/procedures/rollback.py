@@ -1,0 +1,78 @@
+"""Moving main to another snapshot, and what its history is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hms_iceberg.errors import InvalidInputError, NoSuchRefError
+from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, Row
+
+
+def _moved(previous_is_null: bool = False) -> tuple[Column, ...]:
+    previous = Column("previous_snapshot_id", "bigint", nullable=previous_is_null)
+    return previous, Column("current_snapshot_id", "bigint", nullable=False)
+
+
+def _rollback_to_snapshot(call: Call) -> list[Row]:
+    table = call.table()
+    snapshot_id = call.required("snapshot_id")
+    previous = table.metadata.current_snapshot_id
+    table.manage_snapshots().rollback_to_snapshot(snapshot_id).commit()
+    return [(previous, snapshot_id)]
+
+
+def _rollback_to_timestamp(call: Call) -> list[Row]:
+    call.required("timestamp")
+    time = call.milliseconds("timestamp")
+    assert time is not None
+    table = call.table()
+    previous = table.metadata.current_snapshot_id
+    table.manage_snapshots().rollback_to_timestamp(time).commit()
+    return [(previous, table.metadata.current_snapshot_id)]
+
+
+def _set_current_snapshot(call: Call) -> list[Row]:
+    snapshot_id, ref = call.get("snapshot_id"), call.get("ref")
+    if (snapshot_id is None) == (ref is None):
+        raise InvalidInputError("Either snapshot_id or ref must be provided, not both.")
+    table = call.table()
+    if ref is not None:
+        if ref not in table.metadata.refs:
+            raise NoSuchRefError(
+                f"Cannot find matching snapshot ID for ref {ref} of table {'.'.join(call.identifier)}; its refs "
+                f"are {', '.join(sorted(table.metadata.refs)) or 'none'}."
+            )
+        snapshot_id = table.metadata.refs[ref].snapshot_id
+    previous = table.metadata.current_snapshot_id
+    table.manage_snapshots().set_current_snapshot(snapshot_id).commit()
+    return [(previous, snapshot_id)]
+
+
+def _ancestors_of(call: Call) -> Iterator[Row]:
+    metadata = call.table().metadata
+    snapshot_id = call.get("snapshot_id", metadata.current_snapshot_id)
+    for snapshot in metadata.ancestors_of(snapshot_id):
+        yield snapshot.snapshot_id, snapshot.timestamp_ms
+
+
+ROLLBACK_TO_SNAPSHOT = Procedure(
+    "rollback_to_snapshot", (TABLE, Parameter("snapshot_id", "bigint", required=True)), _moved(), _rollback_to_snapshot
+)
+ROLLBACK_TO_TIMESTAMP = Procedure(
+    "rollback_to_timestamp",
+    (TABLE, Parameter("timestamp", "timestamp", required=True)),
+    _moved(),
+    _rollback_to_timestamp,
+)
+SET_CURRENT_SNAPSHOT = Procedure(
+    "set_current_snapshot",
+    (TABLE, Parameter("snapshot_id", "bigint"), Parameter("ref", "string")),
+    _moved(previous_is_null=True),
+    _set_current_snapshot,
+)
+ANCESTORS_OF = Procedure(
+    "ancestors_of",
+    (TABLE, Parameter("snapshot_id", "bigint")),
+    (Column("snapshot_id", "bigint"), Column("timestamp", "bigint")),
+    _ancestors_of,
+)
