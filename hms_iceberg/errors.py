@@ -47,6 +47,7 @@ why (what was expected, what was found) and what to do next.
     │   └── FileAlreadyExistsError
     ├── MetastoreError                    the Hive Metastore answered with an error, or not at all
     │   ├── MetastoreUnavailableError
+    │   │   ├── MetastoreTimeoutError         it took a request, and stayed silent
     │   │   └── MetastoreAnswerLostError      the request was sent; nobody knows what became of it
     │   ├── MetastoreAuthenticationError
     │   └── LockError
@@ -277,6 +278,10 @@ class MetastoreError(IcebergError):
 
 class MetastoreUnavailableError(MetastoreError):
     """No Hive Metastore answered at any of the addresses."""
+
+
+class MetastoreTimeoutError(MetastoreUnavailableError, TimeoutError):
+    """The Hive Metastore took a request that changes nothing, and did not answer in time."""
 
 
 class MetastoreAnswerLostError(MetastoreUnavailableError):

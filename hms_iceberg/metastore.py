@@ -145,6 +145,14 @@ class CatalogMetastore(Metastore, Protocol):
         """
         ...
 
+    def check_new_name(self, identifier: Identifier) -> None:
+        """Refuses a name that no new table or view can have, before anything is written for it.
+
+        Raises:
+            InvalidInputError: says which characters a name may have.
+        """
+        ...
+
     def list_iceberg_tables(self, namespace: str) -> list[Identifier]:
         """Identifiers of the namespace's Iceberg tables, sorted; tables of other kinds are not among them.
 

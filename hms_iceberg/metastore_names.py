@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.metastore import Identifier
+
+_NO_NAME = re.compile(r"[/\\\x00-\x1f\x7f]")
 
 
 def table_identifier(identifier: str | Identifier) -> Identifier:
@@ -21,7 +24,27 @@ def table_identifier(identifier: str | Identifier) -> Identifier:
             f"Not the name of a table: {identifier!r}. Expected a namespace and a name, such as 'db.events' or "
             "('db', 'events')."
         )
+    for part in parts:
+        if part.strip() in (".", "..") or _NO_NAME.search(part):
+            raise InvalidInputError(
+                f"Not the name of a table: {identifier!r}. {part!r} would lead to another folder: a name has no slash "
+                "and no control character, and is neither '.' nor '..'."
+            )
     return parts
+
+
+def metadata_file_location(location: str) -> str:
+    """The location of a metadata file, as it is given.
+
+    Raises:
+        InvalidInputError: it is empty.
+    """
+    if not location.strip():
+        raise InvalidInputError(
+            f"Not the location of a metadata file: {location!r}. Expected one such as "
+            "'s3://bucket/table/metadata/00003-….metadata.json'."
+        )
+    return location
 
 
 def namespace_name(namespace: str | Identifier) -> str:

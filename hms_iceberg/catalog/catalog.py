@@ -21,7 +21,7 @@ from hms_iceberg.errors import (
     UnsupportedError,
 )
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
-from hms_iceberg.metastore_names import namespace_name, table_identifier, text_properties
+from hms_iceberg.metastore_names import metadata_file_location, namespace_name, table_identifier, text_properties
 from hms_iceberg.scan.preload import planning_ready
 from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata, replace_table_metadata, split_properties
 from hms_iceberg.spec.metadata.table_metadata import DEFAULT_FORMAT_VERSION, TableMetadata
@@ -324,6 +324,7 @@ class Catalog(CatalogViews, Identifiers):
         sort_order: SortOrder,
         properties: Mapping[str, str],
     ) -> TableMetadata:
+        self.metastore.check_new_name(identifier)
         properties = self._table_properties(properties)
         namespace = self.metastore.namespace_properties(identifier[0])
         return new_table_metadata(
@@ -366,11 +367,12 @@ class Catalog(CatalogViews, Identifiers):
 
         Raises:
             TableAlreadyExistsError: the name is taken, and `overwrite` is not set.
+            InvalidInputError: the location is empty.
             MissingFileError: no such metadata file.
             CorruptMetadataError: it cannot be read.
         """
         name = table_identifier(identifier)
-        version = read_version(metadata_location, self.storage)
+        version = read_version(metadata_file_location(metadata_location), self.storage)
         base = None
         if overwrite and self.table_exists(name):
             base = read_version(self.metastore.load(name).metadata_location, self.storage)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 
 from hms_iceberg.cli.connection import catalog_options, open_catalog
+from hms_iceberg.cli.groups import SuggestingGroup
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def locks() -> None:
     """Look at the metastore's locks, and release one whose holder is dead."""
 

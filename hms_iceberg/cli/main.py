@@ -8,6 +8,7 @@ from importlib import import_module
 
 import click
 
+from hms_iceberg.cli.groups import SuggestingGroup
 from hms_iceberg.errors import IcebergError
 
 
@@ -46,7 +47,7 @@ COMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
+class LazyGroup(SuggestingGroup):
     """A group that imports a command only when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from hms_iceberg.cli.groups import SuggestingGroup
+
 _DATA_DIR = click.option(
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
@@ -15,7 +17,7 @@ _DATA_DIR = click.option(
 )
 
 
-@click.group()
+@click.group(cls=SuggestingGroup)
 def metastore() -> None:
     """Start, stop and look at an embedded Hive Metastore.
 

@@ -27,6 +27,7 @@ from hms_iceberg.hms.lost_answers import ensure_made
 from hms_iceberg.hms.namespaces import (
     NOT_CHANGED_BY_HIVE_2,
     change_database,
+    check_new_name,
     database_properties,
     new_database,
 )
@@ -206,6 +207,14 @@ class HiveMetastore:
             NoSuchNamespaceError: no namespace of that name.
         """
         return database_properties(self.client.get_database(name.lower()))
+
+    def check_new_name(self, identifier: Identifier) -> None:
+        """Refuses names that every metastore refuses.
+
+        Raises:
+            InvalidInputError: says which characters a name may have.
+        """
+        check_new_name(identifier)
 
     def update_namespace(self, name: str, updates: Mapping[str, str], removals: Collection[str] = ()) -> None:
         """Sets `updates` and removes `removals`.

@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.hms.settings import current_user
 from hms_iceberg.hms.thrift_types import ttypes
+from hms_iceberg.metastore import Identifier
 
 LOCATION = "location"
 COMMENT = "comment"
 OWNER = "hive.metastore.database.owner"
 OWNER_TYPE = "hive.metastore.database.owner-type"
 
+_MOST_CHARACTERS = 255
+_TABLE_NAME = re.compile(rf"[\x20-\x7e]{{1,{_MOST_CHARACTERS}}}")
 _OWNER_TYPES = ttypes.PrincipalType._NAMES_TO_VALUES
 _PLACED = (LOCATION, COMMENT, OWNER, OWNER_TYPE)
 NOT_CHANGED_BY_HIVE_2 = (LOCATION, COMMENT)
 """What a metastore of Hive 2 leaves as it is, without a word, when a database is altered."""
+
+
+def check_new_name(identifier: Identifier) -> None:
+    """Refuses the name of a table that no metastore takes; many take fewer.
+
+    Raises:
+        InvalidInputError: says which characters a name may have.
+    """
+    name = identifier[1]
+    if not _TABLE_NAME.fullmatch(name):
+        raise InvalidInputError(
+            f"Cannot create {'.'.join(identifier)}: a Hive Metastore takes no such name. A name has at most "
+            f"{_MOST_CHARACTERS} letters a to z, digits, '_' and, in some metastores, spaces and punctuation."
+        )
 
 
 def new_database(name: str, properties: Mapping[str, str], warehouse: str | None) -> ttypes.Database:

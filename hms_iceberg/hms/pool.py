@@ -19,7 +19,7 @@ from typing import Any
 from thrift.protocol.TProtocol import TProtocolException
 from thrift.transport.TTransport import TTransportException
 
-from hms_iceberg.errors import MetastoreAnswerLostError, MetastoreUnavailableError
+from hms_iceberg.errors import MetastoreAnswerLostError, MetastoreTimeoutError, MetastoreUnavailableError
 from hms_iceberg.hms.connection import Connection
 from hms_iceberg.hms.security import CLIENT_CERTIFICATE, KERBEROS, USE_TLS
 from hms_iceberg.hms.settings import Address, ClientSettings
@@ -57,12 +57,14 @@ class ConnectionPool:
         Raises:
             TException: what the metastore answered; the request was carried out or refused, and is not pending.
             MetastoreUnavailableError: it could not be reached; nothing was sent, or only what may be repeated.
+            MetastoreTimeoutError: it took a request that only reads, and stayed silent.
             MetastoreAnswerLostError: the request was sent, may not be repeated, and its answer did not come.
         """
         for attempt in range(self.settings.attempts):
             connection = self._acquire()
             try:
-                connection.transport.set_timeout(timeout or self.settings.socket_timeout)
+                patience = timeout or self.settings.socket_timeout
+                connection.transport.set_timeout(patience)
                 result = connection.call(name, *arguments)
             except _BROKEN as error:
                 self._discard(connection)
@@ -70,6 +72,8 @@ class ConnectionPool:
                     raise self._answer_lost(connection, name, error) from error
                 last = attempt + 1 == self.settings.attempts
                 if last or (timeout is not None and isinstance(error, TimeoutError)):
+                    if isinstance(error, TimeoutError):
+                        raise _timed_out(connection.address, name, patience) from error
                     raise self._unavailable(f"did not answer `{name}`: {_reason(error)}") from error
                 logger.info("Repeating %s, as the connection to %s broke: %s", name, connection.address, error)
             except TException:
@@ -213,6 +217,14 @@ class ConnectionPool:
 def _close_all(connections: list[Connection]) -> None:
     while connections:
         connections.pop().close()
+
+
+def _timed_out(address: Address, name: str, seconds: float) -> MetastoreTimeoutError:
+    return MetastoreTimeoutError(
+        f"The metastore at {address} took the request `{name}` and gave no answer in time ({seconds:g} s). Check that "
+        f"a Hive Metastore listens there, and not another service, and that it is not overloaded; the time is that of "
+        f"hive.metastore.client.socket.timeout."
+    )
 
 
 def _reason(error: BaseException) -> str:

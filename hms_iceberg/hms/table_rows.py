@@ -88,6 +88,12 @@ def table_pointer(row: ttypes.Table) -> TablePointer:
     if row.tableType == VIRTUAL_VIEW:
         raise NoSuchTableError(f"{name} is a view, not a table. Query it with Spark, or load it with load_view.")
     if not is_iceberg_table(row):
+        if parameters.get(TABLE_TYPE, "").upper() == ICEBERG:
+            raise NotAnIcebergTableError(
+                f"Table {name} cannot be loaded: its row in the metastore is that of an Iceberg table, but its "
+                f"parameter {METADATA_LOCATION} is {parameters.get(METADATA_LOCATION)!r}. Set it to the newest "
+                f"metadata file, or remove the row and register that file."
+            )
         kind = parameters.get(TABLE_TYPE) or parameters.get("spark.sql.sources.provider") or "Hive"
         raise NotAnIcebergTableError(
             f"Table {name} is not an Iceberg table: the metastore has it as a table of type {kind}. Read it with "

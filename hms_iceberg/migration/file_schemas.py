@@ -78,7 +78,7 @@ class _Examiner:
             path = prefix + expected.name
             same = [each for each in found if each.name.lower() == expected.name.lower()]
             exact = [each for each in same if each.name == expected.name]
-            if len(exact or same) > 1:
+            if len(same) > 1:  # even if one is exact: Hive reads whichever comes first or last, without regard to case
                 self._facts.problems.append(f"has several columns for {path!r}: {[each.name for each in same]}")
                 continue
             actual = (exact or same or [None])[0]

@@ -19,7 +19,7 @@ from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.cache import ManifestCache
 from hms_iceberg.scan.delete_index import DeleteIndex
 from hms_iceberg.scan.incremental import added_files, snapshot_or_current, snapshots_between
-from hms_iceberg.scan.manifest_source import ManifestSource, manifests_of, named_snapshot
+from hms_iceberg.scan.manifest_source import ManifestSource, manifests_of, named_snapshot, named_table
 from hms_iceberg.scan.plan import FileScanTask, ScanPlan
 from hms_iceberg.scan.planner import DataFiles, DeleteFiles, Planner, manifest_source
 from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent, ManifestFile
@@ -173,7 +173,8 @@ def plan_changelog(
     for snapshot in changing:
         _check_parent(metadata, snapshot)
     schema = request.schema or metadata.schema()
-    row_filter = bind(schema, request.row_filter, request.case_sensitive)
+    with named_table(request.metadata.location):
+        row_filter = bind(schema, request.row_filter, request.case_sensitive)
     differ = _SnapshotDiffer(metadata, schema, row_filter, storage, manifest_cache)
     return (differ.changes(ordinal, snapshot) for ordinal, snapshot in enumerate(changing))
 

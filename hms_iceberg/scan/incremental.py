@@ -11,7 +11,7 @@ from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.cache import ManifestCache
-from hms_iceberg.scan.manifest_source import manifests_of, named_snapshot
+from hms_iceberg.scan.manifest_source import manifests_of, named_snapshot, named_table
 from hms_iceberg.scan.plan import ScanPlan
 from hms_iceberg.scan.planner import DataFiles, Planner, manifest_source
 from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestFile
@@ -67,12 +67,9 @@ def plan_appends(request: AppendRequest, storage: Storage, manifest_cache: Manif
     started = time.perf_counter()
     metadata = request.metadata
     schema = request.schema or metadata.schema()
-    planner = Planner(
-        metadata,
-        schema,
-        bind(schema, request.row_filter, request.case_sensitive),
-        manifest_source(metadata, storage, manifest_cache),
-    )
+    with named_table(metadata.location):
+        row_filter = bind(schema, request.row_filter, request.case_sensitive)
+    planner = Planner(metadata, schema, row_filter, manifest_source(metadata, storage, manifest_cache))
     last = snapshot_or_current(metadata, request.to_snapshot_id)
     between = snapshots_between(metadata, request.from_snapshot_id, last, request.from_inclusive)
     appends = [each for each in between if each.operation == Operation.APPEND]

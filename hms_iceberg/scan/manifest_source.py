@@ -10,7 +10,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from hms_iceberg.errors import CorruptFileError, CorruptManifestError, MissingFileError, UnsupportedError
+from hms_iceberg.errors import (
+    CorruptFileError,
+    CorruptManifestError,
+    MissingFileError,
+    UnknownColumnError,
+    UnsupportedError,
+)
 from hms_iceberg.expressions.manifest_evaluator import partition_summary_evaluator
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.cache import ManifestCache, ManifestFrame, decode_one, decode_small, join_frames
@@ -49,6 +55,15 @@ def named_snapshot(snapshot_id: int | None, location: str) -> Iterator[None]:
         if owner and owner in str(error):
             raise
         raise type(error)(f"{error} It belongs to {owner}the table at {location}.") from error
+
+
+@contextmanager
+def named_table(location: str) -> Iterator[None]:
+    """Errors of columns that do not exist name the table that lacks them."""
+    try:
+        yield
+    except UnknownColumnError as error:
+        raise UnknownColumnError(f"{error}. This is about the table at {location}.") from error
 
 
 def manifests_of(snapshot: Snapshot, storage: Storage, *, checked: bool = True) -> list[ManifestFile]:

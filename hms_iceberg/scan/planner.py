@@ -21,7 +21,7 @@ from hms_iceberg.scan.bounds import as_text
 from hms_iceberg.scan.cache import ManifestCache, ManifestFrame, shared_cache
 from hms_iceberg.scan.delete_index import DELETE_FILE_PATH_ID, DeleteIndex, key_metric_columns
 from hms_iceberg.scan.manifest_frames import FILE_COLUMNS, METRIC_COLUMNS, file_dtypes
-from hms_iceberg.scan.manifest_source import ManifestSource, keep_manifests, manifests_of, named_snapshot
+from hms_iceberg.scan.manifest_source import ManifestSource, keep_manifests, manifests_of, named_snapshot, named_table
 from hms_iceberg.scan.metadata_filter import FileFilter, is_of_table, only_tests
 from hms_iceberg.scan.metrics_filter import may_match, metrics_of
 from hms_iceberg.scan.partition_columns import field_types, partition_columns
@@ -91,7 +91,8 @@ def plan_parts(
     started = time.perf_counter()
     snapshot = _snapshot(request)
     schema = _schema(request, snapshot)
-    row_filter = bind(schema, request.row_filter, request.case_sensitive)
+    with named_table(request.metadata.location):
+        row_filter = bind(schema, request.row_filter, request.case_sensitive)
     source = manifest_source(request.metadata, storage, manifest_cache)
     planner = Planner(request.metadata, schema, row_filter, source, request.decide)
     of_snapshot = partial(named_snapshot, None if snapshot is None else snapshot.snapshot_id, request.metadata.location)

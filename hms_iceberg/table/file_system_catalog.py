@@ -76,6 +76,15 @@ class FileSystemCatalog(FileSystemMetastore):
         """Names of the warehouse's folders, sorted."""
         return [name for name in self._children(self._warehouse) if not self._is_table(f"{self._warehouse}/{name}")]
 
+    def check_new_name(self, identifier: Identifier) -> None:
+        """Refuses names that cannot be folders.
+
+        Raises:
+            InvalidInputError: says which characters a name may have.
+        """
+        for name in identifier:
+            _name(name)
+
     def namespace_properties(self, name: str) -> dict[str, str]:
         """The namespace's `location`, its only property.
 

@@ -65,6 +65,9 @@ class FilteredFiles:
         return [task for task in self.plan.tasks() if task.file.file_path not in self.whole]
 
 
+_ACTIONS = {"delete": "delete from", "update": "update rows of", "merge": "upsert into"}
+
+
 class RowChange:
     """Reads a table as a transaction sees it, and adds the change of its rows to the transaction.
 
@@ -72,18 +75,22 @@ class RowChange:
         transaction: what the change becomes part of.
         operation: `delete`, `update` or `merge`: whose mode and isolation level apply.
         options: what the caller says besides.
+        action: what the caller does, to complete 'cannot … the table'; that of the operation unless given.
 
     Raises:
         ConfigurationError: the table's mode or isolation level is none that exists.
         UnsupportedError: merge-on-read in a table of format version 1.
     """
 
-    def __init__(self, transaction: Transaction, operation: str, options: ChangeOptions) -> None:
+    def __init__(
+        self, transaction: Transaction, operation: str, options: ChangeOptions, action: str | None = None
+    ) -> None:
         self.transaction = transaction
         self.options = options
         self.metadata = transaction.metadata
         self.table = ".".join(transaction.identifier)
         self.storage = transaction.workspace.storage
+        self.action = action or _ACTIONS[operation]
         self.isolation = isolation_of(self.metadata.properties, operation)
         self.mode = self._mode(operation)
         self.rewriter = RowRewriter(self.metadata, self.storage)
@@ -186,6 +193,7 @@ class RowChange:
         data = [*added, *self._write(rows, inserted)]
         options = self.options.update_fields()
         options |= {"case_sensitive": self.options.case_sensitive, "conflict_filter": conflict_filter}
+        options["action"] = self.action
         if copies:
             self.transaction.add(
                 Overwrite(added=tuple(data), removed=tuple(removed), isolation=self.isolation, **options)

@@ -71,7 +71,7 @@ def overwrite_rows(
     transaction: Transaction, rows: ArrowInput, row_filter: str | BooleanExpression, options: ChangeOptions
 ) -> None:
     """Replaces the rows that match a filter by others; see `Table.overwrite`."""
-    change = RowChange(transaction, "delete", options)
+    change = RowChange(transaction, "delete", options, action="overwrite")
     expression = as_expression(row_filter)
     files = change.files(expression)
     added = write_rows(transaction, rows)

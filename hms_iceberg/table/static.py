@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.metastore import Identifier
+from hms_iceberg.metastore_names import metadata_file_location
 from hms_iceberg.scan.preload import planning_ready
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.readable import ReadableTable
@@ -54,6 +55,7 @@ class StaticTable(ReadableTable):
 
 
 def _metadata_file(location: str, storage: Storage) -> str:
+    metadata_file_location(location)
     if location.endswith((".json", ".json.gz")):
         return location
     folder = location.rstrip("/")

@@ -57,7 +57,9 @@ class Existing:
         """
         name = ".".join(identifier)
         if base is None:
-            raise NoSuchTableError(f"Cannot commit to table {name}: it does not exist any more. It was dropped.")
+            raise NoSuchTableError(
+                f"Cannot commit to table {name}: it does not exist any more. It was dropped meanwhile."
+            )
         if base.metadata.table_uuid != self.start.metadata.table_uuid:
             raise CommitConflictError(
                 f"Cannot commit to table {name}: the change was made on the table with UUID "

@@ -17,10 +17,12 @@ from hms_iceberg.errors import (
     IcebergError,
     InvalidInputError,
     MetastoreError,
+    MissingFileError,
     NoSuchTableError,
     NotAnIcebergTableError,
     StorageError,
     TableAlreadyExistsError,
+    UnknownColumnError,
 )
 from hms_iceberg.metastore import Identifier, MetadataVersion, Metastore
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
@@ -189,7 +191,7 @@ class Transaction:
         landed = self._landed(base)
         if landed is not None:
             return landed
-        metadata = self._metadata_on(base)
+        metadata = self._metadata_on_existing(base)
         if base is not None and metadata is base.metadata:
             return base, self.workspace.used()  # nothing to change
         new = write_version(base, metadata, self.workspace)
@@ -219,6 +221,15 @@ class Transaction:
             return start
         return read_version(pointer.metadata_location, self.workspace.storage)
 
+    def _metadata_on_existing(self, base: MetadataVersion | None) -> TableMetadata:
+        """The metadata to commit; where files of the table are gone, it may be that the table itself is."""
+        try:
+            return self._metadata_on(base)
+        except MissingFileError as error:
+            if base is None or self._load() is not None:
+                raise
+            raise NoSuchTableError(f"Cannot commit to table {self._name}: it was dropped meanwhile. {error}") from error
+
     def _metadata_on(self, base: MetadataVersion | None) -> TableMetadata:
         start = self.origin.start
         if self.attempts == 1 and (base.location if base else None) == (start.location if start else None):
@@ -230,16 +241,20 @@ class Transaction:
         moved_on = base is not None and start is not None and base.location != start.location
         if base is None or start is None or not (moved_on and self.origin.replays_updates):
             return apply_all(self._updates, metadata, self.workspace)
-        if not all(isinstance(update, RequireUnchanged) for update in self._updates):
-            for update in self._updates:
-                update.validate(start.metadata, base.metadata, self.workspace)
         try:
+            if not all(isinstance(update, RequireUnchanged) for update in self._updates):
+                for update in self._updates:
+                    update.validate(start.metadata, base.metadata, self.workspace)
             replayed = apply_all(self._updates, metadata, self.workspace)
         except (InvalidInputError, CatalogError) as error:
+            fate = " dropped or renamed a column of it" if isinstance(error, UnknownColumnError) else ""
             raise CommitConflictError(
                 f"Cannot commit to table {self._name}: the change was possible when it was made, and is not any more "
-                f"after a concurrent commit ({base.location}). {error}"
+                f"after a concurrent commit{fate} ({base.location}). {error}"
             ) from error
+        except CommitConflictError as error:
+            # Updates know the table by its location only.
+            raise CommitConflictError(str(error).replace(_by_location(base.metadata), f"table {self._name}")) from error
         self._check_files(start.metadata, base.metadata, replayed)
         return replayed
 
@@ -280,7 +295,8 @@ class Transaction:
         """The error where the table came or went during the attempt; retryable where both are fine."""
         self._exists = exists
         if not self.origin.either:
-            return error
+            dropped = f"Cannot commit to table {self._name}: it was dropped meanwhile. {error}"
+            return error if exists else NoSuchTableError(dropped)
         return CommitFailedError(f"Table {self._name} was {'created' if exists else 'dropped'} meanwhile. {error}")
 
     # ------------------------------------------------------------------------------------------ outcomes
@@ -352,6 +368,10 @@ class Transaction:
     def _log_retry(self, state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
         logger.info("Commit to %s lost attempt %d, trying again: %s", self._name, state.attempt_number, error)
+
+
+def _by_location(metadata: TableMetadata) -> str:
+    return f"the table at {metadata.location}"
 
 
 def apply_all(updates: Sequence[Update], base: TableMetadata, workspace: FileWorkspace) -> TableMetadata:

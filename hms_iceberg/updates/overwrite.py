@@ -34,6 +34,7 @@ class Overwrite(Update):
         branch: the branch to change.
         case_sensitive: whether filters name columns in their case.
         properties: the caller's keys for the snapshot's summary.
+        action: what the caller does, to complete 'cannot … the table'.
         snapshot_id: drawn once.
     """
 
@@ -47,6 +48,7 @@ class Overwrite(Update):
     case_sensitive: bool = True
     properties: Mapping[str, str] = field(default_factory=dict)
     stage_only: bool = False
+    action: str = "overwrite"
     snapshot_id: int = field(default_factory=new_snapshot_id)
 
     @property
@@ -60,7 +62,7 @@ class Overwrite(Update):
             return
         head = parent_on(start, self.branch)
         concurrent = Concurrent.between(
-            head.snapshot_id if head else None, base, self.branch, reader, "overwrite", self.case_sensitive
+            head.snapshot_id if head else None, base, self.branch, reader, self.action, self.case_sensitive
         )
         read = self.conflict_filter or self.row_filter or AlwaysTrue()
         if self.isolation is Isolation.SERIALIZABLE:
@@ -85,7 +87,7 @@ class Overwrite(Update):
                 self._check_added(matcher, base)
         change = ContentChange(
             snapshot_id=self.snapshot_id,
-            what="overwrite",
+            what=self.action,
             operation=overwrite_operation,
             added=self.added,
             removed=self.removed,

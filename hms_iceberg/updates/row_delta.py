@@ -29,6 +29,7 @@ class RowDelta(Update):
         conflict_filter: which rows the change has read; None stands for all.
         isolation: `SERIALIZABLE` refuses rows that may match the filter and were added or removed meanwhile; both
             levels refuse deletes of such rows.
+        action: what the caller does, to complete 'cannot … the table'.
     """
 
     added: tuple[DataFile, ...] = ()
@@ -40,6 +41,7 @@ class RowDelta(Update):
     case_sensitive: bool = True
     properties: Mapping[str, str] = field(default_factory=dict)
     stage_only: bool = False
+    action: str = "change rows of"
     snapshot_id: int = field(default_factory=new_snapshot_id)
 
     @property
@@ -60,7 +62,7 @@ class RowDelta(Update):
         """Refuses where a data file that deletes point at was removed, and what the isolation level does not allow."""
         head = parent_on(start, self.branch)
         concurrent = Concurrent.between(
-            head.snapshot_id if head else None, base, self.branch, reader, "change rows of", self.case_sensitive
+            head.snapshot_id if head else None, base, self.branch, reader, self.action, self.case_sensitive
         )
         concurrent.check_still_there(self._referenced)
         vectors = {file.referenced_data_file for file in self.added if file.is_deletion_vector}
@@ -83,7 +85,7 @@ class RowDelta(Update):
         """
         change = ContentChange(
             snapshot_id=self.snapshot_id,
-            what="change rows of",
+            what=self.action,
             operation=row_delta_operation,
             added=self.added,
             removed=self.removed,

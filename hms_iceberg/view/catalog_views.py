@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hms_iceberg.errors import NoSuchViewError, UnsupportedError, ViewAlreadyExistsError
 from hms_iceberg.metastore import CatalogMetastore, Identifier, ViewMetastore
-from hms_iceberg.metastore_names import namespace_name, table_identifier, text_properties
+from hms_iceberg.metastore_names import metadata_file_location, namespace_name, table_identifier, text_properties
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.table_properties import bool_property
 from hms_iceberg.spec.views.view_metadata import ViewVersion, new_view_metadata, replace_version, set_view_properties
@@ -87,6 +87,7 @@ class CatalogViews(ABC):
         """
         name = table_identifier(identifier)
         views = self._views()
+        self.metastore.check_new_name(name)
         namespace = self.metastore.namespace_properties(name[0])
         location = location or self._default_location(name, namespace)
         metadata = new_view_metadata(view_schema(schema), view_version, location, text_properties(properties or {}))
@@ -129,7 +130,7 @@ class CatalogViews(ABC):
             CorruptMetadataError: it cannot be read.
         """
         name, views = table_identifier(identifier), self._views()
-        version = read_view(metadata_location, self.storage)
+        version = read_view(metadata_file_location(metadata_location), self.storage)
         views.swap(name, None, version)
         return View(name, version, views, self.storage)
 

@@ -160,6 +160,9 @@ class InMemoryMetastore:
         self._check_up()
         return sorted(self._namespaces)
 
+    def check_new_name(self, identifier: Identifier) -> None:
+        """Takes every name."""
+
     def namespace_properties(self, name: str) -> dict[str, str]:
         """A copy of the properties."""
         self._require_namespace(name)

@@ -53,6 +53,8 @@ def hive_site(database: Path, warehouse: str, lock_expiry_seconds: int, properti
         # Two seconds by default, for a database that was restarted; here two requests only met on one row.
         "hive.hmshandler.retry.interval": "250ms",
         "hive.async.log.enabled": "false",
+        # On, it refuses every drop and reorder of Iceberg's columns; Iceberg in Java then knows no way around.
+        "hive.metastore.disallow.incompatible.col.type.changes": "false",
         "datanucleus.schema.autoCreateAll": "true",
         "datanucleus.connectionPoolingType": "HikariCP",
         **properties,

@@ -197,9 +197,9 @@ class EmbeddedMetastore:
 
     def _prepare_files(self, jars: list[Path], template: Path | None) -> bool:
         """Writes the configuration; returns whether the database is a new copy of the template."""
-        self.data_dir.mkdir(parents=True, exist_ok=True)
+        _make_folder(self.data_dir, "data folder")
         if self.warehouse.startswith("file:"):
-            Path(self.warehouse.removeprefix("file:").replace("//", "/")).mkdir(parents=True, exist_ok=True)
+            _make_folder(Path(self.warehouse.removeprefix("file:").replace("//", "/")), "warehouse")
         configuration = self.data_dir / "conf"
         site = hive_site(self._database, self.warehouse, self._lock_expiry_seconds, self._properties)
         write_configuration(configuration, self.log, site)
@@ -311,3 +311,15 @@ def answers(host: str, port: int, timeout: float = 1.0) -> bool:
             return True
     except OSError:
         return False
+
+
+def _make_folder(folder: Path, what: str) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        writable = os.access(folder, os.W_OK)
+    except OSError as error:
+        raise ConfigurationError(
+            f"Cannot make the {what} {folder} of the metastore: {error.strerror}. Choose another folder."
+        ) from error
+    if not writable:
+        raise ConfigurationError(f"Cannot write to the {what} {folder} of the metastore. Choose another folder.")

@@ -17,6 +17,7 @@ from hms_iceberg.errors import (
     MetastoreError,
     NamespaceNotEmptyError,
     NoSuchTableError,
+    NotAnIcebergTableError,
     TableAlreadyExistsError,
     UnsupportedError,
 )
@@ -45,8 +46,11 @@ from hms_iceberg.spec.types import (
     VariantType,
 )
 from hms_iceberg.table import Table
+from hms_iceberg.table.static import StaticTable
+from hms_iceberg.view import ViewVersion
 
 SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("who", pa.string())])
+COLUMN_SETTING = "hive.metastore.disallow.incompatible.col.type.changes"
 
 
 @pytest.fixture
@@ -98,20 +102,33 @@ def test_what_others_put_into_a_row_survives_commits(
     assert kept.owner == "somebody"
 
 
+def test_the_embedded_metastore_lets_other_programs_drop_and_reorder_columns(client: HmsClient) -> None:
+    assert client.config_value(COLUMN_SETTING, "?") == "false"
+
+
+@pytest.fixture(scope="module")
+def strict_metastore() -> Iterator[EmbeddedMetastore]:
+    """One that refuses columns of other types in the old ones' places, as a metastore does unless it is told."""
+    with EmbeddedMetastore(properties={COLUMN_SETTING: "true"}) as server:
+        yield server
+
+
 @pytest.mark.parametrize("lock", ["true", "false"], ids=["lock", "compare-and-swap"])
 def test_columns_may_be_dropped_reordered_and_retyped_although_the_server_forbids_it(
-    metastore: EmbeddedMetastore,
-    client: HmsClient,
-    namespace: str,
-    lock: str,
-    row: Callable[[], ttypes.Table],
-    monkeypatch: pytest.MonkeyPatch,
+    strict_metastore: EmbeddedMetastore, lock: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert client.config_value("hive.metastore.disallow.incompatible.col.type.changes", "?") == "true"
-    properties = {"warehouse": metastore.warehouse, "iceberg.engine.hive.lock-enabled": lock}
-    with load_catalog("strict", type="hive", uri=metastore.uri, **properties) as catalog:
+    properties = {"warehouse": strict_metastore.warehouse, "iceberg.engine.hive.lock-enabled": lock}
+    with load_catalog("strict", type="hive", uri=strict_metastore.uri, **properties) as catalog:
+        client = catalog.metastore.client  # type: ignore[attr-defined]
+        assert client.config_value(COLUMN_SETTING, "?") == "true"
+        namespace = f"strict_{lock}"
+        catalog.create_namespace(namespace)
         refusals = _watch_refusals(catalog, monkeypatch)
         table = catalog.create_table((namespace, "events"), SCHEMA)
+
+        def row() -> ttypes.Table:
+            return client.get_table(namespace, "events")
+
         with table.update_schema() as update:
             update.move_first("who")
         assert columns(row()) == [("who", "string"), ("id", "bigint")]
@@ -120,8 +137,8 @@ def test_columns_may_be_dropped_reordered_and_retyped_although_the_server_forbid
         assert columns(row()) == [("id", "bigint")]
         table.append(pa.table({"id": [1]}))
         assert table.scan().count() == 1
+        found = row()
     assert any("types incompatible" in str(refusal) for refusal in refusals)
-    found = row()
     assert found.parameters["metadata_location"] == table.metadata_location
 
 
@@ -141,10 +158,16 @@ def _watch_refusals(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> list[M
 
 
 def test_a_server_that_forbids_even_that_is_told_by_its_setting_and_nothing_is_changed(
-    catalog: Catalog, table: Table, row: Callable[[], ttypes.Table], monkeypatch: pytest.MonkeyPatch
+    strict_metastore: EmbeddedMetastore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    catalog = load_catalog("strict", uri=strict_metastore.uri, warehouse=strict_metastore.warehouse)
+    catalog.create_namespace("stricter")
+    table = catalog.create_table("stricter.events", SCHEMA)
     client = catalog.metastore.client  # type: ignore[attr-defined]
     alter = client.alter_table
+
+    def row() -> ttypes.Table:
+        return client.get_table("stricter", "events")
 
     def stricter(database: str, name: str, new: ttypes.Table, environment: object = None) -> None:
         if not new.sd.cols:
@@ -160,6 +183,7 @@ def test_a_server_that_forbids_even_that_is_told_by_its_setting_and_nothing_is_c
         update.commit()
     assert row() == before
     assert {file.location for file in table.storage.list(table.location())} == files
+    catalog.close()
 
 
 def test_every_type_makes_a_row_that_the_server_takes(catalog: Catalog, namespace: str, client: HmsClient) -> None:
@@ -351,3 +375,32 @@ def test_what_this_server_cannot_change_of_a_namespace_is_refused_and_nothing_is
     assert catalog.load_namespace_properties(namespace) == before
     catalog.update_namespace_properties(namespace, updates={"location": before["location"], "stage": "prod"})
     assert catalog.load_namespace_properties(namespace) == {**before, "stage": "prod"}
+
+
+@pytest.mark.parametrize("name", ["..", ".", "../t", "a/b", "a\\b", "a\nb", "táble", "таблица", "x" * 300, "tab\x7f"])
+def test_a_name_that_no_metastore_takes_leaves_no_folder_behind(catalog: Catalog, namespace: str, name: str) -> None:
+    folder = Path(catalog.load_namespace_properties(namespace)["location"].removeprefix("file:"))
+    version = ViewVersion.of_sql({"spark": "select 1 as id"}, default_namespace=(namespace,))
+    for create in (
+        lambda: catalog.create_table((namespace, name), SCHEMA),
+        lambda: catalog.create_or_replace_table((namespace, name), SCHEMA),
+        lambda: catalog.create_view((namespace, name), SCHEMA, version),
+    ):
+        with pytest.raises(InvalidInputError, match=r"name of a table|takes no such name"):
+            create()
+    assert not list(folder.iterdir())
+    assert {each.name for each in folder.parent.iterdir()} >= {folder.name}
+    assert not (folder.parent / "metadata").exists()
+
+
+def test_an_empty_metadata_location_is_told(
+    catalog: Catalog, client: HmsClient, table: Table, row: Callable[[], ttypes.Table], namespace: str
+) -> None:
+    for attempt in (lambda: catalog.register_table((namespace, "empty"), ""), lambda: StaticTable.from_metadata(" ")):
+        with pytest.raises(InvalidInputError, match="Not the location of a metadata file"):
+            attempt()
+    changed = row()
+    changed.parameters["metadata_location"] = ""
+    client.alter_table(changed.dbName, changed.tableName, changed)
+    with pytest.raises(NotAnIcebergTableError, match=r"parameter metadata_location is ''\. Set it"):
+        catalog.load_table(table.identifier)

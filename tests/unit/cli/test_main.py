@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import click
 import pytest
@@ -83,3 +84,25 @@ def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -
     assert main(["migrat"]) == 2
 
     assert "No such command 'migrat'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "near"), [(["migrat"], "migrate"), (["metastor", "start"], "metastore"), (["locks", "relase"], "release")]
+)
+def test_a_near_miss_of_a_command_gets_one_suggestion(
+    words: list[str], near: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    assert capsys.readouterr().err.count(f"Did you mean '{near}'?") == 1
+
+
+def test_the_package_runs_as_a_module() -> None:
+    result = subprocess.run([sys.executable, "-m", "hms_iceberg", "--help"], capture_output=True, text=True, check=True)
+    assert result.stdout.startswith("Usage: hms-iceberg ")
+
+
+def test_a_data_folder_that_cannot_be_made_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").touch()
+    assert main(["metastore", "start", "--data-dir", str(tmp_path / "file" / "data")]) == 1
+    assert capsys.readouterr().err.startswith(f"Error: Cannot make the data folder {tmp_path}/file/data of the meta")
+    assert main(["metastore", "start", "--data-dir", str(tmp_path / "file")]) == 2

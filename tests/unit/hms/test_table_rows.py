@@ -149,12 +149,20 @@ def test_a_pointer_is_read_from_an_iceberg_row_in_any_case_of_its_type() -> None
     assert pointer.properties["EXTERNAL"] == "TRUE"
 
 
-@pytest.mark.parametrize("change", [{"table_type": "DELTA"}, {"table_type": None}, {"metadata_location": None}])
+@pytest.mark.parametrize("change", [{"table_type": "DELTA"}, {"table_type": None}])
 def test_another_kind_of_table_is_refused_with_the_way_to_migrate_it(change: dict[str, str | None]) -> None:
     row = created()
     row.parameters = {key: value for key, value in {**row.parameters, **change}.items() if value is not None}
     assert not is_iceberg_table(row)
     with pytest.raises(NotAnIcebergTableError, match=r"hms-iceberg migrate db\.events"):
+        table_pointer(row)
+
+
+@pytest.mark.parametrize("location", [None, ""])
+def test_an_iceberg_row_without_its_metadata_location_is_told_by_that(location: str | None) -> None:
+    row = created()
+    row.parameters["metadata_location"] = location
+    with pytest.raises(NotAnIcebergTableError, match=rf"parameter metadata_location is {location!r}\."):
         table_pointer(row)
 
 

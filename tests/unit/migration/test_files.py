@@ -224,6 +224,14 @@ def test_a_file_with_field_ids_of_its_own_is_refused(tmp_path: Path) -> None:
     assert "numbers the column 'a' as field 7" in problem
 
 
+def test_columns_that_differ_only_in_case_are_refused_even_if_one_is_the_tables(tmp_path: Path) -> None:
+    write(tmp_path / "f.parquet", {"id": pa.array([1], pa.int32()), "ID": pa.array([2], pa.int32())})
+
+    [problem] = read(source_of(tmp_path, "id int")).problems
+
+    assert "f.parquet has several columns for 'id': ['id', 'ID']" in problem
+
+
 def test_columns_that_differ_only_in_case_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "f.parquet", {"A": pa.array([1], pa.int32()), "a ": pa.array([2]), "aA": pa.array([1])})
     write(tmp_path / "g.parquet", {"AB": pa.array([1], pa.int32()), "Ab": pa.array([1], pa.int32())})

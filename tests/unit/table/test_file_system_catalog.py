@@ -181,7 +181,7 @@ def test_a_base_whose_later_versions_were_deleted_is_a_conflict(catalog: Catalog
 
 @pytest.mark.parametrize("name", ["..", ".hidden", "_x", "a/b", "a:b"])
 def test_names_that_are_no_folder_names_are_refused(catalog: Catalog, name: str) -> None:
-    with pytest.raises(InvalidInputError, match="Not a name"):
+    with pytest.raises(InvalidInputError, match=r"Not (a|the) name"):
         catalog.create_table(("db", name), ARROW)
 
 
