@@ -41,6 +41,8 @@ from hms_iceberg.spark.reading.plan_answer import AnswerForm, plan_answer
 from hms_iceberg.spark.reading.streams import check_stream, latest_offset, plan_batch
 from hms_iceberg.spark.sql.questions import answered as statement_answered
 from hms_iceberg.spark.targets import Targets
+from hms_iceberg.spark.writing.begin import begin_write
+from hms_iceberg.spark.writing.commit import commit_write
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
@@ -62,6 +64,7 @@ _TABLE_CALLS: Mapping[str, Callable[[TableMetadata, Storage, Mapping[str, Any]],
     "stream-check": check_stream,
     "stream-latest": latest_offset,
 }
+_WRITE_CALLS = ("begin-write", "commit-write")
 
 
 class Planner:
@@ -116,6 +119,8 @@ class Planner:
             return AnswerWriter(answer).done()
         if call == "find":
             return AnswerWriter(find_table(self._catalogs, question, storage)).done()
+        if call in _WRITE_CALLS:
+            return AnswerWriter(self._written(question, storage)).done()
         metadata = self._metadata(question["metadata_location"], storage)
         if call == "plan":
             return self._planned(metadata, storage, question)
@@ -124,6 +129,19 @@ class Planner:
             command = worker_command(metadata, schema, question["columns"], storage)
             return AnswerWriter({}).blobs([command]).done()
         return AnswerWriter(_TABLE_CALLS[call](metadata, storage, question)).done()
+
+    def _written(self, question: dict[str, Any], storage: Storage) -> dict[str, Any]:
+        is_staged = "staged" in question
+        metadata = (
+            self._targets.metadata(question, storage)
+            if is_staged
+            else self._metadata(question["metadata_location"], storage)
+        )
+        if question["call"] == "begin-write":
+            return begin_write(question, metadata)
+        with self._targets.transaction(question, storage) as transaction:
+            commit_write(question, transaction, metadata)
+        return {}
 
     def _planned(self, metadata: TableMetadata, storage: Storage, question: dict[str, Any]) -> bytes:
         form = AnswerForm(question.get("time_type", True), question.get("partition_column", False))

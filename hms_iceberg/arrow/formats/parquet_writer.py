@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 ROW_GROUP_BYTES = ("write.parquet.row-group-size-bytes", 128 * 1024 * 1024)
 ROW_GROUP_ROWS = ("write.parquet.row-group-limit", 1_048_576)
+CODEC_LEVEL = "write.parquet.compression-level"
 _PAGE_BYTES = ("write.parquet.page-size-bytes", 1024 * 1024)
 _PAGE_ROWS = ("write.parquet.page-row-limit", 20_000)
 _DICTIONARY_BYTES = ("write.parquet.dict-size-bytes", 2 * 1024 * 1024)
@@ -133,19 +134,14 @@ def parquet_options(schema: Schema, layout: FileLayout, properties: Mapping[str,
     Raises:
         ConfigurationError: a ``write.parquet.*`` property has a value that cannot be used.
     """
-    codec_name = properties.get("write.parquet.compression-codec", "zstd")
-    codec = _CODECS.get(codec_name.strip().lower())
-    if codec is None:
-        raise ConfigurationError(
-            f"Table property write.parquet.compression-codec is {codec_name!r}, expected one of {', '.join(_CODECS)}."
-        )
-    level = properties.get("write.parquet.compression-level")
+    codec = parquet_codec(properties)
+    level = properties.get(CODEC_LEVEL)
     if level is None and codec == "zstd":
         level = "3"  # what Java's zstd uses; pyarrow's default is 1
     page_version = properties.get("write.parquet.page-version", "v1").strip().lower()
     if page_version not in ("v1", "v2"):
         raise ConfigurationError(f"Table property write.parquet.page-version is {page_version!r}, expected v1 or v2.")
-    leaves = dict(_leaf_paths(schema, layout))
+    leaves = dict(leaf_paths(schema, layout))
     options: dict[str, Any] = {
         "version": "2.6",
         "store_schema": False,
@@ -162,10 +158,23 @@ def parquet_options(schema: Schema, layout: FileLayout, properties: Mapping[str,
         "bloom_filter_options": _bloom_filters(leaves, properties),
     }
     if level is not None and codec in ("zstd", "gzip", "brotli"):
-        options["compression_level"] = int_property(
-            {"write.parquet.compression-level": level}, ("write.parquet.compression-level", 3)
-        )
+        options["compression_level"] = int_property({CODEC_LEVEL: level}, (CODEC_LEVEL, 3))
     return {name: value for name, value in options.items() if value is not None and name in _known_options()}
+
+
+def parquet_codec(properties: Mapping[str, str]) -> str:
+    """The codec that a table's properties name, as pyarrow calls it.
+
+    Raises:
+        ConfigurationError: there is none of that name.
+    """
+    name = properties.get("write.parquet.compression-codec", "zstd")
+    codec = _CODECS.get(name.strip().lower())
+    if codec is None:
+        raise ConfigurationError(
+            f"Table property write.parquet.compression-codec is {name!r}, expected one of {', '.join(_CODECS)}."
+        )
+    return codec
 
 
 @lru_cache(maxsize=1)
@@ -206,7 +215,7 @@ def _bloom_filters(leaves: Mapping[str, str], properties: Mapping[str, str]) -> 
     return filters or None
 
 
-def _leaf_paths(schema: Schema, layout: FileLayout) -> Iterator[tuple[str, str]]:
+def leaf_paths(schema: Schema, layout: FileLayout) -> Iterator[tuple[str, str]]:
     """The table's dotted name and the file's dotted path of each leaf."""
     for field_id, field in layout.schema.index_by_id.items():
         if field.field_type.is_nested:

@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -48,6 +49,7 @@ from hms_iceberg.spec.types import (
 from hms_iceberg.spec.values.single_values import bounds_to_bytes, decimal_value
 from hms_iceberg.storage import Storage
 
+FloatBounds = Mapping[int, tuple[float, float] | None]
 _UNIT_NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
@@ -94,6 +96,7 @@ def data_file_from_parquet(
     size: int | None = None,
     footer: pq.FileMetaData | None = None,
     nan_counts: Mapping[int, int] | None = None,
+    float_bounds: FloatBounds | None = None,
     equality_ids: tuple[int, ...] | None = None,
 ) -> DataFile:
     """Describes a Parquet file as a manifest does, from its footer alone.
@@ -112,6 +115,8 @@ def data_file_from_parquet(
         size: the file's size in bytes, where known.
         footer: the footer, where it was read already.
         nan_counts: NaN values by field id, which footers do not hold.
+        float_bounds: bounds by field id of float and double columns, where the writer kept them apart from NaN; a
+            footer of the JVM's writer has none for a column with NaN.
         equality_ids: the key of an equality delete file.
 
     Returns:
@@ -125,7 +130,7 @@ def data_file_from_parquet(
     if modes is None:
         modes = metrics_modes(schema, properties or {})
     leaves = leaves_of_footer(footer, name_mapping, location)
-    metrics = metrics_from_footer(footer, leaves, schema, modes, nan_counts or {})
+    metrics = metrics_from_footer(footer, leaves, schema, modes, nan_counts or {}, float_bounds=float_bounds or {})
     return DataFile(
         content=content,
         file_path=location,
@@ -175,6 +180,7 @@ def metrics_from_footer(
     modes: Mapping[int, MetricsMode],
     nan_counts: Mapping[int, int],
     row_groups: range | list[int] | None = None,
+    float_bounds: FloatBounds = MappingProxyType({}),
 ) -> ColumnMetrics:
     """Metrics of a Parquet file, or of some of its row groups.
 
@@ -185,6 +191,7 @@ def metrics_from_footer(
         modes: metrics mode by field id; a field that is not in it has no metrics.
         nan_counts: NaN values by field id.
         row_groups: the row groups to describe; all unless given.
+        float_bounds: bounds by field id that go before those of the footer; None where all values are NaN or null.
 
     Returns:
         The metrics. As in Java, fields inside lists and maps only have sizes, and a column whose row groups do not
@@ -208,7 +215,9 @@ def metrics_from_footer(
             continue
         descriptor = footer.schema.column(leaf.index)
         _counts(metrics, field_id, chunks, descriptor, nan_counts)
-        if mode.bounds:
+        if mode.bounds and field_id in float_bounds:
+            _known_bounds(metrics, field_id, known.field_type, float_bounds[field_id])
+        elif mode.bounds:
             _bounds(metrics, field_id, chunks, leaf, known.field_type, mode.width)
     return metrics
 
@@ -225,6 +234,13 @@ def _counts(
             metrics.null_value_counts[field_id] = sum(found.null_count for found in statistics)
     if field_id in nan_counts:
         metrics.nan_value_counts[field_id] = nan_counts[field_id]
+
+
+def _known_bounds(metrics: ColumnMetrics, field_id: int, kind: IcebergType, bounds: tuple[float, float] | None) -> None:
+    if bounds is not None:
+        lower, upper = bounds_to_bytes(kind, *bounds, None)
+        metrics.lower_bounds[field_id] = lower
+        metrics.upper_bounds[field_id] = upper or b""
 
 
 def _bounds(

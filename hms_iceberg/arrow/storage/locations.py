@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import mmh3
 
@@ -17,6 +18,45 @@ _ENTROPY_BITS = 20
 _DEPRECATED_PATHS = ("write.object-storage.path", "write.folder-storage.path")
 _OBJECT_STORAGE = ("write.object-storage.enabled", False)
 _PARTITIONED_PATHS = ("write.object-storage.partitioned-paths", True)
+
+
+@dataclass(frozen=True)
+class LocationRules:
+    """Where a table's data files go.
+
+    Args:
+        folder: the folder of all of them.
+        context: parts of the table's location that names below another folder begin with; None for none.
+        object_storage: whether names begin with a hash.
+        partitioned_paths: whether the partition is part of a name that begins with a hash.
+    """
+
+    folder: str
+    context: str | None
+    object_storage: bool
+    partitioned_paths: bool
+
+    @classmethod
+    def of(cls, table_location: str, properties: Mapping[str, str]) -> LocationRules:
+        """The rules of a table, by its location and properties."""
+        root = table_location.rstrip("/")
+        object_storage = bool_property(properties, _OBJECT_STORAGE)
+        deprecated = _DEPRECATED_PATHS if object_storage else _DEPRECATED_PATHS[1:]
+        given = (properties.get(name) for name in ("write.data.path", *deprecated))
+        folder = next((path for path in given if path), f"{root}/data").rstrip("/")
+        context = None if folder.startswith(root) else "/".join(root.rsplit("/", 2)[-2:])
+        return cls(folder, context, object_storage, bool_property(properties, _PARTITIONED_PATHS))
+
+    def location(self, partition_path: str, name: str) -> str:
+        """Where a file of this name goes."""
+        if not self.object_storage:
+            return "/".join(part for part in (self.folder, partition_path, name) if part)
+        if partition_path and self.partitioned_paths:
+            name = f"{partition_path}/{name}"
+        entropy = _entropy(name)
+        if self.context is not None:
+            return f"{self.folder}/{entropy}/{self.context}/{name}"
+        return f"{self.folder}/{entropy}{'/' if self.partitioned_paths else '-'}{name}"
 
 
 class DataLocations:
@@ -36,7 +76,7 @@ class DataLocations:
         operation_id: str | None = None,
         suffix: str | None = None,
     ) -> None:
-        self._layout = _Layout(table_location, properties)
+        self._rules = LocationRules.of(table_location, properties)
         self._operation_id = operation_id or str(uuid.uuid4())
         self._suffix = f"-{suffix}" if suffix else ""
         self._count = 0
@@ -53,7 +93,7 @@ class DataLocations:
             self._count += 1
             number = self._count
         name = f"00000-0-{self._operation_id}-{number:05d}{self._suffix}.{extension}"
-        return self._layout.location(partition_path, name)
+        return self._rules.location(partition_path, name)
 
 
 def data_location(table_location: str, properties: Mapping[str, str], partition_path: str, name: str) -> str:
@@ -65,31 +105,7 @@ def data_location(table_location: str, properties: Mapping[str, str], partition_
         partition_path: such as ``a=1/b=x``, escaped; empty where the table is not partitioned.
         name: the file's name.
     """
-    return _Layout(table_location, properties).location(partition_path, name)
-
-
-class _Layout:
-    """Folders of data files, by the properties of a table."""
-
-    def __init__(self, table_location: str, properties: Mapping[str, str]) -> None:
-        root = table_location.rstrip("/")
-        self._object_storage = bool_property(properties, _OBJECT_STORAGE)
-        self._partitioned_paths = bool_property(properties, _PARTITIONED_PATHS)
-        deprecated = _DEPRECATED_PATHS if self._object_storage else _DEPRECATED_PATHS[1:]
-        given = (properties.get(name) for name in ("write.data.path", *deprecated))
-        self._folder = next((path for path in given if path), f"{root}/data").rstrip("/")
-        self._context = None if self._folder.startswith(root) else "/".join(root.rsplit("/", 2)[-2:])
-
-    def location(self, partition_path: str, name: str) -> str:
-        """Where a file of this name goes."""
-        if not self._object_storage:
-            return "/".join(part for part in (self._folder, partition_path, name) if part)
-        if partition_path and self._partitioned_paths:
-            name = f"{partition_path}/{name}"
-        entropy = _entropy(name)
-        if self._context is not None:
-            return f"{self._folder}/{entropy}/{self._context}/{name}"
-        return f"{self._folder}/{entropy}{'/' if self._partitioned_paths else '-'}{name}"
+    return LocationRules.of(table_location, properties).location(partition_path, name)
 
 
 def _entropy(name: str) -> str:

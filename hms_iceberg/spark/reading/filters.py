@@ -168,7 +168,7 @@ def _comparison(op: str, term: str | Term, field_type: IcebergType, value: Any, 
     if isinstance(field_type, UUIDType) and op == "starts-with":
         raise ValueError("a UUID has no prefix")
     make = EqualTo if null_safe else _COMPARISONS[op]
-    test = make(term, stored_literal(_stored(field_type, value), field_type))
+    test = make(term, stored_literal(stored_value(field_type, value), field_type))
     if null_safe and negated:
         return Or(_negated_if(True, test), IsNull(term))
     return _negated_if(negated, test)
@@ -177,7 +177,7 @@ def _comparison(op: str, term: str | Term, field_type: IcebergType, value: Any, 
 def _membership(term: str | Term, field_type: IcebergType, values: list[Any], negated: bool) -> BooleanExpression:
     if negated and None in values:
         return AlwaysFalse()  # `not in` a list with a null is never true
-    literals = [stored_literal(_stored(field_type, value), field_type) for value in values if value is not None]
+    literals = [stored_literal(stored_value(field_type, value), field_type) for value in values if value is not None]
     return _negated_if(negated, In(term, literals))
 
 
@@ -187,7 +187,7 @@ def _negated_if(negated: bool, test: BooleanExpression) -> BooleanExpression:
     return test.negate() if isinstance(test, UnboundPredicate) else Not(test)
 
 
-def _stored(field_type: IcebergType, value: Any) -> Any:
+def stored_value(field_type: IcebergType, value: Any) -> Any:
     """A value of Spark's internal form, as JSON brought it, in Iceberg's stored form."""
     if isinstance(field_type, (FloatType, DoubleType)):
         return float(value)

@@ -3,8 +3,9 @@ package hms_iceberg.bridge;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
-import java.util.EnumSet;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -15,6 +16,7 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
@@ -23,6 +25,8 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.MetadataBuilder;
@@ -31,7 +35,16 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** One snapshot of an Iceberg table, as the analyzer sees it. PlanScans puts its files in its place. */
-public class IcebergTable implements SupportsRead, SupportsMetadataColumns {
+public class IcebergTable implements SupportsRead, SupportsWrite, SupportsMetadataColumns {
+  private static final Set CAPABILITIES = new HashSet(Arrays.asList(new Object[] {
+      TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.STREAMING_WRITE,
+      TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC}));
+  private static final Set ANY_SCHEMA = new HashSet(CAPABILITIES);
+
+  static {
+    ANY_SCHEMA.add(TableCapability.ACCEPT_ANY_SCHEMA);
+  }
+
   private final TableSource source;
   private final ObjectNode question;
   private final JsonNode description;
@@ -189,7 +202,24 @@ public class IcebergTable implements SupportsRead, SupportsMetadataColumns {
   }
 
   public Set capabilities() {
-    return EnumSet.of(TableCapability.BATCH_READ);
+    boolean anySchema = "true".equalsIgnoreCase((String) properties().get("write.spark.accept-any-schema"));
+    return anySchema ? ANY_SCHEMA : CAPABILITIES;
+  }
+
+  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+    return new TableWriteBuilder(this, info);
+  }
+
+  /** The branch that this was asked for by, null for main; refuses what is a version of the past. */
+  String branch() {
+    JsonNode options = question.path("options");
+    boolean past = !question.path("version").isNull() || !question.path("as_of_micros").isNull()
+        || options.has("snapshot-id") || options.has("as-of-timestamp") || options.has("tag");
+    if (past) {
+      throw Bridge.failure("InvalidInputError: cannot write to a version of the past of the table " + name()
+          + ". Write to the table, or to a branch (" + name() + ".branch_b).", null);
+    }
+    return options.has("branch") ? options.get("branch").asText() : null;
   }
 
   public MetadataColumn[] metadataColumns() {

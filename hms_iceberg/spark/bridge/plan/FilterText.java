@@ -1,5 +1,6 @@
 package hms_iceberg.bridge;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
@@ -25,8 +26,6 @@ import org.apache.spark.sql.catalyst.expressions.Not;
 import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.catalyst.expressions.StartsWith;
 import org.apache.spark.sql.types.BooleanType;
-import org.apache.spark.sql.types.Decimal;
-import org.apache.spark.unsafe.types.UTF8String;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
@@ -223,30 +222,11 @@ final class FilterText {
     return null;
   }
 
-  /** Values in Spark's internal form, which for dates and times is Iceberg's too. */
   private static boolean putValue(ObjectNode node, String key, Object value) {
-    if (value == null) {
-      node.putNull(key);
-    } else if (value instanceof Boolean) {
-      node.put(key, ((Boolean) value).booleanValue());
-    } else if (value instanceof Byte || value instanceof Short || value instanceof Integer || value instanceof Long) {
-      node.put(key, ((Number) value).longValue());
-    } else if (value instanceof Float || value instanceof Double) {
-      double number = ((Number) value).doubleValue();
-      if (Double.isNaN(number) || Double.isInfinite(number)) {
-        node.put(key, Double.toString(number));
-      } else {
-        node.put(key, number);
-      }
-    } else if (value instanceof UTF8String) {
-      node.put(key, value.toString());
-    } else if (value instanceof Decimal) {
-      node.put(key, ((Decimal) value).toJavaBigDecimal().toPlainString());
-    } else if (value instanceof byte[]) {
-      node.put(key, Hex.of((byte[]) value));
-    } else {
-      return false;
+    JsonNode text = ValueText.of(value);
+    if (text != null) {
+      node.set(key, text);
     }
-    return true;
+    return text != null;
   }
 }

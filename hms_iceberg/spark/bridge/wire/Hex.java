@@ -1,5 +1,8 @@
 package hms_iceberg.bridge;
 
+import java.nio.ByteBuffer;
+import java.util.UUID;
+
 /** Bytes as text, and as the text of a UUID. */
 final class Hex {
   private static final char[] DIGITS = "0123456789abcdef".toCharArray();
@@ -21,6 +24,12 @@ final class Hex {
       bytes[i] = (byte) Integer.parseInt(text.substring(2 * i, 2 * i + 2), 16);
     }
     return bytes;
+  }
+
+  /** The sixteen bytes of a UUID's text. */
+  static byte[] ofUuid(String text) {
+    UUID uuid = UUID.fromString(text);
+    return ByteBuffer.allocate(16).putLong(uuid.getMostSignificantBits()).putLong(uuid.getLeastSignificantBits()).array();
   }
 
   /** The sixteen bytes of a UUID as its 36 ASCII characters. */

@@ -1,0 +1,138 @@
+package hms_iceberg.bridge;
+
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.parquet.conf.ParquetConfiguration;
+import org.apache.parquet.io.api.RecordConsumer;
+import org.apache.parquet.schema.GroupType;
+import org.apache.parquet.schema.LogicalTypeAnnotation;
+import org.apache.parquet.schema.MessageType;
+import org.apache.parquet.schema.PrimitiveType;
+import org.apache.parquet.schema.Type;
+import org.apache.parquet.schema.Types;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetWriteSupport;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.BinaryType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Spark's way to write rows into Parquet, with what Iceberg wants of a file: the id of each field at every level, and
+ * UUIDs and fixed bytes as such.
+ */
+public final class IcebergWriteSupport extends ParquetWriteSupport {
+  /** What Spark notes of itself, by which readers know the calendar of old days. */
+  private static final String SPARK_VERSION = "org.apache.spark.version";
+
+  private final StructType schema;
+  private final boolean fixed;
+
+  IcebergWriteSupport(WriteRules rules) {
+    this.schema = rules.fileSchema;
+    this.fixed = hasFixed(schema);
+  }
+
+  public org.apache.parquet.hadoop.api.WriteSupport.WriteContext init(Configuration conf) {
+    return ofIceberg(super.init(conf));
+  }
+
+  public void prepareForWrite(RecordConsumer consumer) {
+    super.prepareForWrite(fixed ? new FixedBytes(consumer, schema) : consumer);
+  }
+
+  private org.apache.parquet.hadoop.api.WriteSupport.WriteContext ofIceberg(
+      org.apache.parquet.hadoop.api.WriteSupport.WriteContext context) {
+    Map metadata = new HashMap();
+    if (context.getExtraMetaData().containsKey(SPARK_VERSION)) {
+      metadata.put(SPARK_VERSION, context.getExtraMetaData().get(SPARK_VERSION));
+    }
+    GroupType root = context.getSchema();
+    MessageType message = new MessageType("table", fields(root, schema));
+    return new org.apache.parquet.hadoop.api.WriteSupport.WriteContext(message, metadata);
+  }
+
+  private static List fields(GroupType group, StructType struct) {
+    List fields = new ArrayList();
+    for (int i = 0; i < struct.fields().length; i++) {
+      fields.add(field((Type) group.getFields().get(i), struct.fields()[i]));
+    }
+    return fields;
+  }
+
+  private static Type field(Type type, StructField field) {
+    return typed(type, field.dataType(), FieldIds.of(field), new FieldIds(field.metadata()), "");
+  }
+
+  /** A type with its id, and with those of what is in it; the ids of elements, keys and values are the field's. */
+  private static Type typed(Type type, DataType spark, int id, FieldIds nested, String path) {
+    if (type.isPrimitive()) {
+      return fixed(type.asPrimitiveType(), nested.fixed(path)).withId(id);
+    }
+    GroupType group = type.asGroupType();
+    if (spark instanceof StructType) {
+      return group.withNewFields(fields(group, (StructType) spark)).withId(id);
+    }
+    if (spark instanceof ArrayType) {
+      GroupType repeated = ((Type) group.getFields().get(0)).asGroupType();
+      Type element = typed(
+          (Type) repeated.getFields().get(0), ((ArrayType) spark).elementType(), nested.id(path + "e"), nested, path + "e");
+      return only(group, only(repeated, element)).withId(id);
+    }
+    if (spark instanceof MapType) {
+      GroupType repeated = ((Type) group.getFields().get(0)).asGroupType();
+      List both = new ArrayList();
+      both.add(typed(
+          (Type) repeated.getFields().get(0), ((MapType) spark).keyType(), nested.id(path + "k"), nested, path + "k"));
+      both.add(typed(
+          (Type) repeated.getFields().get(1), ((MapType) spark).valueType(), nested.id(path + "v"), nested, path + "v"));
+      return only(group, repeated.withNewFields(both)).withId(id);
+    }
+    return group.withId(id);
+  }
+
+  private static GroupType only(GroupType group, Type child) {
+    List children = new ArrayList();
+    children.add(child);
+    return group.withNewFields(children);
+  }
+
+  private static Type fixed(PrimitiveType type, int length) {
+    if (length == 0) {
+      return type;
+    }
+    boolean uuid = length < 0;
+    Types.PrimitiveBuilder builder = (Types.PrimitiveBuilder) Types.primitive(
+        PrimitiveType.PrimitiveTypeName.FIXED_LEN_BYTE_ARRAY, type.getRepetition());
+    builder = (Types.PrimitiveBuilder) builder.length(uuid ? 16 : length);
+    if (uuid) {
+      builder = (Types.PrimitiveBuilder) builder.as(LogicalTypeAnnotation.uuidType());
+    }
+    return (Type) builder.named(type.getName());
+  }
+
+  private static boolean hasFixed(StructType struct) {
+    for (int i = 0; i < struct.fields().length; i++) {
+      StructField field = struct.fields()[i];
+      if (new FieldIds(field.metadata()).hasFixed() || hasFixed(field.dataType())) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  private static boolean hasFixed(DataType type) {
+    if (type instanceof StructType) {
+      return hasFixed((StructType) type);
+    }
+    if (type instanceof ArrayType) {
+      return hasFixed(((ArrayType) type).elementType());
+    }
+    return type instanceof MapType
+        && (hasFixed(((MapType) type).keyType()) || hasFixed(((MapType) type).valueType()));
+  }
+}

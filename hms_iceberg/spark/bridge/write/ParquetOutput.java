@@ -1,0 +1,155 @@
+package hms_iceberg.bridge;
+
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.util.Iterator;
+import java.util.Map;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.parquet.column.ParquetProperties;
+import org.apache.parquet.format.Util;
+import org.apache.parquet.format.converter.ParquetMetadataConverter;
+import org.apache.parquet.hadoop.ParquetOutputFormat;
+import org.apache.parquet.hadoop.ParquetWriter;
+import org.apache.parquet.hadoop.api.WriteSupport;
+import org.apache.parquet.hadoop.metadata.CompressionCodecName;
+import org.apache.parquet.hadoop.util.HadoopOutputFile;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.ProjectingInternalRow;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.internal.SQLConf$;
+import scala.runtime.AbstractFunction0;
+
+/** One Parquet file that is being written, by Spark's own writer of rows. */
+final class ParquetOutput {
+  private static final String BLOOM_FILTER = ParquetOutputFormat.BLOOM_FILTER_ENABLED + "#";
+  private static final String BLOOM_FPP = ParquetOutputFormat.BLOOM_FILTER_FPP + "#";
+  private static final String BLOOM_NDV = ParquetOutputFormat.BLOOM_FILTER_EXPECTED_NDV + "#";
+  private static final String DICTIONARY = ParquetOutputFormat.ENABLE_DICTIONARY + "#";
+  private static final String STATISTICS = ParquetOutputFormat.STATISTICS_ENABLED + "#";
+
+  final String location;
+  private final Path path;
+  private final Configuration conf;
+  private final ParquetWriter writer;
+  private final FloatMetrics floats;
+  private final ProjectingInternalRow stored;
+  private long rows;
+
+  ParquetOutput(WriteRules rules, Configuration conf, String location) throws IOException {
+    this.location = location;
+    this.path = new Path(location);
+    this.conf = conf;
+    this.floats = FloatMetrics.of(rules.schema);
+    this.stored = StoredColumns.of(rules.fileSchema, rules.stored);
+    this.writer = new Builder(HadoopOutputFile.fromPath(path, conf), rules).withSettings(conf, rules).build();
+  }
+
+  void write(InternalRow row) throws IOException {
+    if (floats != null) {
+      floats.add(row);
+    }
+    if (stored != null) {
+      stored.project(row);
+    }
+    writer.write(stored == null ? row : (Object) stored);
+    rows++;
+  }
+
+  /** The bytes of the file if it ended here, about. */
+  long size() {
+    return writer.getDataSize();
+  }
+
+  WrittenFile close(PartitionKey partition) throws IOException {
+    writer.close();
+    ByteArrayOutputStream footer = new ByteArrayOutputStream();
+    Util.writeFileMetaData(new ParquetMetadataConverter().toParquetMetadata(1, writer.getFooter()), footer);
+    long size = path.getFileSystem(conf).getFileStatus(path).getLen();
+    return new WrittenFile(
+        location, size, rows, partition, floats == null ? null : floats.json(), WrittenFile.deflated(footer));
+  }
+
+  /** Gives the file up. */
+  void abandon() {
+    try {
+      writer.close();
+    } catch (Exception e) {
+      // What was wrong with the file is known already; it goes.
+    } finally {
+      WrittenFile.delete(location, conf);
+    }
+  }
+
+  /** Days and times are written as they are, whatever the session says of calendars of old. */
+  static final class MakeSupport extends AbstractFunction0 {
+    private final WriteRules rules;
+
+    MakeSupport(WriteRules rules) {
+      this.rules = rules;
+    }
+
+    public Object apply() {
+      return new IcebergWriteSupport(rules);
+    }
+
+    static WriteSupport make(WriteRules rules) {
+      SQLConf own = new SQLConf();
+      own.setConfString("spark.sql.parquet.datetimeRebaseModeInWrite", "CORRECTED");
+      own.setConfString("spark.sql.parquet.int96RebaseModeInWrite", "CORRECTED");
+      return (WriteSupport) SQLConf$.MODULE$.withExistingConf(own, new MakeSupport(rules));
+    }
+  }
+
+  static final class Builder extends ParquetWriter.Builder {
+    private final WriteRules rules;
+
+    Builder(HadoopOutputFile file, WriteRules rules) {
+      super(file);
+      this.rules = rules;
+    }
+
+    protected ParquetWriter.Builder self() {
+      return this;
+    }
+
+    protected WriteSupport getWriteSupport(Configuration conf) {
+      return MakeSupport.make(rules);
+    }
+
+    ParquetWriter.Builder withSettings(Configuration conf, WriteRules rules) {
+      withConf(conf);
+      withCompressionCodec(CompressionCodecName.valueOf(rules.codec));
+      withExtraMetaData(rules.footer);
+      withRowGroupSize(conf.getLong(ParquetOutputFormat.BLOCK_SIZE, 134217728L));
+      withRowGroupRowCountLimit(conf.getInt(ParquetOutputFormat.BLOCK_ROW_COUNT_LIMIT, 1048576));
+      withPageSize(conf.getInt(ParquetOutputFormat.PAGE_SIZE, 1048576));
+      withPageRowCountLimit(conf.getInt(ParquetOutputFormat.PAGE_ROW_COUNT_LIMIT, 20000));
+      withDictionaryPageSize(conf.getInt(ParquetOutputFormat.DICTIONARY_PAGE_SIZE, 2097152));
+      withMaxBloomFilterBytes(conf.getInt(ParquetOutputFormat.BLOOM_FILTER_MAX_BYTES, 1048576));
+      withMinRowCountForPageSizeCheck(conf.getInt(ParquetOutputFormat.MIN_ROW_COUNT_FOR_PAGE_SIZE_CHECK, 100));
+      withMaxRowCountForPageSizeCheck(conf.getInt(ParquetOutputFormat.MAX_ROW_COUNT_FOR_PAGE_SIZE_CHECK, 10000));
+      withWriterVersion(ParquetProperties.WriterVersion.fromString(conf.get(ParquetOutputFormat.WRITER_VERSION, "v1")));
+      for (Iterator it = rules.settings.entrySet().iterator(); it.hasNext();) {
+        Map.Entry entry = (Map.Entry) it.next();
+        ofColumn((String) entry.getKey(), (String) entry.getValue());
+      }
+      return this;
+    }
+
+    private void ofColumn(String key, String value) {
+      String column = key.substring(key.indexOf('#') + 1);
+      if (key.startsWith(BLOOM_FILTER)) {
+        withBloomFilterEnabled(column, Boolean.parseBoolean(value));
+      } else if (key.startsWith(BLOOM_FPP)) {
+        withBloomFilterFPP(column, Double.parseDouble(value));
+      } else if (key.startsWith(BLOOM_NDV)) {
+        withBloomFilterNDV(column, Long.parseLong(value));
+      } else if (key.startsWith(DICTIONARY)) {
+        withDictionaryEncoding(column, Boolean.parseBoolean(value));
+      } else if (key.startsWith(STATISTICS)) {
+        withStatisticsEnabled(column, Boolean.parseBoolean(value));
+      }
+    }
+  }
+}

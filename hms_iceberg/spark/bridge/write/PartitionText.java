@@ -1,0 +1,62 @@
+package hms_iceberg.bridge;
+
+import java.nio.ByteBuffer;
+import java.time.Instant;
+import java.time.LocalDate;
+import java.time.LocalDateTime;
+import java.time.LocalTime;
+import java.time.OffsetDateTime;
+import java.time.ZoneOffset;
+import java.time.format.DateTimeFormatter;
+import java.util.Base64;
+import org.apache.spark.sql.types.Decimal;
+
+/** Partition values as folders show them, spelled as Iceberg's Java implementation spells them. */
+final class PartitionText {
+  private PartitionText() {}
+
+  /** A value of a column of one of Iceberg's types. */
+  static String of(String type, Object value) {
+    if ("date".equals(type)) {
+      return date(((Integer) value).intValue());
+    }
+    if ("time".equals(type)) {
+      return DateTimeFormatter.ISO_LOCAL_TIME.format(LocalTime.ofNanoOfDay(((Long) value).longValue()));
+    }
+    if ("timestamp".equals(type)) {
+      return DateTimeFormatter.ISO_LOCAL_DATE_TIME.format(at(((Long) value).longValue()).toLocalDateTime());
+    }
+    if ("timestamptz".equals(type)) {
+      return DateTimeFormatter.ISO_LOCAL_DATE_TIME.format(at(((Long) value).longValue()).toLocalDateTime()) + "+00:00";
+    }
+    if (value instanceof ByteBuffer) {
+      return Base64.getEncoder().encodeToString(((ByteBuffer) value).array());
+    }
+    return value instanceof Decimal ? ((Decimal) value).toJavaBigDecimal().toPlainString() : value.toString();
+  }
+
+  /** A number of years, months, days or hours since 1970. */
+  static String ofTime(String unit, int value) {
+    if ("year".equals(unit)) {
+      return String.format("%04d", new Object[] {Integer.valueOf(1970 + value)});
+    }
+    if ("month".equals(unit)) {
+      return String.format("%04d-%02d", new Object[] {
+          Integer.valueOf(1970 + Math.floorDiv(value, 12)), Integer.valueOf(1 + Math.floorMod(value, 12))});
+    }
+    if ("day".equals(unit)) {
+      return date(value);
+    }
+    return date(Math.floorDiv(value, 24)) + String.format("-%02d", new Object[] {
+        Integer.valueOf(Math.floorMod(value, 24))});
+  }
+
+  private static String date(int day) {
+    return LocalDate.ofEpochDay((long) day).toString();
+  }
+
+  private static OffsetDateTime at(long micros) {
+    long seconds = Math.floorDiv(micros, 1000000L);
+    return Instant.ofEpochSecond(seconds, Math.floorMod(micros, 1000000L) * 1000L).atOffset(ZoneOffset.UTC);
+  }
+}

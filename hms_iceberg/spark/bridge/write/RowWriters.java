@@ -1,0 +1,59 @@
+package hms_iceberg.bridge;
+
+import java.io.Serializable;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.mapreduce.Job;
+import org.apache.spark.broadcast.Broadcast;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.connector.write.DataWriter;
+import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
+import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.util.SerializableConfiguration;
+import java.io.IOException;
+import java.util.Iterator;
+import java.util.Map;
+import scala.collection.immutable.Map$;
+import scala.reflect.ClassTag$;
+
+/** Makes the writers of tasks, on executors. */
+final class RowWriters implements DataWriterFactory, StreamingDataWriterFactory, Serializable {
+  private final WriteRules rules;
+  private final Broadcast conf;
+
+  RowWriters(SparkSession session, WriteRules rules) {
+    this.rules = rules;
+    this.conf = configuration(session, rules);
+  }
+
+  public DataWriter createWriter(int partitionId, long taskId) {
+    return createWriter(partitionId, taskId, 0);
+  }
+
+  public DataWriter createWriter(int partitionId, long taskId, long epoch) {
+    Configuration own = ((SerializableConfiguration) conf.value()).value();
+    return new RowWriter(new TaskFiles(rules, own, partitionId, taskId, epoch));
+  }
+
+  /** What Spark's Parquet writer and file systems are told, on every executor. */
+  static Broadcast configuration(SparkSession session, WriteRules rules) {
+    Configuration conf = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().newHadoopConf();
+    try {
+      Job job = Job.getInstance(conf);
+      new ParquetFileFormat().prepareWrite(
+          session, job, (scala.collection.immutable.Map) Map$.MODULE$.empty(), rules.fileSchema);
+      conf = job.getConfiguration();
+    } catch (IOException e) {
+      throw Bridge.failure("StorageError: cannot prepare the write: " + e.getMessage(), e);
+    }
+    conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS");
+    conf.set("spark.sql.parquet.writeLegacyFormat", "false");
+    conf.set("spark.sql.parquet.fieldId.write.enabled", "true");
+    for (Iterator it = rules.settings.entrySet().iterator(); it.hasNext();) {
+      Map.Entry entry = (Map.Entry) it.next();
+      conf.set((String) entry.getKey(), (String) entry.getValue());
+    }
+    return session.sparkContext().broadcast(
+        new SerializableConfiguration(conf), ClassTag$.MODULE$.apply(SerializableConfiguration.class));
+  }
+}

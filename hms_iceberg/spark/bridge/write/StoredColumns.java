@@ -1,0 +1,37 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.catalyst.ProjectingInternalRow;
+import org.apache.spark.sql.types.StructType;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** The columns of rows that files have: those of type void are never stored. */
+final class StoredColumns {
+  private StoredColumns() {}
+
+  /** A view of a row with these columns only; null where all are stored. */
+  static ProjectingInternalRow of(StructType fileSchema, int[] ordinals) {
+    if (ordinals == null) {
+      return null;
+    }
+    List list = new ArrayList();
+    for (int i = 0; i < ordinals.length; i++) {
+      list.add(Integer.valueOf(ordinals[i]));
+    }
+    return new ProjectingInternalRow(
+        fileSchema, CollectionConverters.asScala(list).toIndexedSeq());
+  }
+
+  static int[] ordinals(JsonNode stored) {
+    if (stored.isNull()) {
+      return null;
+    }
+    int[] ordinals = new int[stored.size()];
+    for (int i = 0; i < ordinals.length; i++) {
+      ordinals[i] = Json.at(stored, i).asInt();
+    }
+    return ordinals;
+  }
+}

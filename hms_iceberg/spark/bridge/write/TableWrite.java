@@ -1,0 +1,75 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.distributions.Distribution;
+import org.apache.spark.sql.connector.expressions.SortOrder;
+import org.apache.spark.sql.connector.write.BatchWrite;
+import org.apache.spark.sql.connector.write.RequiresDistributionAndOrdering;
+import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
+
+/** A write whose rules are known: Python was asked once, and is asked once more at the commit. */
+final class TableWrite implements RequiresDistributionAndOrdering {
+  private final SparkSession session;
+  private final IcebergTable table;
+  private final ObjectNode question;
+  private final JsonNode answer;
+
+  TableWrite(SparkSession session, IcebergTable table, ObjectNode question) {
+    this.session = session;
+    this.table = table;
+    this.question = question;
+    this.answer = Bridge.ask(question).header();
+  }
+
+  public Distribution requiredDistribution() {
+    return Layouts.distribution(answer.get("layout"));
+  }
+
+  /** The rows may come in fewer tasks than clusters, or a small cluster be joined to another. */
+  public boolean distributionStrictlyRequired() {
+    return false;
+  }
+
+  public SortOrder[] requiredOrdering() {
+    return Layouts.ordering(answer.get("layout"));
+  }
+
+  public long advisoryPartitionSizeInBytes() {
+    return answer.get("layout").get("advisory_size").asLong();
+  }
+
+  public BatchWrite toBatch() {
+    return new TableBatch(this);
+  }
+
+  public StreamingWrite toStreaming() {
+    return new TableStream(this);
+  }
+
+  RowWriters writers() {
+    return new RowWriters(session, new WriteRules(answer.get("rules"), question.get("query_id").asText()));
+  }
+
+  SparkSession session() {
+    return session;
+  }
+
+  /** The question that commits: what was asked at the beginning, and what was decided then. */
+  ObjectNode commit() {
+    ObjectNode commit = (ObjectNode) question.deepCopy();
+    commit.put("call", "commit-write");
+    commit.set("decided", answer.get("decided"));
+    commit.remove("schema");
+    return commit;
+  }
+
+  public String description() {
+    return "Iceberg " + table.name();
+  }
+
+  public String toString() {
+    return "Iceberg " + table.name() + " (" + question.get("kind").asText() + ")";
+  }
+}

@@ -1,0 +1,156 @@
+package hms_iceberg.bridge;
+
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.spark.TaskContext;
+import org.apache.spark.executor.OutputMetrics;
+import org.apache.spark.sql.catalyst.InternalRow;
+
+/**
+ * The files of one kind that a task writes: a row goes to the file of its partition, and a file that has reached its size
+ * is followed by another one. What the rows are (data, position deletes) is in the rules; a row comes with its partition,
+ * or gets the one that the rules make of it. A file is made at its first row.
+ */
+final class TaskFiles {
+  private static final int ROWS_BETWEEN_CHECKS = 1000;
+
+  private final WriteRules rules;
+  private final Configuration conf;
+  private final PartitionValues partitions;
+  private final int partitionId;
+  private final long taskId;
+  private final long epoch;
+  private final Map open = new HashMap();
+  private final Set finished = new HashSet();
+  private final List written = new ArrayList();
+  private Lane current;
+  private int count;
+
+  TaskFiles(WriteRules rules, Configuration conf, int partitionId, long taskId, long epoch) {
+    this.rules = rules;
+    this.conf = conf;
+    this.partitions = rules.spec(rules.specId);
+    this.partitionId = partitionId;
+    this.taskId = taskId;
+    this.epoch = epoch;
+  }
+
+  /** Writes a row into its partition of the rules' own spec. */
+  void write(InternalRow row) throws IOException {
+    write(row, partitions.of(row));
+  }
+
+  /** Writes a row into a given partition, of any spec that the rules have. */
+  void write(InternalRow row, PartitionKey partition) throws IOException {
+    if (current == null || !current.partition.equals(partition)) {
+      current = lane(partition);
+    }
+    current.write(row);
+  }
+
+  private Lane lane(PartitionKey partition) throws IOException {
+    if (current != null && !rules.fanout) {
+      current.finish();
+      open.remove(current.partition);
+      finished.add(current.partition);
+    }
+    Lane lane = (Lane) open.get(partition);
+    if (lane == null) {
+      PartitionKey own = partition.copy();
+      if (finished.contains(own)) {
+        throw new IllegalStateException("InvalidInputError: the rows of partition "
+            + rules.spec(own.specId).folder(own) + " do not follow one another, and files of partitions are written one"
+            + " after the other. Sort the rows by the table's partitions, or set the option fanout-enabled=true.");
+      }
+      lane = new Lane(own);
+      open.put(own, lane);
+    }
+    return lane;
+  }
+
+  /** Finishes all files; nothing can be written after that. */
+  List finish() throws IOException {
+    for (Iterator it = open.values().iterator(); it.hasNext();) {
+      ((Lane) it.next()).finish();
+    }
+    open.clear();
+    current = null;
+    return written;
+  }
+
+  /** Deletes all files, finished ones too. */
+  void abort() {
+    for (Iterator it = open.values().iterator(); it.hasNext();) {
+      ((Lane) it.next()).abandon();
+    }
+    open.clear();
+    current = null;
+    for (int i = 0; i < written.size(); i++) {
+      WrittenFile.delete(((WrittenFile) written.get(i)).location, conf);
+    }
+    written.clear();
+  }
+
+  /** Tells Spark how much was written. */
+  static void report(List files) {
+    TaskContext task = TaskContext.get();
+    if (task == null) {
+      return;
+    }
+    long bytes = 0;
+    long rows = 0;
+    for (int i = 0; i < files.size(); i++) {
+      bytes += ((WrittenFile) files.get(i)).size;
+      rows += ((WrittenFile) files.get(i)).rows;
+    }
+    OutputMetrics metrics = task.taskMetrics().outputMetrics();
+    metrics.setBytesWritten(bytes);
+    metrics.setRecordsWritten(rows);
+  }
+
+  /** The files of one partition, of which one is open. */
+  final class Lane {
+    final PartitionKey partition;
+    private ParquetOutput output;
+    private int unchecked;
+
+    Lane(PartitionKey partition) {
+      this.partition = partition;
+    }
+
+    void write(InternalRow row) throws IOException {
+      if (output == null) {
+        String folder = rules.spec(partition.specId).folder(partition);
+        output = new ParquetOutput(rules, conf, rules.names.location(partitionId, taskId, epoch, ++count, folder));
+      }
+      output.write(row);
+      if (++unchecked == ROWS_BETWEEN_CHECKS) {
+        unchecked = 0;
+        if (output.size() >= rules.targetSize) {
+          finish();
+        }
+      }
+    }
+
+    void finish() throws IOException {
+      if (output != null) {
+        written.add(output.close(partition));
+        output = null;
+        unchecked = 0;
+      }
+    }
+
+    void abandon() {
+      if (output != null) {
+        output.abandon();
+      }
+    }
+  }
+}

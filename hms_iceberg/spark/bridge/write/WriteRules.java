@@ -1,0 +1,65 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.io.Serializable;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.Map;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * How the rows of a write become files: what Python answered when the write began, as executors need it. One set of
+ * rules is for one kind of file; a write of rows and of position deletes has two, and one TaskFiles for each.
+ */
+final class WriteRules implements Serializable {
+  /** The columns of the rows, with field ids and Iceberg's types in their metadata. */
+  final StructType schema;
+  /** The columns of the files, under the names that they have there. */
+  final StructType fileSchema;
+  /** Which columns of the rows these are; null where all are stored. */
+  final int[] stored;
+  /** By the id of the spec, how its partition values are made. */
+  final Map specs;
+  /** The spec of rows that come without one. */
+  final int specId;
+  final long targetSize;
+  /** Whether a file stays open for each partition until the task ends, or is closed when the next partition begins. */
+  final boolean fanout;
+  final FileNames names;
+  final String codec;
+  /** Settings of Parquet's writer, by its names in Hadoop's configuration. */
+  final Map settings;
+  /** The footer's own keys. */
+  final Map footer;
+
+  WriteRules(JsonNode answer, String operation) {
+    this.schema = Placeholders.parse(answer.get("schema"));
+    this.fileSchema = Placeholders.parse(answer.get("file_schema"));
+    this.stored = StoredColumns.ordinals(answer.get("stored"));
+    this.specs = new HashMap();
+    for (Iterator it = answer.get("specs").elements(); it.hasNext();) {
+      JsonNode spec = (JsonNode) it.next();
+      specs.put(Integer.valueOf(spec.get("spec_id").asInt()), new PartitionValues(spec));
+    }
+    this.specId = answer.get("spec_id").asInt();
+    this.targetSize = answer.get("target_size").asLong();
+    this.fanout = answer.get("fanout").asBoolean();
+    this.names = new FileNames(answer.get("names"), operation);
+    this.codec = answer.get("codec").asText();
+    this.settings = texts(answer.get("settings"));
+    this.footer = texts(answer.get("footer"));
+  }
+
+  PartitionValues spec(int id) {
+    return (PartitionValues) specs.get(Integer.valueOf(id));
+  }
+
+  private static Map texts(JsonNode object) {
+    Map texts = new HashMap();
+    for (Iterator it = object.fields(); it.hasNext();) {
+      Map.Entry entry = (Map.Entry) it.next();
+      texts.put(entry.getKey(), ((JsonNode) entry.getValue()).asText());
+    }
+    return texts;
+  }
+}

@@ -1,0 +1,63 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.Serializable;
+import java.util.Base64;
+import java.util.zip.Deflater;
+import java.util.zip.DeflaterOutputStream;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.slf4j.LoggerFactory;
+
+/** A file that a task wrote, as it is told to the driver and to Python. */
+final class WrittenFile implements Serializable {
+  final String location;
+  final long size;
+  final long rows;
+  private final int specId;
+  private final String partition;
+  private final String floats;
+  /** The footer of a Parquet file, deflated: of wide tables it is large, and the driver gets all of them. */
+  private final byte[] footer;
+
+  WrittenFile(String location, long size, long rows, PartitionKey partition, String floats, byte[] footer) {
+    this.location = location;
+    this.size = size;
+    this.rows = rows;
+    this.specId = partition.specId;
+    this.partition = PartitionValues.json(partition);
+    this.floats = floats;
+    this.footer = footer;
+  }
+
+  static byte[] deflated(ByteArrayOutputStream bytes) throws IOException {
+    ByteArrayOutputStream small = new ByteArrayOutputStream();
+    DeflaterOutputStream deflater = new DeflaterOutputStream(small, new Deflater(Deflater.BEST_SPEED));
+    bytes.writeTo(deflater);
+    deflater.close();
+    return small.toByteArray();
+  }
+
+  ObjectNode json() {
+    ObjectNode file = Bridge.JSON.createObjectNode();
+    file.put("path", location);
+    file.put("size", size);
+    file.put("spec_id", specId);
+    file.set("partition", Json.read(partition));
+    file.set("floats", Json.read(floats == null ? "{}" : floats));
+    file.put("footer", Base64.getEncoder().encodeToString(footer));
+    return file;
+  }
+
+  /** Deletes a file that is part of no table. One that stays does no harm: the table does not know it. */
+  static void delete(String location, Configuration conf) {
+    try {
+      Path path = new Path(location);
+      path.getFileSystem(conf).delete(path, false);
+    } catch (Exception e) {
+      LoggerFactory.getLogger(WrittenFile.class).warn("Could not delete the unused file " + location, e);
+    }
+  }
+}

@@ -1,0 +1,1 @@
+"""What Spark asks Python about writes: how rows become files when a write begins, and its commit."""

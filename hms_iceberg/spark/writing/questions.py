@@ -1,0 +1,104 @@
+"""The questions of a write, as the bridge's class TableWrite asks them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+
+class BeginWrite(msgspec.Struct, frozen=True):
+    """A write begins.
+
+    Args:
+        name: the table's name in the query, for errors.
+        metadata_location: the version of the table that the query was resolved on.
+        schema: the columns of the rows, in Spark's JSON.
+        query_id: what Spark calls the query; of a stream, the same after a restart.
+        app_id: what Spark calls the application.
+        kind: `append`, `overwrite` (what the filter says) or `replace-partitions`.
+        branch: the branch that the table's name says; None for main.
+        options: the options of the write.
+        session: settings of the session that matter for writes.
+        filter: of an overwrite, what the bridge's class PredicateText wrote.
+        case_sensitive: whether columns are named in their case.
+        time_type: whether this Spark has the type time.
+        path: of a table that was named by its path.
+    """
+
+    name: str
+    metadata_location: str
+    schema: dict[str, Any]
+    query_id: str
+    app_id: str
+    kind: str
+    branch: str | None
+    options: dict[str, str]
+    session: dict[str, str]
+    filter: dict[str, Any] | None = None
+    case_sensitive: bool = False
+    time_type: bool = True
+    path: str | None = None
+
+
+class WrittenFile(msgspec.Struct, frozen=True):
+    """A file that a task wrote.
+
+    Args:
+        path: its location.
+        size: its bytes.
+        spec_id: the spec of its partition.
+        partition: the partition's values in Spark's internal form.
+        floats: by field id of a float or double column, how many NaN it has, and its bounds without them.
+        footer: the footer of a Parquet file, deflated (in base64 on its way).
+    """
+
+    path: str
+    size: int
+    spec_id: int
+    partition: list[Any]
+    floats: dict[str, tuple[int, Any, Any]]
+    footer: bytes
+
+
+class Decided(msgspec.Struct, frozen=True):
+    """What was decided when the write began, for its commit.
+
+    Args:
+        sort_order_id: the order that the rows are in.
+        branch: the branch to change; None for main.
+        properties: the write's properties, which go before the table's.
+    """
+
+    sort_order_id: int
+    branch: str | None
+    properties: dict[str, str]
+
+
+class CommitWrite(msgspec.Struct, frozen=True):
+    """A write is to be committed; see `BeginWrite`.
+
+    Args:
+        decided: what was decided then.
+        files: the files of all tasks.
+        epoch: of a stream, its epoch.
+    """
+
+    name: str
+    metadata_location: str
+    query_id: str
+    app_id: str
+    kind: str
+    options: dict[str, str]
+    session: dict[str, str]
+    decided: Decided
+    files: list[WrittenFile]
+    filter: dict[str, Any] | None = None
+    case_sensitive: bool = False
+    epoch: int | None = None
+
+
+def option(options: Mapping[str, str], name: str) -> str | None:
+    """An option of a write, whatever its case."""
+    return next((value for key, value in options.items() if key.lower() == name.lower()), None)

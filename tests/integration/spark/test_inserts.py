@@ -1,0 +1,178 @@
+"""INSERT and its kind: what Spark writes is what Spark selects, in files as the table wants them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+    UUIDType,
+)
+from tests.support.spark_tables import rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from hms_iceberg.catalog import Catalog
+    from hms_iceberg.table import Table
+
+pytestmark = pytest.mark.spark
+
+EVERY_TYPE = Schema(
+    NestedField(1, "id", LongType()),
+    NestedField(2, "b", BooleanType()),
+    NestedField(3, "i", IntegerType()),
+    NestedField(4, "f", FloatType()),
+    NestedField(5, "d", DoubleType()),
+    NestedField(6, "dec", DecimalType(38, 5)),
+    NestedField(7, "day", DateType()),
+    NestedField(8, "ts", TimestamptzType()),
+    NestedField(9, "ntz", TimestampType()),
+    NestedField(10, "s", StringType()),
+    NestedField(11, "u", UUIDType()),
+    NestedField(12, "fx", FixedType(3)),
+    NestedField(13, "bin", BinaryType()),
+    NestedField(14, "st", StructType(NestedField(15, "x", DoubleType()), NestedField(16, "u", UUIDType()))),
+    NestedField(17, "l", ListType(18, StructType(NestedField(19, "y", FloatType())), False)),
+    NestedField(20, "m", MapType(21, StringType(), 22, FixedType(2), False)),
+    NestedField(23, "my col", StringType()),
+)
+ROWS = """
+    (1, true, 2147483647, float('nan'), double('nan'), 123456789012345678901234567890123.12345,
+     date'0001-01-01', timestamp'0002-01-01 00:00:00Z', timestamp_ntz'9999-12-31 23:59:59.999999', 'zürich',
+     '123e4567-e89b-12d3-a456-426614174000', X'010203', X'00ff',
+     named_struct('x', double('-infinity'), 'u', 'ffffffff-ffff-ffff-ffff-ffffffffffff'),
+     array(named_struct('y', float('nan')), null), map('k', X'0102', 'n', null), 'a'),
+    (2, false, -2147483648, float('-0.0'), double('infinity'), -0.00001,
+     date'9999-12-31', timestamp'2024-02-29 12:00:00.000001Z', timestamp_ntz'1582-10-10 00:00:00', '',
+     null, null, X'', null, array(), map(), null),
+    (null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null)
+"""
+
+
+def test_rows_of_every_type_are_read_back_by_spark_and_by_arrow(
+    spark: SparkSession, catalog: Catalog, namespace: str
+) -> None:
+    table = catalog.create_table(f"{namespace}.every", EVERY_TYPE)
+    columns = ", ".join(f"`{field.name}`" for field in EVERY_TYPE.fields)
+    selected = f"select * from values {ROWS} as v({columns})"
+    spark.sql(f"insert into {namespace}.every {selected}")
+    expected = [[str(value) for value in row] for row in rows_of(spark, f"{selected} order by id")]
+    assert [[str(v) for v in row] for row in rows_of(spark, f"select * from {namespace}.every order by id")] == expected
+
+    found = table.refresh().scan().to_arrow().sort_by("id").to_pylist()
+    assert str(found[0]["u"]) == "123e4567-e89b-12d3-a456-426614174000" and found[0]["fx"] == b"\x01\x02\x03"
+    assert str(found[0]["st"]["u"]) == "ffffffff-ffff-ffff-ffff-ffffffffffff"
+    assert found[0]["m"] == [("k", b"\x01\x02"), ("n", None)] and found[1]["l"] == []
+    assert all(value is None for value in found[2].values())
+    file = next(iter(table.scan().plan_files())).file
+    assert footer_ids(file.file_path) == set(EVERY_TYPE.index_by_id)
+
+
+def footer_ids(location: str) -> set[int]:
+    """All field ids in a file's schema."""
+    found: set[int] = set()
+
+    def collect(field: pa.Field) -> None:
+        if (field.metadata or {}).get(b"PARQUET:field_id"):
+            found.add(int(field.metadata[b"PARQUET:field_id"]))
+        children = [field.type.field(at) for at in range(field.type.num_fields)]
+        if pa.types.is_map(field.type):
+            children = [field.type.key_field, field.type.item_field]
+        for child in children:
+            collect(child)
+
+    for field in pq.read_schema(location.removeprefix("file:")):
+        collect(field)
+    return found
+
+
+def test_metrics_are_those_of_the_same_rows_written_by_python(
+    spark: SparkSession, catalog: Catalog, namespace: str
+) -> None:
+    table = catalog.create_table(f"{namespace}.every", EVERY_TYPE)
+    columns = ", ".join(f"`{field.name}`" for field in EVERY_TYPE.fields)
+    spark.sql(f"insert into {namespace}.every select /*+ coalesce(1) */ * from values {ROWS} as v({columns})")
+    other = catalog.create_table(f"{namespace}.other", EVERY_TYPE)
+    other.append(table.refresh().scan().to_arrow())
+    (ours,), (theirs,) = (list(each.scan().plan_files()) for each in (table, other))
+    for name in ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds"):
+        assert getattr(ours.file, name) == getattr(theirs.file, name), name
+    assert set(ours.file.column_sizes or ()) == set(theirs.file.column_sizes or ())
+    assert ours.file.record_count == 3 and ours.file.split_offsets == (4,) and ours.file.sort_order_id == 0
+
+
+@pytest.fixture
+def parts(catalog: Catalog, namespace: str) -> Table:
+    """A table partitioned by every transform that a string, number, binary and time has."""
+    schema = Schema(
+        NestedField(1, "id", LongType()),
+        NestedField(2, "s", StringType()),
+        NestedField(3, "dec", DecimalType(12, 2)),
+        NestedField(4, "bin", BinaryType()),
+        NestedField(5, "ts", TimestamptzType()),
+        NestedField(6, "day", DateType()),
+        NestedField(7, "u", UUIDType()),
+        NestedField(8, "st", StructType(NestedField(9, "n", IntegerType()))),
+    )
+    fields = [
+        (1, "bucket[7]"), (1, "truncate[4]"), (2, "bucket[5]"), (2, "truncate[2]"), (2, "identity"), (3, "bucket[3]"),
+        (3, "truncate[50]"), (4, "bucket[3]"), (4, "truncate[1]"), (5, "hour"), (5, "bucket[4]"), (6, "month"),
+        (7, "bucket[8]"), (9, "identity"), (9, "void"),
+    ]  # fmt: skip
+    spec = PartitionSpec(
+        *(PartitionField(source, 1000 + at, kind, f"p{at}") for at, (source, kind) in enumerate(fields))
+    )
+    return catalog.create_table(f"{namespace}.parts", schema, partition_spec=spec)
+
+
+def test_partitions_are_those_that_python_makes_of_the_rows(
+    spark: SparkSession, catalog: Catalog, namespace: str, parts: Table
+) -> None:
+    spark.sql(f"""
+        insert into {namespace}.parts
+        select id - 5, if(id = 3, null, concat('ä€', id % 3, '/ x')), cast(id * 37.31 - 100 as decimal(12, 2)),
+          if(id = 4, null, cast(concat('b', id) as binary)), timestamp_micros((id - 4) * 5000000000001),
+          date_add(date'1969-12-20', cast(id * 17 as int)), uuid(),
+          if(id = 2, null, named_struct('n', cast(id % 2 as int)))
+        from range(8)""")
+    other = catalog.create_table(f"{namespace}.other", parts.schema(), partition_spec=parts.spec())
+    other.append(parts.refresh().scan().to_arrow())
+    ours, theirs = (
+        sorted((repr(task.file.partition), Path(task.file.file_path).parent.as_posix().split("/data/")[1])
+               for task in each.scan().plan_files())
+        for each in (parts, other)
+    )  # fmt: skip
+    assert ours == theirs
+
+
+def test_a_write_that_fails_leaves_no_file(spark: SparkSession, parts: Table, namespace: str) -> None:
+    before = parts.metadata_location
+    with pytest.raises(Exception, match="too late"):
+        spark.sql(f"""
+            insert into {namespace}.parts select id, if(id = 7, raise_error('too late'), 'a'), null, null, null, null,
+            null, null from range(8)""")
+    assert parts.refresh().metadata_location == before
+    assert list(Path(parts.location().removeprefix("file:")).rglob("*.parquet")) == []
