@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 
 @dataclass(frozen=True)
-class SinceSnapshot:
+class SinceSnapshot(Update):
     """Validates another update against everything that was committed after a snapshot.
 
     Attributes:
@@ -20,6 +21,11 @@ class SinceSnapshot:
 
     update: Update
     snapshot_id: int
+
+    @property
+    def new_files(self) -> tuple[DataFile, ...]:
+        """Those of the change."""
+        return self.update.new_files
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
         """Nothing more than `apply`, which validates each time."""

@@ -213,7 +213,7 @@ public class IcebergTable implements SupportsRead, SupportsWrite, SupportsMetada
   /** The branch that this was asked for by, null for main; refuses what is a version of the past. */
   String branch() {
     JsonNode options = question.path("options");
-    boolean past = !question.path("version").isNull() || !question.path("as_of_micros").isNull()
+    boolean past = question.hasNonNull("version") || question.hasNonNull("as_of_micros")
         || options.has("snapshot-id") || options.has("as-of-timestamp") || options.has("tag");
     if (past) {
       throw Bridge.failure("InvalidInputError: cannot write to a version of the past of the table " + name()

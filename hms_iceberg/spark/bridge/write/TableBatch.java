@@ -27,7 +27,7 @@ final class TableBatch implements BatchWrite {
     ObjectNode question = write.commit();
     WrittenFiles.put(messages, question);
     handedOver = true;
-    Bridge.ask(question);
+    write.ask(question);
   }
 
   public void abort(WriterCommitMessage[] messages) {

@@ -26,7 +26,7 @@ final class TableStream implements StreamingWrite {
     question.put("epoch", epoch);
     WrittenFiles.put(messages, question);
     handedOver.add(Long.valueOf(epoch));
-    Bridge.ask(question);
+    write.ask(question);
   }
 
   public void abort(long epoch, WriterCommitMessage[] messages) {

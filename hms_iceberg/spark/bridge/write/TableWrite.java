@@ -20,7 +20,7 @@ final class TableWrite implements RequiresDistributionAndOrdering {
     this.session = session;
     this.table = table;
     this.question = question;
-    this.answer = Bridge.ask(question).header();
+    this.answer = ask(question);
   }
 
   public Distribution requiredDistribution() {
@@ -54,6 +54,11 @@ final class TableWrite implements RequiresDistributionAndOrdering {
 
   SparkSession session() {
     return session;
+  }
+
+  /** The session that runs a query of a stream may be another than the one that the table is of. */
+  JsonNode ask(ObjectNode asked) {
+    return table.planner().ask(asked).header();
   }
 
   /** The question that commits: what was asked at the beginning, and what was decided then. */
