@@ -7,8 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ import pytest
 PYSPARK = "4.1.4"
 RUNTIME = "iceberg-spark-runtime-4.1_2.13"
 RUNTIME_VERSION = "1.12.0"
-MAVEN = "https://repo1.maven.org/maven2/org/apache/iceberg"
+RUNTIME_SHA256 = "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82"
 CACHE = Path(os.environ.get("HMS_ICEBERG_INTEROP_CACHE", Path.home() / ".cache" / "hms_iceberg" / "interop"))
 
 
@@ -44,19 +42,17 @@ class JavaIceberg:
 
 
 def _runtime_jar() -> Path:
+    """The runtime, fetched with Maven once; OSError where it cannot be had."""
     jar = CACHE / f"{RUNTIME}-{RUNTIME_VERSION}.jar"
     if not jar.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        url = f"{MAVEN}/{RUNTIME}/{RUNTIME_VERSION}/{jar.name}"
-        with urllib.request.urlopen(url, timeout=300) as answer:
-            data = answer.read()
-        with urllib.request.urlopen(f"{url}.sha1", timeout=60) as answer:
-            expected = answer.read().decode().split()[0]
-        if hashlib.sha1(data).hexdigest() != expected:
+        folder = CACHE / f"maven-{os.getpid()}"
+        artifact = f"org.apache.iceberg:{RUNTIME}:{RUNTIME_VERSION}"
+        command = ["mvn", "--batch-mode", "--quiet", "dependency:copy", f"-Dartifact={artifact}"]
+        subprocess.run([*command, f"-DoutputDirectory={folder}"], check=True, capture_output=True, timeout=900)
+        if hashlib.sha256((folder / jar.name).read_bytes()).hexdigest() != RUNTIME_SHA256:
             raise OSError(f"{jar.name} arrived damaged")
-        partial = jar.with_suffix(f".{os.getpid()}.part")
-        partial.write_bytes(data)
-        partial.rename(jar)
+        (folder / jar.name).rename(jar)
+        folder.rmdir()
     return jar
 
 
@@ -74,7 +70,7 @@ def iceberg_java(metastore: Any, tmp_path_factory: pytest.TempPathFactory) -> It
     """Apache Iceberg's Spark runtime on the metastore of the run; skips where it cannot be downloaded."""
     try:
         jar, home = _runtime_jar(), _pyspark_home()
-    except (OSError, urllib.error.URLError, subprocess.SubprocessError) as error:
+    except (OSError, subprocess.SubprocessError) as error:
         pytest.skip(f"the Apache Iceberg Spark runtime cannot be had here: {error}")
     environment = {
         **{name: value for name, value in os.environ.items() if name != "SPARK_CONF_DIR"},

@@ -32,8 +32,6 @@ CASES = [
     "c18_wide_160",
 ]
 
-pytestmark = pytest.mark.skipif(not GOLDEN.is_dir(), reason="the golden tables are not unpacked")
-
 
 def newest_metadata(case: str) -> TableMetadata:
     location = max((GOLDEN / case / "metadata").glob("*.metadata.json"))

@@ -42,8 +42,6 @@ MORE_DELETES = {
     ("c17_eqdel_orc", "filter_06"): "only key columns of an equality delete file are compared with the filter",
 }
 
-pytestmark = pytest.mark.skipif(not CASES, reason="the golden tables are not unpacked")
-
 
 @cache
 def expected(case: str) -> dict[str, Any]:

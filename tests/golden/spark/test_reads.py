@@ -34,7 +34,6 @@ REFUSED = {"c13_v3_types": NANOSECONDS, "c13_v3_types_parquet": NANOSECONDS}
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
-    pytest.mark.skipif(not CASES, reason="the golden tables are not unpacked"),
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
@@ -108,13 +109,26 @@ def test_a_build_has_a_dockerfile_whose_base_and_downloads_are_pinned(service: d
     dockerfile = context / service["build"].get("dockerfile", "Dockerfile")
     text = dockerfile.read_text()
 
-    assert PINNED.match(re.findall(r"^FROM (\S+)$", text, re.MULTILINE)[0])
+    assert all(PINNED.match(image) for image in re.findall(r"^FROM (\S+)", text, re.MULTILINE))
+    for name, version in re.findall(r"[\w.-]+:([\w-]+):([\d.]+)[ ;]", text):
+        assert re.search(rf"[0-9a-f]{{40,64}}  /jars/{name}-{re.escape(version)}\.jar", text), name
     for line in text.replace("\\\n", "").splitlines():
-        if line.startswith("ADD"):
-            name = line.split()[-2].rsplit("/", 1)[-1]
-            assert "--checksum=sha256:" in line or re.search(rf"[0-9a-f]{{40}}  \S*{re.escape(name)}", text), name
-        if line.startswith("COPY"):
+        assert not line.startswith("ADD")
+        if line.startswith("COPY") and "--from=" not in line:
             assert all((context / source).exists() for source in line.split()[1:-1])
+
+
+def test_no_address_of_a_package_registry_stands_in_the_project() -> None:
+    """What is fetched goes through Maven, pip and apt, which honour the user's own mirrors."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a checkout")
+    registry = re.compile(rb"(repo1?\.maven|pypi\.(org|io)|files\.pythonhosted|deb\.debian|maven2)[./]")
+    files = [ROOT / name for name in listed.stdout.split("\0") if name]
+    found = [
+        path.name for path in files if path.is_file() and path != Path(__file__) and registry.search(path.read_bytes())
+    ]
+    assert not found
 
 
 def test_spark_and_the_metastore_use_the_same_store_and_warehouse() -> None:
