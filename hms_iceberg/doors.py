@@ -46,11 +46,14 @@ _HOMES = {
     "name_mapping.from_json": f"{_SPEC}.name_mapping:name_mapping_from_list",
     "metadata.to_json": f"{_SPEC}.metadata.metadata_json:metadata_to_dict",
     "metadata.from_json": f"{_SPEC}.metadata.metadata_json:metadata_from_dict",
+    "view_metadata.to_json": f"{_SPEC}.views.view_metadata_json:view_metadata_to_dict",
+    "view_metadata.from_json": f"{_SPEC}.views.view_metadata_json:view_metadata_from_dict",
     # What is read from files.
     "manifest.entries": f"{_SPEC}.manifests.manifest_avro:decode_manifest",
     "snapshot.manifests": "hms_iceberg.scan.manifest_source:manifests_of",
     # Arrow.
     "schema.to_arrow": "hms_iceberg.arrow.columns.schema:to_arrow",
+    "transform.to_arrow": "hms_iceberg.arrow.columns.transforms:arrow_transform",
     # Applications.
     "table.maintenance": "hms_iceberg.maintenance.table_maintenance:TableMaintenance",
 }

@@ -6,6 +6,7 @@ type a literal becomes is decided when it meets a column, in `binding`.
 
 from __future__ import annotations
 
+import builtins
 import math
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
@@ -55,6 +56,10 @@ class Literal:
 
     value: Any
     type: IcebergType
+
+    def __class_getitem__(cls, types: Any) -> builtins.type[Literal]:
+        """The class itself: annotations such as PyIceberg's `Literal[int]` mean nothing more."""
+        return cls
 
     def __str__(self) -> str:
         return literal_sql(self)

@@ -242,6 +242,9 @@ class UnboundPredicate(BooleanExpression):
     term: Term
     operation: ClassVar[Operation]
 
+    def __invert__(self) -> BooleanExpression:
+        return self.negate()
+
     def negate(self) -> UnboundPredicate:
         """The predicate that is true where this one is false (both are not, for comparisons with null)."""
         return _CLASSES[self.operation.negated](*self._arguments())

@@ -1,8 +1,20 @@
-"""PyIceberg's door to Arrow schemas: `hms_iceberg.arrow.columns.schema`."""
+"""PyIceberg's door to Arrow's file systems and schemas: `hms_iceberg.arrow`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hms_iceberg.arrow.columns.schema import from_arrow as pyarrow_to_schema
 from hms_iceberg.arrow.columns.schema import to_arrow as schema_to_pyarrow
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+from hms_iceberg.storage import FileIO
 
-__all__ = ["pyarrow_to_schema", "schema_to_pyarrow"]
+
+class PyArrowFileIO(FileIO):
+    """Files of any store, through Arrow; `load_file_io` gives the same."""
+
+    def __init__(self, properties: Mapping[str, str] | None = None) -> None:
+        super().__init__(ArrowStorage(dict(properties or {})))
+
+
+__all__ = ["PyArrowFileIO", "pyarrow_to_schema", "schema_to_pyarrow"]

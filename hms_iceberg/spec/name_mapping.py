@@ -33,6 +33,10 @@ class MappedField:
     names: tuple[str, ...]
     fields: tuple[MappedField, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "names", tuple(self.names))
+        object.__setattr__(self, "fields", tuple(self.fields))
+
     def find(self, name: str) -> MappedField | None:
         """The nested field with this name, or None."""
         return next((field for field in self.fields if name in field.names), None)
@@ -44,6 +48,9 @@ class NameMapping(JsonModel):
 
     _json: ClassVar[str] = "name_mapping"
     fields: tuple[MappedField, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fields", tuple(self.fields))
 
     @cached_property
     def _by_path(self) -> dict[tuple[str, ...], MappedField]:

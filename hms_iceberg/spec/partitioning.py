@@ -118,6 +118,10 @@ class PartitionSpec(JsonModel):
             for field, value in zip(self.fields, partition, strict=True)
         )
 
+    def check_compatible(self, schema: Schema, allow_missing_fields: bool = False) -> None:
+        """Refuses a spec that cannot be used with a schema; see `check_spec`."""
+        check_spec(self, schema, allow_missing_fields)
+
     def compatible_with(self, other: PartitionSpec) -> bool:
         """True where both specs have equivalent fields in the same order, whatever their ids."""
         if len(self.fields) != len(other.fields):

@@ -102,6 +102,10 @@ class SortOrder(JsonModel):
         """True for an order without fields."""
         return not self.fields
 
+    def check_compatible(self, schema: Schema) -> None:
+        """Refuses an order that cannot be used with a schema; see `check_sort_order`."""
+        check_sort_order(self, schema)
+
     def same_as(self, other: SortOrder) -> bool:
         """True where the fields are equal, whatever the order ids."""
         return self.fields == other.fields

@@ -21,6 +21,9 @@ class BlobMetadata:
     fields: tuple[int, ...] = ()
     properties: dict[str, str] | None = field(default=None, hash=False)
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fields", tuple(self.fields))
+
 
 @dataclass(frozen=True)
 class StatisticsFile(JsonModel):
@@ -33,6 +36,9 @@ class StatisticsFile(JsonModel):
     file_footer_size_in_bytes: int
     blob_metadata: tuple[BlobMetadata, ...] = ()
     key_metadata: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "blob_metadata", tuple(self.blob_metadata))
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, ClassVar
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from hms_iceberg.doors import door
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError, UnsupportedError
 from hms_iceberg.spec.json_model import JsonModel
 from hms_iceberg.spec.types import (
@@ -39,6 +40,9 @@ from hms_iceberg.spec.values.binary_values import decimal_value, unscaled_value
 from hms_iceberg.spec.values.hashing import hash_function
 from hms_iceberg.spec.values.human_text import human_string
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _MICRO_TIMESTAMPS = (TimestampType, TimestamptzType)
 _NANO_TIMESTAMPS = (TimestampNanoType, TimestamptzNanoType)
 _TIMESTAMPS = _MICRO_TIMESTAMPS + _NANO_TIMESTAMPS
@@ -52,6 +56,10 @@ class Transform(JsonModel, ABC):
     """A function from a column's values to partition values (or sort keys); null always gives null."""
 
     _json: ClassVar[str] = "transform"
+
+    def __class_getitem__(cls, types: Any) -> type[Transform]:
+        """The class itself: annotations such as PyIceberg's `Transform[int, int]` mean nothing more."""
+        return cls
 
     @abstractmethod
     def can_transform(self, source_type: IcebergType) -> bool:
@@ -80,6 +88,10 @@ class Transform(JsonModel, ABC):
     def transform(self, source: IcebergType) -> BoundTransform:
         """PyIceberg's name of `bind`."""
         return self.bind(source)
+
+    def pyarrow_transform(self, source: IcebergType) -> Callable[[pa.Array], pa.Array]:
+        """The transform as a function from a column in Arrow to one; raises as `bind` does."""
+        return partial(door("transform.to_arrow"), self, source)
 
     @property
     def preserves_order(self) -> bool:

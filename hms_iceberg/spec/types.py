@@ -74,12 +74,18 @@ class BooleanType(PrimitiveType):
 class IntegerType(PrimitiveType):
     """A 32-bit signed integer."""
 
+    max: ClassVar[int] = 2**31 - 1
+    min: ClassVar[int] = -(2**31)
+
     _name: ClassVar[str] = "int"
 
 
 @dataclass(frozen=True, repr=False)
 class LongType(PrimitiveType):
     """A 64-bit signed integer."""
+
+    max: ClassVar[int] = 2**63 - 1
+    min: ClassVar[int] = -(2**63)
 
     _name: ClassVar[str] = "long"
 

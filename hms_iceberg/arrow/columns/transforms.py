@@ -50,6 +50,17 @@ _HOUR_MICROS = 3_600_000_000
 _DAY_MICROS = 24 * _HOUR_MICROS
 
 
+def arrow_transform(
+    transform: Transform, kind: IcebergType, column: pa.Array | pa.ChunkedArray
+) -> pa.Array | pa.ChunkedArray:
+    """`transform_array` of a column that may be chunked, or of another Arrow type that can be cast."""
+    plain = column.cast(to_arrow_type(kind, False, False))
+    if isinstance(plain, pa.ChunkedArray):
+        result = to_arrow_type(transform.result_type(kind), False, False)
+        return pa.chunked_array([transform_array(transform, kind, chunk) for chunk in plain.chunks], result)
+    return transform_array(transform, kind, plain)
+
+
 def transform_array(transform: Transform, kind: IcebergType, array: pa.Array) -> pa.Array:
     """Applies a partition transform to a column.
 

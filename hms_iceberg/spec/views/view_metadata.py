@@ -9,9 +9,10 @@ import time
 import uuid
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from hms_iceberg.errors import ConfigurationError, CorruptMetadataError, InvalidInputError
+from hms_iceberg.spec.json_model import JsonModel
 from hms_iceberg.spec.schema import Schema, assign_fresh_ids
 from hms_iceberg.spec.table_properties import bool_property, int_property
 
@@ -110,9 +111,10 @@ class ViewHistoryEntry:
 
 
 @dataclass(frozen=True)
-class ViewMetadata:
+class ViewMetadata(JsonModel):
     """All that is known of a view, under the specification's names."""
 
+    _json: ClassVar[str] = "view_metadata"
     view_uuid: str
     location: str
     schemas: tuple[Schema, ...]

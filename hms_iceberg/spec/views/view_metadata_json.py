@@ -28,7 +28,13 @@ def view_metadata_to_json(metadata: ViewMetadata) -> bytes:
         CorruptMetadataError: the metadata contradicts itself; nothing invalid is ever written.
     """
     check_view_metadata(metadata)
-    data = {
+    data = view_metadata_to_dict(metadata)
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8")
+
+
+def view_metadata_to_dict(metadata: ViewMetadata) -> dict[str, Any]:
+    """The metadata as JSON-ready Python."""
+    return {
         "view-uuid": metadata.view_uuid,
         "format-version": metadata.format_version,
         "location": metadata.location,
@@ -40,7 +46,6 @@ def view_metadata_to_json(metadata: ViewMetadata) -> bytes:
             {"timestamp-ms": entry.timestamp_ms, "version-id": entry.version_id} for entry in metadata.version_log
         ],
     }
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode("utf-8")
 
 
 def view_metadata_from_json(data: bytes, location: str | None = None) -> ViewMetadata:
@@ -54,10 +59,11 @@ def view_metadata_from_json(data: bytes, location: str | None = None) -> ViewMet
         UnsupportedError: the format version is newer than v1.
         CorruptMetadataError: it is no JSON, something is missing or of the wrong type, or it contradicts itself.
     """
-    return read_metadata_file(data, "view metadata", location, _checked)
+    return read_metadata_file(data, "view metadata", location, view_metadata_from_dict)
 
 
-def _checked(data: Any) -> ViewMetadata:
+def view_metadata_from_dict(data: Any) -> ViewMetadata:
+    """The metadata that parsed JSON stands for; raises CorruptMetadataError and UnsupportedError."""
     metadata = _metadata(data)
     check_view_metadata(metadata)
     return metadata

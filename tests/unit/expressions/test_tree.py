@@ -58,8 +58,9 @@ A, B, C = EqualTo("a", 1), IsNull("b"), LessThan("c", 2)
 def test_operators_build_the_same_trees_as_the_classes():
     assert And(A, B) == A & B
     assert Or(A, B) == A | B
-    assert Not(A) == ~A
-    assert Or(And(A, B), Not(C)) == A & B | ~C
+    assert A.negate() == ~A
+    assert Not(A & B) == ~(A & B)
+    assert Or(And(A, B), C.negate()) == A & B | ~C
 
 
 def test_and_and_or_are_flat():
@@ -256,7 +257,7 @@ def test_trees_may_be_deep_but_not_endless():
             alternating(levels)
     with pytest.raises(InvalidInputError, match="levels deep"):
         Not(deepest)
-    chain = ~EqualTo("n", 0)
+    chain = Not(EqualTo("n", 0))
     for value in range(3000):
         chain = chain & NotEqualTo("n", value)
     assert chain.depth == 2

@@ -11,6 +11,7 @@ from hms_iceberg import doors
 MODULES = {
     "catalog": "Catalog load_catalog list_catalogs",
     "catalog.hive": "HiveCatalog",
+    "conversions": "from_bytes to_bytes",
     "exceptions": "CommitFailedException NoSuchTableError ValidationError",
     "expressions": "And EqualTo BoundPredicate BoundReference UnboundPredicate",
     "io": "FileIO InputFile OutputFile load_file_io",

@@ -1,0 +1,7 @@
+"""PyIceberg's door to single values as bytes: `hms_iceberg.spec.values.single_values`."""
+
+from __future__ import annotations
+
+from hms_iceberg.spec.values.single_values import from_bytes, to_bytes
+
+__all__ = ["from_bytes", "to_bytes"]
