@@ -32,7 +32,7 @@ from hms_iceberg.hms.namespaces import (
     new_database,
 )
 from hms_iceberg.hms.renaming import rename_row
-from hms_iceberg.hms.scratch_rows import drop_only_scratch_rows
+from hms_iceberg.hms.scratch_rows import drop_only_scratch_rows, is_scratch
 from hms_iceberg.hms.settings import ClientSettings, LockSettings, RowSettings
 from hms_iceberg.hms.swap import PointerSwap
 from hms_iceberg.hms.table_rows import ICEBERG, is_iceberg_table, table_pointer
@@ -275,6 +275,10 @@ class HiveMetastore:
         """
         names = list_names(self.client, namespace.lower(), ICEBERG, is_iceberg_table)
         return [(namespace.lower(), name) for name in names]
+
+    def list_rows(self, namespace: str) -> list[str]:
+        """Names of all that is in a namespace, of whatever kind."""
+        return sorted(name for name in self.client.list_tables(namespace.lower()) if not is_scratch(name))
 
     def table_exists(self, identifier: Identifier) -> bool:
         """Whether an Iceberg table of that name exists."""

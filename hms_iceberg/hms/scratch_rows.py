@@ -85,10 +85,15 @@ def drop_left_behind(client: HmsClient, database: str) -> None:
         logger.info("Scratch views in namespace %s cannot be looked for: %s", database, error)
 
 
+def is_scratch(name: str) -> bool:
+    """Whether a row's name is that of a scratch row."""
+    return name.startswith(_PREFIX)
+
+
 def drop_only_scratch_rows(client: HmsClient, database: str) -> bool:
     """Drops the scratch rows of a namespace that holds nothing else; returns whether there was nothing else."""
     names = client.list_tables(database)
-    if not all(name.startswith(_PREFIX) for name in names):
+    if not all(map(is_scratch, names)):
         return False
     for row in client.get_tables(database, names):
         if PARAMETER not in (row.parameters or {}):

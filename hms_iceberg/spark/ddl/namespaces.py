@@ -6,7 +6,9 @@ from typing import Any
 
 import msgspec
 
-from hms_iceberg.errors import NoSuchNamespaceError
+from hms_iceberg.catalog import Catalog
+from hms_iceberg.errors import NamespaceNotEmptyError, NoSuchNamespaceError
+from hms_iceberg.hms.metastore import HiveMetastore
 from hms_iceberg.spark.catalogs import OWNER, OWNER_OF_HIVE
 from hms_iceberg.spark.targets import Targets
 
@@ -90,14 +92,29 @@ def drop_namespace(question: DropNamespace, targets: Targets) -> dict[str, Any]:
     catalog = targets.catalogs.numbered(question.catalog)
     try:
         if question.cascade:
-            for view in catalog.list_views(question.namespace):
-                catalog.drop_view(view)
-            for table in catalog.list_tables(question.namespace):
-                catalog.drop_table(table)
+            _empty(catalog, question.namespace)
         catalog.drop_namespace(question.namespace)
     except NoSuchNamespaceError:
         return {"dropped": False}
     return {"dropped": True}
+
+
+def _empty(catalog: Catalog, namespace: str) -> None:
+    """Drops all tables and views, or, where something else would be left, nothing."""
+    tables, metastore = catalog.list_tables(namespace), catalog.metastore
+    views = catalog.list_views(namespace) if isinstance(metastore, HiveMetastore) else []
+    ours = {each[-1] for each in (*tables, *views)}
+    rows = metastore.list_rows(namespace) if isinstance(metastore, HiveMetastore) else []
+    others = [row for row in rows if row not in ours]
+    if others:
+        raise NamespaceNotEmptyError(
+            f"Cannot drop the namespace {namespace} of {catalog.name} with all that is in it: {', '.join(others[:5])} "
+            "is not Iceberg's. Nothing was dropped. Drop it in the session catalog first."
+        )
+    for view in views:
+        catalog.drop_view(view)
+    for table in tables:
+        catalog.drop_table(table)
 
 
 def _for_hive(properties: dict[str, str]) -> dict[str, str]:

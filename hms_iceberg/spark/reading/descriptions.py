@@ -17,6 +17,7 @@ from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.storage import Storage
 
 _TRANSFORM = re.compile(r"(\w+)(?:\[(\d+)\])?")
+_PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _SPARK_TRANSFORMS = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 _DEFAULT_SIZE = 2**40  # unknown is large: nothing is broadcast on a guess
 
@@ -72,11 +73,19 @@ def _partitioning(spec: PartitionSpec, schema: Schema) -> list[dict[str, Any]]:
         if column is None or match is None or field.transform.is_void:
             continue
         name, argument = match.groups()
-        entry: dict[str, Any] = {"transform": _SPARK_TRANSFORMS.get(name, name), "column": column}
+        quoted = _quoted(schema, field.source_id)
+        entry: dict[str, Any] = {"transform": _SPARK_TRANSFORMS.get(name, name), "column": quoted}
         if argument is not None:
             entry["argument"] = int(argument)
         fields.append(entry)
     return fields
+
+
+def _quoted(schema: Schema, field_id: int) -> str:
+    """A column's name for Spark's parser."""
+    path = (field_id, *schema.ancestor_ids(field_id))[::-1]
+    names = (schema.index_by_id[each].name for each in path)
+    return ".".join(name if _PLAIN_NAME.fullmatch(name) else f"`{name.replace('`', '``')}`" for name in names)
 
 
 def _statistics(snapshot: Snapshot | None, start_snapshot_id: int | None) -> dict[str, Any]:

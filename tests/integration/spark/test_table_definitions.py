@@ -214,6 +214,30 @@ def test_properties_of_a_table_are_shown_as_apache_iceberg_does_and_renaming_kee
     assert [row.tableName for row in spark.sql(f"show tables in {namespace}").collect()] == ["u"]
 
 
+def test_a_table_like_another_has_its_definition_and_none_of_its_rows(
+    spark: SparkSession, catalog: Catalog, namespace: str, tmp_path: Path
+) -> None:
+    source, like = f"{namespace}.source", f"{namespace}.similar"
+    spark.sql(
+        f"create table {source} (id int not null comment 'key', `odd name` string, s struct<a: int>) using iceberg"
+        " partitioned by (bucket(4, id), `odd name`) tblproperties ('format-version' = '3', 'own' = 'x')"
+    )
+    spark.sql(f"create table {like} like {source} location 'file:{tmp_path}/like' tblproperties ('k' = 'it\\'s')")
+    first, second = catalog.load_table(source), catalog.load_table(like)
+    assert str(second.schema()) == str(first.schema())
+    assert second.spec() == first.spec()
+    assert second.format_version == 3
+    assert second.location() == f"file:{tmp_path}/like"
+    assert second.properties["k"] == "it's"
+    assert "own" not in second.properties
+    spark.sql(f"create table if not exists {like} like {source}")
+    spark.sql(f"create table {namespace}.plain (id int, p string) using parquet partitioned by (p)")
+    spark.sql(f"create table {namespace}.from_plain like {namespace}.plain using iceberg")
+    assert [str(field) for field in catalog.load_table(f"{namespace}.from_plain").spec().fields] == [
+        "1000: p: identity(2)"
+    ]
+
+
 def test_a_named_catalog_has_namespaces_and_defaults_of_its_tables(
     spark: SparkSession, catalog: Catalog, metastore: EmbeddedMetastore, namespace: str, tmp_path: Path
 ) -> None:
@@ -244,6 +268,11 @@ def test_a_named_catalog_has_namespaces_and_defaults_of_its_tables(
     spark.sql(f"alter table defined.{own}.t rename to defined.{own}.u")
     with pytest.raises(AnalysisException, match=r"NamespaceNotEmptyError|SCHEMA_NOT_EMPTY"):
         spark.sql(f"drop namespace defined.{own}")
+    spark.sql(f"create table {own}.hive_table (a int) using parquet")
+    with pytest.raises(AnalysisException, match=r"NamespaceNotEmptyError: .*hive_table"):
+        spark.sql(f"drop namespace defined.{own} cascade")
+    assert catalog.table_exists(f"{own}.u")
+    spark.sql(f"drop table {own}.hive_table")
     spark.sql(f"drop namespace defined.{own} cascade")
     assert not catalog.namespace_exists(own)
     with pytest.raises(AnalysisException, match="SCHEMA_NOT_FOUND"):

@@ -7,7 +7,6 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.execution.command.CreateTableLikeCommand;
 import org.apache.spark.sql.execution.datasources.CreateTable;
 
 /**
@@ -31,14 +30,6 @@ final class RefuseWrites extends Rule {
             (SaveMode) plan.getClass().getMethod("mode", new Class[0]).invoke(plan, new Object[0]));
       } catch (ReflectiveOperationException e) {
         throw new IllegalStateException("This version of Spark is not supported: " + plan.getClass(), e);
-      }
-    }
-    if (plan instanceof CreateTableLikeCommand) {
-      TableIdentifier source = ((CreateTableLikeCommand) plan).sourceTable();
-      if (isIceberg(source)) {
-        throw Bridge.failure("UnsupportedError: CREATE TABLE LIKE is not supported for the Iceberg table "
-            + source.unquotedString() + ". Use CREATE TABLE ... AS SELECT ... LIMIT 0 for a Hive table with its"
-            + " columns, or the Python catalog (load_catalog(...).create_table(name, table.schema())).", null);
       }
     }
     return (LogicalPlan) plan;

@@ -121,6 +121,7 @@ final class Extension {
     own.injectHintResolutionRule(new RuleBuilder(this, RuleBuilder.JOIN));
     own.injectHintResolutionRule(new RuleBuilder(this, RuleBuilder.OPTIONS));
     own.injectResolutionRule(new RuleBuilder(this, RuleBuilder.STATEMENTS));
+    own.injectResolutionRule(new RuleBuilder(this, RuleBuilder.LIKE));
     own.injectParser(new StatementParser.Builder(this));
     return own;
   }
@@ -142,6 +143,7 @@ final class Extension {
     static final int OPTIONS = 2;
     static final int JOIN = 3;
     static final int STATEMENTS = 4;
+    static final int LIKE = 5;
 
     private final Extension extension;
     private final int kind;
@@ -163,6 +165,8 @@ final class Extension {
           return new OptionsOfReads(session);
         case STATEMENTS:
           return new Statements.OnlyForIceberg();
+        case LIKE:
+          return new LikeTables(session);
         default:
           return new InnerCatalog(session);
       }
