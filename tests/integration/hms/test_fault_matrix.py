@@ -10,7 +10,6 @@ import logging
 import os
 import shutil
 import subprocess
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -48,7 +47,6 @@ SEED = _number_of_commit()
 CHANGES = ("alter_table_with_environment_context", "create_table")
 LOST = (Fault.DROP_REQUEST, Fault.LATE_REQUEST)
 SIMPLE_MODES = ["lock", "compare-and-swap"]
-LOCK_TIMEOUT = 180.0
 CLIENT = {"hive.metastore.client.connect.retry.delay": "10ms"}
 IMPATIENT = 3.0
 Record = Callable[[str, object], None]
@@ -111,9 +109,7 @@ def check_after(operation: Operation, catalog: Catalog, name: str, reported: str
         return made
     table = catalog.load_table(name)
     columns = {field.name: [2 if field.name == "id" else "Oslo"] for field in table.schema().fields}
-    began = time.monotonic()
     table.append(pa.table(columns))
-    assert time.monotonic() - began < LOCK_TIMEOUT, "the next commit waited for long"
     assert 2 in catalog.load_table(name).scan().to_arrow()["id"].to_pylist(), "the next commit is not there"
     if is_settled:
         assert operation.is_made(catalog, name) == made, "a late request undid it, or made it again"

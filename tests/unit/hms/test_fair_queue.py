@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 
@@ -40,10 +39,8 @@ def test_queues_of_different_tables_do_not_wait_for_each_other() -> None:
 def test_one_that_waits_too_long_gives_its_place_up_and_says_who_is_before_it() -> None:
     queue = FairQueue()
     first, second, third = (queue.enter("t") for _ in range(3))
-    began = time.monotonic()
     with pytest.raises(LockTimeoutError, match=rf"1 before this one; thread '{threading.current_thread().name}'"):
         second.wait(0.05)
-    assert time.monotonic() - began < 1
     assert third.ahead() == 1
     first.leave()
     third.wait(0)

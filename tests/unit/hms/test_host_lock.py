@@ -49,9 +49,7 @@ def test_one_at_a_time_holds_the_lock_of_a_key() -> None:
 def test_a_lock_that_is_not_free_in_time_is_done_without() -> None:
     first, second = HostLock("a"), HostLock("a")
     first.try_acquire()
-    began = time.monotonic()
     assert second.acquire(0.05) is False
-    assert time.monotonic() - began < 1
     threading.Timer(0.1, first.release).start()
     assert second.acquire(10) is True
     second.release()

@@ -141,13 +141,11 @@ def test_nobody_at_any_address_is_an_error_that_names_them_all() -> None:
 
 def test_an_answer_that_does_not_come_in_time_is_given_up() -> None:
     with servers(stay_silent) as (server,), pool_on(server.address) as pool:
-        began = time.monotonic()
         silent = rf"{server.address} took the request `get_all_databases` and gave no answer in time \(0\.1 s\)"
         with pytest.raises(MetastoreTimeoutError, match=silent):
             pool.call("get_all_databases", repeatable=True, timeout=0.1)
         with pytest.raises(MetastoreAnswerLostError, match="no answer in time"):
             pool.call("unlock", None, repeatable=False, timeout=0.1)
-        assert time.monotonic() - began < 2
 
 
 def test_a_connection_that_the_server_closed_while_it_was_idle_is_not_used_for_a_change() -> None:
