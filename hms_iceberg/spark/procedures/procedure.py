@@ -8,6 +8,9 @@ from typing import Any
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.expressions.tree import BooleanExpression
+from hms_iceberg.spark.reading.filters import row_filter
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table import Table
 
 _MICROSECONDS = 1000
@@ -46,7 +49,8 @@ class Call:
         catalog: that of the procedure, in which its tables are.
         identifier: the table that the parameter `table` names; empty where there is no such parameter.
         current_namespace: where names of one part are looked for in this catalog.
-        arguments: those that are given and not null, by name. Timestamps are microseconds since 1970 in UTC.
+        arguments: those that are given and not null, by name. Timestamps are microseconds since 1970 in UTC; `where` is
+            what the bridge's class FilterText makes of the condition.
     """
 
     catalog: Catalog
@@ -80,6 +84,25 @@ class Call:
         """A timestamp in milliseconds, rounded down; None where it is not given."""
         value = self.arguments.get(name)
         return None if value is None else value // _MICROSECONDS
+
+    def where(self, schema: Schema) -> BooleanExpression | None:
+        """The condition of the argument `where`, which Spark has read; None where it is not given.
+
+        Args:
+            schema: the table's.
+
+        Raises:
+            InvalidInputError: it is one that no filter of ours says.
+        """
+        if "where" not in self.arguments:
+            return None
+        condition, is_exact = row_filter(self.arguments["where"], schema)
+        if not is_exact:
+            raise InvalidInputError(
+                f"Cannot translate the where option for table {'.'.join(self.identifier)}: it may compare columns with "
+                "constants, and test for null, NaN, lists and beginnings of text; functions may be those of `system`."
+            )
+        return condition
 
 
 Row = Sequence[Any]

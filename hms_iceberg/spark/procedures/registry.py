@@ -9,6 +9,8 @@ from hms_iceberg.spark.procedures.expire_snapshots import EXPIRE_SNAPSHOTS
 from hms_iceberg.spark.procedures.procedure import Procedure
 from hms_iceberg.spark.procedures.publishing import CHERRYPICK_SNAPSHOT, FAST_FORWARD, PUBLISH_CHANGES
 from hms_iceberg.spark.procedures.register_table import REGISTER_TABLE
+from hms_iceberg.spark.procedures.remove_orphan_files import REMOVE_ORPHAN_FILES
+from hms_iceberg.spark.procedures.rewrite_files import REWRITE_DATA_FILES, REWRITE_POSITION_DELETE_FILES
 from hms_iceberg.spark.procedures.rewrite_manifests import REWRITE_MANIFESTS
 from hms_iceberg.spark.procedures.rollback import (
     ANCESTORS_OF,
@@ -16,6 +18,7 @@ from hms_iceberg.spark.procedures.rollback import (
     ROLLBACK_TO_TIMESTAMP,
     SET_CURRENT_SNAPSHOT,
 )
+from hms_iceberg.spark.procedures.statistics import COMPUTE_PARTITION_STATS, COMPUTE_TABLE_STATS
 
 PROCEDURES: Mapping[str, Procedure] = {
     procedure.name: procedure
@@ -30,6 +33,11 @@ PROCEDURES: Mapping[str, Procedure] = {
         REGISTER_TABLE,
         EXPIRE_SNAPSHOTS,
         REWRITE_MANIFESTS,
+        REWRITE_DATA_FILES,
+        REWRITE_POSITION_DELETE_FILES,
+        REMOVE_ORPHAN_FILES,
+        COMPUTE_TABLE_STATS,
+        COMPUTE_PARTITION_STATS,
         CREATE_CHANGELOG_VIEW,
     )
 }

@@ -7,6 +7,7 @@ import java.util.Iterator;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.procedures.BoundProcedure;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
@@ -68,6 +69,10 @@ public final class CatalogProcedure implements UnboundProcedure, BoundProcedure 
     if (given.has("table")) {
       Identifier table = TableArgument.resolve(session, catalog, given.get("table").asText());
       catalog.source(table).addTarget(question);
+      if (given.has("where")) {
+        String name = TableArgument.qualified((CatalogPlugin) catalog, table);
+        given.set("where", WhereArgument.resolve(session, name, given.get("where").asText()));
+      }
     }
     question.put("procedure", name());
     question.set("catalog", catalog.number());

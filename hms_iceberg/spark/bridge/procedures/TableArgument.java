@@ -25,6 +25,20 @@ final class TableArgument {
     return parts.length == 1 ? new TableName(currentNamespace(session, catalog), parts[0]) : TableName.of(parts);
   }
 
+  /** The table's whole name, as SQL writes it. */
+  static String qualified(CatalogPlugin catalog, Identifier table) {
+    StringBuilder name = new StringBuilder(quoted(catalog.name()));
+    String[] namespace = table.namespace();
+    for (int i = 0; i < namespace.length; i++) {
+      name.append('.').append(quoted(namespace[i]));
+    }
+    return name.append('.').append(quoted(table.name())).toString();
+  }
+
+  private static String quoted(String part) {
+    return "`" + part.replace("`", "``") + "`";
+  }
+
   private static String[] parts(SparkSession session, String text) {
     if (text.trim().isEmpty()) {
       throw Bridge.failure("InvalidInputError: Cannot handle an empty identifier for parameter 'table': expected the name"

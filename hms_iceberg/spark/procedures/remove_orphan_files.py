@@ -1,0 +1,58 @@
+"""Files that nothing of a table names."""
+
+from __future__ import annotations
+
+import time
+
+from hms_iceberg.errors import InvalidInputError, UnsupportedError
+from hms_iceberg.maintenance.orphan_files import PrefixMismatch, remove_orphan_files
+from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, Row
+
+_DAY_MS = 24 * 60 * 60 * 1000
+
+
+def _remove_orphan_files(call: Call) -> list[Row]:
+    workers = call.get("max_concurrent_deletes", 8)
+    if workers <= 0:
+        raise InvalidInputError(f"max_concurrent_deletes should have value > 0, value: {workers}")
+    if "file_list_view" in call.arguments:
+        raise UnsupportedError(
+            "Cannot compare table files with a file_list_view: leave it out, so that the table's folder is listed."
+        )
+    older_than = call.milliseconds("older_than")
+    if older_than is not None and time.time() * 1000 - older_than < _DAY_MS:
+        raise InvalidInputError(
+            "Cannot remove orphan files with an interval less than 24 hours: files of writes that go on now would be "
+            "deleted. If there are none for certain, call hms_iceberg.maintenance.remove_orphan_files from Python."
+        )
+    result = remove_orphan_files(
+        call.table(),
+        older_than=older_than,
+        location=call.get("location"),
+        dry_run=call.get("dry_run", False),
+        equal_schemes=call.get("equal_schemes"),
+        equal_authorities=call.get("equal_authorities"),
+        prefix_mismatch_mode=call.get("prefix_mismatch_mode", PrefixMismatch.ERROR),
+        workers=workers,
+    )
+    return [(location,) for location in result.locations]
+
+
+REMOVE_ORPHAN_FILES = Procedure(
+    "remove_orphan_files",
+    (
+        TABLE,
+        Parameter("older_than", "timestamp"),
+        Parameter("location", "string"),
+        Parameter("dry_run", "boolean"),
+        Parameter("max_concurrent_deletes", "int"),
+        Parameter("file_list_view", "string"),
+        Parameter("equal_schemes", "map<string,string>"),
+        Parameter("equal_authorities", "map<string,string>"),
+        Parameter("prefix_mismatch_mode", "string"),
+        Parameter("prefix_listing", "boolean"),  # folders are always listed by prefix here
+        Parameter("stream_results", "boolean"),
+    ),
+    (Column("orphan_file_location", "string", nullable=False),),
+    _remove_orphan_files,
+)

@@ -1,0 +1,86 @@
+"""Data files and position deletes written anew."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hms_iceberg.maintenance.rewrite.data_files import rewrite_data_files
+from hms_iceberg.maintenance.rewrite.position_deletes import rewrite_position_delete_files
+from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, Row
+
+_WHERE = Parameter("where", "string")
+_OPTIONS = Parameter("options", "map<string,string>")
+# As in Apache Iceberg; from Python, groups are committed as they are done unless an option says otherwise.
+_TOGETHER = {"partial-progress.enabled": "false"}
+
+
+def _rewrite_data_files(call: Call) -> list[Row]:
+    table = call.table()
+    order = call.get("sort_order")
+    result = rewrite_data_files(
+        table,
+        strategy=call.get("strategy", "binpack" if order is None else "sort"),
+        sort_order=order,
+        where=call.where(table.schema()),
+        options=_TOGETHER | call.get("options", {}),
+        branch=call.get("branch", "main"),
+        case_sensitive=False,
+    )
+    return [
+        (
+            result.rewritten_data_files_count,
+            result.added_data_files_count,
+            result.rewritten_bytes_count,
+            result.failed_data_files_count,
+            result.removed_delete_files_count,
+        )
+    ]
+
+
+def _rewrite_position_delete_files(call: Call) -> list[Row]:
+    table = call.table()
+    options: dict[str, Any] = _TOGETHER | call.get("options", {})
+    result = rewrite_position_delete_files(
+        table, where=call.where(table.schema()), options=options, case_sensitive=False
+    )
+    return [
+        (
+            result.rewritten_delete_files_count,
+            result.added_delete_files_count,
+            result.rewritten_bytes_count,
+            result.added_bytes_count,
+        )
+    ]
+
+
+REWRITE_DATA_FILES = Procedure(
+    "rewrite_data_files",
+    (
+        TABLE,
+        Parameter("strategy", "string"),
+        Parameter("sort_order", "string"),
+        _OPTIONS,
+        _WHERE,
+        Parameter("branch", "string"),
+    ),
+    (
+        Column("rewritten_data_files_count", "int", nullable=False),
+        Column("added_data_files_count", "int", nullable=False),
+        Column("rewritten_bytes_count", "bigint", nullable=False),
+        Column("failed_data_files_count", "int", nullable=False),
+        Column("removed_delete_files_count", "int", nullable=False),
+    ),
+    _rewrite_data_files,
+)
+
+REWRITE_POSITION_DELETE_FILES = Procedure(
+    "rewrite_position_delete_files",
+    (TABLE, _OPTIONS, _WHERE),
+    (
+        Column("rewritten_delete_files_count", "int", nullable=False),
+        Column("added_delete_files_count", "int", nullable=False),
+        Column("rewritten_bytes_count", "bigint", nullable=False),
+        Column("added_bytes_count", "bigint", nullable=False),
+    ),
+    _rewrite_position_delete_files,
+)

@@ -1,0 +1,95 @@
+"""`CALL … system.rewrite_data_files` and its like do what the Python actions do, and tell Java's results."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.catalog import Catalog
+from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms import IdentityTransform
+from hms_iceberg.spec.types import LongType, NestedField, StringType
+from tests.support.spark_tables import Rows, rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from hms_iceberg.table import Table
+
+pytestmark = pytest.mark.spark
+
+ROWS = Rows({"id": pa.int64(), "p": pa.string()})
+
+
+@pytest.fixture
+def table(catalog: Catalog, namespace: str) -> Table:
+    """Three files in each of two partitions."""
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "p", StringType()))
+    spec = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "p"))
+    properties = {"write.delete.mode": "merge-on-read", "write.delete.granularity": "partition"}
+    table = catalog.create_table(f"{namespace}.t", schema, partition_spec=spec, properties=properties)
+    for number in (1, 2, 3):
+        table.append(ROWS([(number, "a"), (10 + number, "a"), (20 + number, "b"), (30 + number, "b")]))
+    return table
+
+
+def call(spark: SparkSession, table: Table, procedure: str, arguments: str = "") -> list[tuple[object, ...]]:
+    name = ".".join(table.identifier)
+    return rows_of(spark, f"call spark_catalog.system.{procedure}(table => '{name}'{arguments})")
+
+
+def test_files_of_chosen_partitions_are_put_together(spark: SparkSession, table: Table) -> None:
+    where = """, where => 'p = "a" and id < 100', options => map('rewrite-all', 'true')"""
+    before = table.scan().to_arrow().sort_by("id")
+    ((rewritten, added, size, failed, deletes),) = call(spark, table, "rewrite_data_files", where)
+    assert (rewritten, added, failed, deletes) == (3, 1, 0, 0) and size > 0
+    assert table.refresh().scan().to_arrow().sort_by("id").equals(before)
+    order = ", sort_order => 'id DESC', options => map('min-input-files', '2')"
+    assert call(spark, table, "rewrite_data_files", order)[0][:2] == (3, 1)
+    ids = table.refresh().scan("p = 'b'").to_arrow()["id"].to_pylist()
+    assert ids == sorted(ids, reverse=True)
+
+
+def test_position_deletes_are_put_together(spark: SparkSession, table: Table) -> None:
+    table.delete("id in (1, 21)")
+    table.delete("id in (2, 22)")
+    left = sorted(rows_of(spark, f"select * from {'.'.join(table.identifier)}"))
+    everything = ", options => map('rewrite-all', 'true')"
+    ((_, added, _, _),) = call(spark, table, "rewrite_position_delete_files", everything)
+    assert added == 2 and sorted(rows_of(spark, f"select * from {'.'.join(table.identifier)}")) == left
+
+
+def test_statistics_are_written(spark: SparkSession, table: Table) -> None:
+    ((path,),) = call(spark, table, "compute_table_stats", ", columns => array('id')")
+    assert table.refresh().metadata.statistics[0].statistics_path == path
+    ((path,),) = call(spark, table, "compute_partition_stats")
+    assert table.refresh().metadata.partition_statistics[0].statistics_path == path
+
+
+@pytest.mark.parametrize(
+    ("procedure", "arguments", "message"),
+    [
+        ("rewrite_data_files", ", where => 'nope = 1'", "Cannot parse predicates in where option: nope = 1"),
+        ("rewrite_data_files", ", where => 'length(p) = 1'", "Cannot translate the where option"),
+        ("rewrite_data_files", ", where => 'id = 1 order by id'", "Cannot parse predicates in where option"),
+        ("rewrite_data_files", ", strategy => 'temp'", "unsupported strategy"),
+        ("rewrite_data_files", ", options => map('bogus-option', '1')", "bogus-option"),
+        ("remove_orphan_files", ", older_than => timestamp '2999-01-01'", "less than 24 hours"),
+        ("remove_orphan_files", ", max_concurrent_deletes => 0", "max_concurrent_deletes"),
+        ("compute_partition_stats", ", snapshot_id => 1", "no snapshot 1"),
+    ],
+)
+def test_bad_arguments_are_refused(
+    spark: SparkSession, table: Table, procedure: str, arguments: str, message: str
+) -> None:
+    before = table.metadata_location
+    with pytest.raises(Exception, match=message):
+        call(spark, table, procedure, arguments)
+    assert table.refresh().metadata_location == before
+
+
+def test_orphans_are_told_and_left_in_a_dry_run(spark: SparkSession, table: Table) -> None:
+    assert call(spark, table, "remove_orphan_files", ", dry_run => true") == []
