@@ -109,7 +109,7 @@ class CherryPick(Update):
                 f"partitions on top of snapshot {parent}, which is not an ancestor of main. Repeat the change."
             )
         concurrent = Concurrent.between(parent, base, MAIN_BRANCH, workspace, "cherry-pick a dynamic overwrite of")
-        partitions = frozenset((file.spec_id, file.partition) for file in added)
+        partitions = frozenset(file.partition_key for file in added)
         concurrent.check_no_new_data_in(partitions)
         concurrent.check_no_new_deletes_in(partitions)
         change = ContentChange(

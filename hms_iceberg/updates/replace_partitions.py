@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.manifests.manifest import DataFile, PartitionKey
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation, new_snapshot_id
 from hms_iceberg.updates.append import check_data
@@ -40,8 +40,8 @@ class ReplacePartitions(Update):
     snapshot_id: int = field(default_factory=new_snapshot_id)
 
     @property
-    def _partitions(self) -> frozenset[tuple[int, tuple[object, ...]]]:
-        return frozenset((file.spec_id, file.partition) for file in self.files)
+    def _partitions(self) -> frozenset[PartitionKey]:
+        return frozenset(file.partition_key for file in self.files)
 
     @property
     def new_files(self) -> tuple[DataFile, ...]:
@@ -71,7 +71,7 @@ class ReplacePartitions(Update):
         spec_ids = {spec_id for spec_id, _ in partitions}
 
         def replaced(file: DataFile) -> bool:
-            if (file.spec_id, file.partition) not in partitions:
+            if file.partition_key not in partitions:
                 return False
             if self.append_only:
                 raise InvalidInputError(

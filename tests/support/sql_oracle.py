@@ -213,8 +213,17 @@ NAMES = ("n", "a", "b", "s", "c", "l")
 
 
 def comparable(row: Iterable[Any]) -> str:
-    """A row in a form that tells -0.0 from 0.0, equals itself where there is a NaN, and knows no scale of decimals."""
-    return repr([Fraction(each) if type(each) in (int, Decimal) else each for each in row])
+    """A row in a form that equals itself where there is a NaN, and knows no scale of decimals.
+
+    The sign of a zero is left out: DuckDB does not make 0.0 a -0.0 where it updates.
+    """
+    return repr([_comparable(each) for each in row])
+
+
+def _comparable(value: Any) -> Any:
+    if type(value) in (int, Decimal):
+        return Fraction(value)
+    return value + 0.0 if isinstance(value, float) else value
 
 
 class SqlRows:

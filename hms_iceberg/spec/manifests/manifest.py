@@ -84,6 +84,10 @@ class ManifestEntryStatus(IntEnum):
     DELETED = 2
 
 
+# A spec id and what stands for the partition's values; see `DataFile.partition_key`.
+PartitionKey = tuple[int, tuple[object, ...]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
     """A data file, a delete file or a deletion vector, with its partition and its metrics.
@@ -135,6 +139,15 @@ class DataFile:
     referenced_data_file: str | None = None
     content_offset: int | None = None
     content_size_in_bytes: int | None = None
+
+    @property
+    def partition_key(self) -> PartitionKey:
+        """What is equal for two files exactly where they are of one partition of one spec.
+
+        As the specification compares partition values: NaN equals itself, and -0.0 is not 0.0.
+        """
+        values = (repr(value) if isinstance(value, float) else value for value in self.partition)
+        return self.spec_id, tuple(values)
 
     @property
     def is_data(self) -> bool:

@@ -14,7 +14,13 @@ from dataclasses import dataclass
 
 from hms_iceberg.errors import CommitConflictError
 from hms_iceberg.expressions.tree import BooleanExpression
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntryStatus
+from hms_iceberg.spec.manifests.manifest import (
+    DataFile,
+    DataFileContent,
+    ManifestContent,
+    ManifestEntryStatus,
+    PartitionKey,
+)
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import Operation, Snapshot
 from hms_iceberg.updates.machinery.file_matching import FileMatcher
@@ -88,22 +94,22 @@ class Concurrent:
                     "Refresh the table and repeat the change, so that it sees this data; or use snapshot isolation.",
                 )
 
-    def check_no_new_data_in(self, partitions: frozenset[tuple[int, tuple[object, ...]]]) -> None:
-        """Refuses data files added since to one of these partitions, by spec id and partition tuple."""
+    def check_no_new_data_in(self, partitions: frozenset[PartitionKey]) -> None:
+        """Refuses data files added since to one of these partitions, by their keys."""
         for snapshot, entry in entries_since(
             self.snapshots, ManifestContent.DATA, ManifestEntryStatus.ADDED, self.reader, _ADDS_DATA
         ):
-            if (entry.data_file.spec_id, entry.data_file.partition) in partitions:
+            if entry.data_file.partition_key in partitions:
                 raise self._conflict(
                     snapshot, "added data to a partition that is replaced:", entry.data_file, "Repeat the change."
                 )
 
-    def check_no_new_deletes_in(self, partitions: frozenset[tuple[int, tuple[object, ...]]]) -> None:
-        """Refuses delete files added since to one of these partitions, by spec id and partition tuple."""
+    def check_no_new_deletes_in(self, partitions: frozenset[PartitionKey]) -> None:
+        """Refuses delete files added since to one of these partitions, by their keys."""
         for snapshot, entry in entries_since(
             self.snapshots, ManifestContent.DELETES, ManifestEntryStatus.ADDED, self.reader, _ADDS_DELETES
         ):
-            if (entry.data_file.spec_id, entry.data_file.partition) in partitions:
+            if entry.data_file.partition_key in partitions:
                 raise self._conflict(
                     snapshot, "deleted rows of a partition that is replaced:", entry.data_file, "Repeat the change."
                 )
@@ -131,7 +137,7 @@ class Concurrent:
                 number stays that of the old ones (compaction).
         """
         paths = {file.file_path for file in files}
-        homes = {(file.spec_id, file.partition) for file in files}
+        homes = {file.partition_key for file in files}
         if not paths:
             return
         unpartitioned = {spec.spec_id for spec in self.base.partition_specs if spec.is_unpartitioned()}
@@ -141,12 +147,12 @@ class Concurrent:
             delete = entry.data_file
             if delete.content is DataFileContent.EQUALITY_DELETES:
                 applies = not ignore_equality_deletes and (
-                    delete.spec_id in unpartitioned or (delete.spec_id, delete.partition) in homes
+                    delete.spec_id in unpartitioned or delete.partition_key in homes
                 )
             elif delete.referenced_data_file is not None:
                 applies = delete.referenced_data_file in paths
             else:
-                applies = (delete.spec_id, delete.partition) in homes
+                applies = delete.partition_key in homes
             if applies:
                 raise self._conflict(
                     snapshot,

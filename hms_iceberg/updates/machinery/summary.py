@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, PartitionKey
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import SUMMARY_PARTITION_LIMIT, int_property
 
@@ -57,7 +57,7 @@ class SummaryBuilder:
     def __init__(self, metadata: TableMetadata) -> None:
         self._metadata = metadata
         self._counts = _Counts()
-        self._partitions: dict[tuple[int, tuple[object, ...]], _Counts] = {}
+        self._partitions: dict[PartitionKey, tuple[DataFile, _Counts]] = {}
         self._duplicates = 0
 
     def added(self, files: Iterable[DataFile]) -> SummaryBuilder:
@@ -76,7 +76,8 @@ class SummaryBuilder:
     def _count(self, files: Iterable[DataFile], added: bool) -> SummaryBuilder:
         for file in files:
             self._counts.count(file, added)
-            self._partitions.setdefault((file.spec_id, file.partition), _Counts()).count(file, added)
+            _, counts = self._partitions.setdefault(file.partition_key, (file, _Counts()))
+            counts.count(file, added)
         return self
 
     def build(self, properties: Mapping[str, str]) -> dict[str, str]:
@@ -93,8 +94,9 @@ class SummaryBuilder:
 
     def _partition_summaries(self) -> dict[str, str]:
         summaries: dict[str, _Counts] = {}
-        for (spec_id, partition), counts in self._partitions.items():
-            path = self._metadata.spec_by_id(spec_id).partition_to_path(partition, self._metadata.schema())
+        for file, counts in self._partitions.values():
+            spec = self._metadata.spec_by_id(file.spec_id)
+            path = spec.partition_to_path(file.partition, self._metadata.schema())
             merged = summaries.setdefault(path, _Counts())
             for key, amount in counts.values.items():
                 merged.add(key, amount)

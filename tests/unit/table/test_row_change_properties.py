@@ -256,8 +256,12 @@ def upsert(made: Made, on: Changed, draw: Draw) -> None:
         with pytest.raises(InvalidInputError, match="share their key"):
             on.upsert(made.arrow(rows), keys)
         return
-    result = on.upsert(made.arrow(rows), keys)
     same = " AND ".join(f"t.{name} IS NOT DISTINCT FROM given.{name}" for name in names)
+    if made.oracle.number(f"SELECT count(*) FROM given WHERE (SELECT count(*) FROM t WHERE {same}) > 1"):
+        with pytest.raises(InvalidInputError, match="have the key"):
+            on.upsert(made.arrow(rows), keys)
+        return
+    result = on.upsert(made.arrow(rows), keys)
     assert result.rows_updated == made.oracle.number(f"SELECT count(*) FROM t WHERE EXISTS (FROM given WHERE {same})")
     new = made.oracle.run(f"SELECT n FROM given WHERE NOT EXISTS (FROM t WHERE {same})")
     assert result.rows_inserted == len(new)

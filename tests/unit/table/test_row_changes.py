@@ -25,8 +25,8 @@ from hms_iceberg.errors import (
 from hms_iceberg.spec.manifests.manifest import DataFileContent
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import BucketTransform
-from hms_iceberg.spec.types import IntegerType, LongType, NestedField, TimestampType
+from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform
+from hms_iceberg.spec.types import DoubleType, IntegerType, LongType, NestedField, TimestampType
 from hms_iceberg.table.table import Table
 from tests.support.row_tables import (
     MODES,
@@ -377,6 +377,19 @@ def test_partitions_with_new_rows_are_replaced(tmp_path: Path) -> None:
     table.dynamic_partition_overwrite(arrow([row(100, city="Oslo"), row(101, city=None)]))
     assert ids(table) == [1, 4, 7, 100, 101]
     check(table)
+
+
+def test_nan_is_one_partition_and_the_zeros_are_two(tmp_path: Path) -> None:
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "score", DoubleType()))
+    table = create(tmp_path, schema=schema, spec=PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "score")))
+
+    def rows(key: int, *scores: float) -> pa.Table:
+        return pa.table({"id": range(key, key + len(scores)), "score": scores})
+
+    table.append(rows(0, float("nan"), 0.0, -0.0))
+    table.dynamic_partition_overwrite(rows(10, float("nan"), -0.0))
+    assert ids(table) == [1, 10, 11]
+    assert table.current_snapshot().summary["changed-partition-count"] == "2"  # type: ignore[union-attr]
 
 
 def test_an_unpartitioned_table_has_no_partitions_to_replace(tmp_path: Path) -> None:
