@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
@@ -25,9 +25,21 @@ _NAME_MAPPING = "schema.name-mapping.default"
 
 
 def add_files(
-    transaction: Transaction, file_paths: Sequence[str], check_duplicates: bool, options: ChangeOptions
+    transaction: Transaction,
+    file_paths: Sequence[str],
+    check_duplicates: bool,
+    options: ChangeOptions,
+    partitions: Mapping[str, Mapping[str, str]] | None = None,
 ) -> None:
-    """Adds files to a table; see `Table.add_files`."""
+    """Adds files to a table; see `Table.add_files`.
+
+    Args:
+        transaction: what the files become part of.
+        file_paths: Parquet, ORC and Avro files.
+        check_duplicates: whether files that are in the table already are refused.
+        options: what the caller says besides.
+        partitions: names and values of the partition of each file, where its folders do not tell.
+    """
     table = ".".join(transaction.identifier)
     if isinstance(file_paths, str):
         raise InvalidInputError(f"Cannot add files to table {table}: expected a list of locations, got {file_paths!r}.")
@@ -44,7 +56,7 @@ def add_files(
     importer = FileImport(metadata, transaction.workspace.storage, chosen, modes)
     workers = default_workers(len(paths), not parse_location(metadata.location).is_local)
     with ThreadPoolExecutor(workers) as pool:
-        files = tuple(pool.map(importer.describe, paths))
+        files = tuple(pool.map(lambda path: importer.describe(path, (partitions or {}).get(path)), paths))
     if not files:
         return
     if mapping is None:

@@ -51,11 +51,13 @@ class FileImport:
     mapping: NameMapping
     modes: Mapping[int, MetricsMode]
 
-    def describe(self, location: str) -> DataFile:
-        """One file with its metrics and its partition: that of its folders (`name=value`), or of its bounds.
+    def describe(self, location: str, partition: Mapping[str, str] | None = None) -> DataFile:
+        """One file with its metrics and its partition: the one given, that of its folders, or of its bounds.
 
         Args:
             location: a Parquet, ORC or Avro file.
+            partition: names and values of its partition as text, as a Hive metastore has them; without it those of its
+                folders of the form `name=value`.
 
         Raises:
             MissingFileError, CorruptDataFileError: the file cannot be read.
@@ -72,9 +74,9 @@ class FileImport:
                 size = self.storage.length(location)
                 file = DataFile(file_path=location, file_format=file_format, record_count=rows, file_size_in_bytes=size)
             spec = self.metadata.spec()
-            folders = _folders(location)
-            partition = tuple(self._partition_value(field, file, folders) for field in spec.fields)
-            file = replace(file, spec_id=spec.spec_id, partition=partition)
+            named = _folders(location) if partition is None else {name.lower(): partition[name] for name in partition}
+            values = tuple(self._partition_value(field, file, named) for field in spec.fields)
+            file = replace(file, spec_id=spec.spec_id, partition=values)
             self._check_columns(reader, file)
         finally:
             reader.close()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from hms_iceberg.spark.procedures.changelog_view import CREATE_CHANGELOG_VIEW
 from hms_iceberg.spark.procedures.expire_snapshots import EXPIRE_SNAPSHOTS
+from hms_iceberg.spark.procedures.migration import ADD_FILES, MIGRATE, SNAPSHOT
 from hms_iceberg.spark.procedures.procedure import Procedure
 from hms_iceberg.spark.procedures.publishing import CHERRYPICK_SNAPSHOT, FAST_FORWARD, PUBLISH_CHANGES
 from hms_iceberg.spark.procedures.register_table import REGISTER_TABLE
@@ -38,6 +39,9 @@ PROCEDURES: Mapping[str, Procedure] = {
         REMOVE_ORPHAN_FILES,
         COMPUTE_TABLE_STATS,
         COMPUTE_PARTITION_STATS,
+        MIGRATE,
+        SNAPSHOT,
+        ADD_FILES,
         CREATE_CHANGELOG_VIEW,
     )
 }

@@ -1,0 +1,112 @@
+"""Hive tables that become Iceberg tables, and files of theirs that Iceberg tables take in."""
+
+from __future__ import annotations
+
+from hms_iceberg.errors import InvalidInputError, UnsupportedError
+from hms_iceberg.migration.add_files import add_folder, add_hive_files, folder_of
+from hms_iceberg.migration.migrate import migrate
+from hms_iceberg.migration.plan import MigrationOptions
+from hms_iceberg.migration.snapshot_table import snapshot
+from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, Row
+
+_PROPERTIES = Parameter("properties", "map<string,string>")
+_PARALLELISM = Parameter("parallelism", "int")
+_IGNORE_MISSING = Parameter("ignore_missing_files", "boolean")
+_SOURCE = Parameter("source_table", "string", required=True)
+
+
+def _options(call: Call, backup_name: str | None = None) -> MigrationOptions:
+    if call.get("ignore_missing_files", False):
+        raise UnsupportedError(
+            "Cannot ignore missing files: a table that lacks rows without a word is none to rely on. Repair the Hive "
+            "table's partitions first (msck repair table)."
+        )
+    threads = call.get("parallelism", 1)
+    if threads <= 0:
+        raise InvalidInputError(f"Parallelism should be larger than 0, value: {threads}")
+    return MigrationOptions(
+        backup_name=backup_name,
+        properties=call.get("properties", {}),
+        threads=max(threads, MigrationOptions().threads),
+    )
+
+
+def _source(call: Call) -> tuple[str, ...]:
+    """The Hive table that the argument `source_table` names."""
+    parts = tuple(part.strip().strip("`") for part in call.required("source_table").split("."))
+    if len(parts) == 3 and parts[0] == "spark_catalog":
+        parts = parts[1:]
+    return (*call.current_namespace, *parts) if len(parts) == 1 else parts
+
+
+def _migrate(call: Call) -> list[Row]:
+    if call.get("drop_backup", False):
+        raise UnsupportedError(
+            "Cannot drop the backup in the same step: it is what a migration goes back to. Drop it later; that never "
+            "deletes a file."
+        )
+    name = call.identifier[-1]
+    # Spark's session catalog resolves names without regard to case, and the metastore has them in lower case.
+    options = _options(call, backup_name=call.get("backup_table_name", f"{name}_BACKUP_"))
+    result = migrate(call.catalog, call.identifier, options)
+    if result.already_done:
+        raise InvalidInputError(f"Cannot migrate {result.table}: it is an Iceberg table already.")
+    return [(result.files,)]
+
+
+def _snapshot(call: Call) -> list[Row]:
+    options = _options(call)
+    result = snapshot(call.catalog, _source(call), call.identifier, location=call.get("location"), options=options)
+    return [(result.files,)]
+
+
+def _add_files(call: Call) -> list[Row]:
+    source = call.required("source_table")
+    folder = folder_of(source)
+    partitions = call.get("partition_filter", {})
+    check = call.get("check_duplicate_files", True)
+    if folder is not None:
+        added = add_folder(
+            call.catalog, call.identifier, folder, partition_filter=partitions, check_duplicate_files=check
+        )
+        return [(added.files, None)]
+    added = add_hive_files(
+        call.catalog, call.identifier, _source(call), partition_filter=partitions, check_duplicate_files=check
+    )
+    # As in Apache Iceberg, which tells the number only where it adds files one by one.
+    return [(added.files, None if call.table().spec().fields else added.changed_partitions)]
+
+
+MIGRATE = Procedure(
+    "migrate",
+    (
+        TABLE,
+        _PROPERTIES,
+        Parameter("drop_backup", "boolean"),
+        Parameter("backup_table_name", "string"),
+        _PARALLELISM,
+        _IGNORE_MISSING,
+    ),
+    (Column("migrated_files_count", "bigint", nullable=False),),
+    _migrate,
+)
+
+SNAPSHOT = Procedure(
+    "snapshot",
+    (_SOURCE, TABLE, Parameter("location", "string"), _PROPERTIES, _PARALLELISM, _IGNORE_MISSING),
+    (Column("imported_files_count", "bigint", nullable=False),),
+    _snapshot,
+)
+
+ADD_FILES = Procedure(
+    "add_files",
+    (
+        TABLE,
+        _SOURCE,
+        Parameter("partition_filter", "map<string,string>"),
+        Parameter("check_duplicate_files", "boolean"),
+        _PARALLELISM,
+    ),
+    (Column("added_files_count", "bigint", nullable=False), Column("changed_partition_count", "bigint")),
+    _add_files,
+)
