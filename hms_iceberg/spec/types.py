@@ -434,7 +434,9 @@ class ListType(NestedType):
         element_required: bool = True,
         *,
         element: IcebergType | str | None = None,
+        type: str = "list",
     ) -> None:
+        _check_kind(type, "list")
         object.__setattr__(self, "element_id", element_id)
         object.__setattr__(self, "element_type", _type_of(element if element_type is None else element_type))
         object.__setattr__(self, "element_required", element_required)
@@ -473,7 +475,9 @@ class MapType(NestedType):
         *,
         key: IcebergType | str | None = None,
         value: IcebergType | str | None = None,
+        type: str = "map",
     ) -> None:
+        _check_kind(type, "map")
         if value_id is None:
             raise InvalidSchemaError(f"Invalid map type with key id {key_id}: it needs a value_id")
         object.__setattr__(self, "key_id", key_id)
@@ -503,6 +507,11 @@ class MapType(NestedType):
 
 def _type_of(kind: IcebergType | str | None) -> IcebergType:
     return kind if isinstance(kind, IcebergType) else parse_primitive(kind)  # type: ignore[arg-type]
+
+
+def _check_kind(given: str, kind: str) -> None:
+    if given != kind:
+        raise InvalidSchemaError(f"Invalid type {given!r}: this is the type {kind}")
 
 
 def _is_int(value: object) -> bool:

