@@ -166,6 +166,26 @@ def test_queries_of_several_threads_do_not_disturb_each_other(
         assert list(pool.map(count, [0, 1, 2, 3, 4, 5] * 2)) == [[(7 - n,), (1,)] for n in range(6)] * 2
 
 
+def test_sessions_open_on_threads_whose_class_loader_does_not_see_the_bridge(
+    spark: SparkSession, metastore: EmbeddedMetastore, orders: Table, namespace: str
+) -> None:
+    """As servers made of Hive's open them (HiveThriftServer2): Spark loads catalogs with the thread's loader."""
+    jvm: Any = spark._jvm
+    extend(spark, catalogs={"served": {"uri": metastore.uri}})
+    thread = jvm.java.lang.Thread.currentThread()
+    before = thread.getContextClassLoader()
+    fresh = spark.newSession()
+    thread.setContextClassLoader(jvm.java.lang.ClassLoader.getSystemClassLoader())
+    try:
+        fresh.sql(f"use {namespace}")
+        opened = fresh.sql("select count(*) from orders")
+        named = fresh.sql(f"select count(*) from served.{namespace}.orders")
+        assert thread.getContextClassLoader() == jvm.java.lang.ClassLoader.getSystemClassLoader()
+    finally:
+        thread.setContextClassLoader(before)
+    assert (opened.collect()[0][0], named.collect()[0][0]) == (6, 6)
+
+
 def test_a_spark_connect_session_is_refused_with_the_reason() -> None:
     connect = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
     with pytest.raises(UnsupportedError, match=r"Spark Connect .* driver's JVM"):

@@ -44,7 +44,7 @@ SCHEMA = Schema(
 
 def on(op: str, column: str | list[str], value: Any = None, **more: Any) -> dict[str, Any]:
     path = [column] if isinstance(column, str) else column
-    return {"op": op, "column": path, **(more or {"value": value})}
+    return {"op": op, "column": path, "value": value, **more}
 
 
 def both(*children: dict[str, Any]) -> dict[str, Any]:
@@ -86,6 +86,9 @@ UNKNOWN = {"op": "unknown"}
         (both(on("gt", "id", 1), UNKNOWN), "id > 1"),
         (negated(either(on("gt", "id", 1), UNKNOWN)), "id <= 1"),
         (on("eq", "ok", True), "ok = true"),
+        (on("eq", "id", 2, transform="bucket[4]"), "bucket(4, id) = 2"),
+        (negated(on("in", "id", values=[0, 2], transform="bucket[4]")), "bucket(4, id) not in (0, 2)"),
+        (on("lt", "price", "1.20", transform="truncate[10]"), "truncate(10, price) < 1.20"),
     ],
 )
 def test_a_condition_has_its_counterpart(condition: dict[str, Any], text: str) -> None:
@@ -107,6 +110,9 @@ def test_a_condition_has_its_counterpart(condition: dict[str, Any], text: str) -
         on("eq", "noon", 1),
         on("eq", ["place", "zip"], 5),
         on("eq", ["nowhere", "zip"], 5),
+        on("eq", "key", 2, transform="bucket[4]"),  # Spark hashes the text of a UUID
+        on("eq", "ok", 2, transform="bucket[4]"),
+        on("eq", "id", 2, transform="bucket[0]"),
     ],
 )
 def test_what_cannot_be_said_keeps_every_file(condition: dict[str, Any]) -> None:

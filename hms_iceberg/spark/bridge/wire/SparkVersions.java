@@ -4,8 +4,10 @@ import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.Arrays;
+import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.mapreduce.InputSplit;
 import org.apache.hadoop.mapreduce.TaskAttemptContext;
+import org.apache.parquet.hadoop.ParquetWriter;
 import org.apache.parquet.hadoop.metadata.ParquetMetadata;
 import org.apache.parquet.hadoop.util.HadoopInputFile;
 import org.apache.parquet.io.SeekableInputStream;
@@ -142,6 +144,20 @@ final class SparkVersions {
       return true;
     } catch (ClassNotFoundException e) {
       return false;
+    }
+  }
+
+  /** The Parquet of Spark 4.0 limits row groups by their size only. */
+  static void limitRowsOfGroups(ParquetWriter.Builder builder, Configuration conf) {
+    Method[] methods = ParquetWriter.Builder.class.getMethods();
+    for (int i = 0; i < methods.length; i++) {
+      if ("withRowGroupRowCountLimit".equals(methods[i].getName())) {
+        try {
+          methods[i].invoke(builder, new Object[] {Integer.valueOf(conf.getInt("parquet.block.row.count.limit", 1048576))});
+        } catch (ReflectiveOperationException e) {
+          throw new IllegalStateException("This version of Spark is not supported: " + ParquetWriter.class, e);
+        }
+      }
     }
   }
 

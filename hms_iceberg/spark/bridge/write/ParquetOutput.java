@@ -122,7 +122,7 @@ final class ParquetOutput {
       withCompressionCodec(CompressionCodecName.valueOf(rules.codec));
       withExtraMetaData(rules.footer);
       withRowGroupSize(conf.getLong(ParquetOutputFormat.BLOCK_SIZE, 134217728L));
-      withRowGroupRowCountLimit(conf.getInt(ParquetOutputFormat.BLOCK_ROW_COUNT_LIMIT, 1048576));
+      SparkVersions.limitRowsOfGroups(this, conf);
       withPageSize(conf.getInt(ParquetOutputFormat.PAGE_SIZE, 1048576));
       withPageRowCountLimit(conf.getInt(ParquetOutputFormat.PAGE_ROW_COUNT_LIMIT, 20000));
       withDictionaryPageSize(conf.getInt(ParquetOutputFormat.DICTIONARY_PAGE_SIZE, 2097152));
