@@ -17,6 +17,11 @@ def overwrite_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) 
     return Operation.OVERWRITE
 
 
+def filter_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) -> Operation:
+    """Of an overwrite by a filter it counts what was asked for, whether or not rows matched."""
+    return Operation.OVERWRITE if added else Operation.DELETE
+
+
 def row_delta_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) -> Operation:
     """A row delta that only adds data is an append, one that adds no data a delete."""
     adds_data = any(file.is_data for file in added)
