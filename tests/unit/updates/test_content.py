@@ -148,9 +148,7 @@ def test_an_overwrite_by_files_replaces_them(any_version: World) -> None:
         (Overwrite(added=(data_file(),), row_filter=EqualTo("id", -5)), "overwrite"),
     ],
 )
-def test_an_overwrite_is_named_by_what_it_did_or_was_to_do(
-    world: World, change: Overwrite, operation: str
-) -> None:
+def test_an_overwrite_is_named_by_what_it_did_or_was_to_do(world: World, change: Overwrite, operation: str) -> None:
     world.append(data_file())
     world.commit(change)
     assert summary(world)["operation"] == operation
