@@ -41,12 +41,17 @@ def answered(asked: Mapping[str, Any], catalogs: OpenCatalogs) -> bytes | None:
     return None
 
 
+# What a plain timestamp is depends on Spark's settings; here it is always an instant.
+_INSTANTS = {"timestamp": "timestamp_ltz"}
+
+
 def _described(procedure: Procedure) -> dict[str, Any]:
     columns = (f"`{each.name}` {each.type}{'' if each.nullable else ' not null'}" for each in procedure.columns)
     return {
         "name": procedure.name,
         "parameters": [
-            {"name": each.name, "type": each.type, "required": each.required} for each in procedure.parameters
+            {"name": each.name, "type": _INSTANTS.get(each.type, each.type), "required": each.required}
+            for each in procedure.parameters
         ],
         "columns": ", ".join(columns),
     }

@@ -55,6 +55,14 @@ def test_main_moves_and_the_result_says_from_where_to_where(ice: SparkSession, t
     moment = dt.datetime.fromtimestamp(table.snapshot_by_id(third).timestamp_ms / 1000, dt.timezone.utc)
     at = f"call system.rollback_to_timestamp(table => '{name}', timestamp => timestamp '{moment:%F %T.%f}')"
     assert rows_of(ice, at) == [(third, second)]
+    in_tokyo = {"spark.sql.timestampType": "TIMESTAMP_NTZ", "spark.sql.session.timeZone": "Asia/Tokyo"}
+    for key, value in in_tokyo.items():
+        ice.conf.set(key, value)
+    too_early = moment + dt.timedelta(hours=8)  # by the clock of Tokyo, one hour before the snapshot
+    with pytest.raises(Exception, match="has no snapshot before"):
+        ice.sql(f"call system.rollback_to_timestamp('{name}', timestamp '{too_early:%F %T}')")
+    ice.conf.unset("spark.sql.timestampType")
+    ice.conf.set("spark.sql.session.timeZone", "UTC")
     table.refresh().manage_snapshots().create_tag(first, "v1").commit()
     assert rows_of(ice, f"call system.set_current_snapshot(table => '{name}', ref => 'v1')") == [(second, first)]
     assert rows_of(ice, f"call system.ancestors_of('{name}')") == [(first, table.snapshot_by_id(first).timestamp_ms)]
