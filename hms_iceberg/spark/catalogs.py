@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from hms_iceberg.catalog import Catalog, load_catalog
-from hms_iceberg.errors import ConfigurationError, NoSuchNamespaceError, NoSuchTableError
+from hms_iceberg.errors import (
+    ConfigurationError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    NoSuchViewError,
+    UnsupportedError,
+)
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
 from hms_iceberg.table.file_system import FileSystemMetastore, FileSystemTables
@@ -130,7 +136,7 @@ def find_table(catalogs: OpenCatalogs, question: Mapping[str, Any], storage: Sto
         storage: for paths.
 
     Returns:
-        its `metadata_location`; null where a catalog has no such table.
+        its `metadata_location`, and whether it is of a `view`; null where a catalog has neither of that name.
 
     Raises:
         NoSuchTableError: there is no table at the path.
@@ -141,12 +147,19 @@ def find_table(catalogs: OpenCatalogs, question: Mapping[str, Any], storage: Sto
         try:
             pointer = catalog.metastore.load((question["namespace"], question["table"]))
         except (NoSuchTableError, NoSuchNamespaceError):
-            return {"metadata_location": None}
+            return _view(catalog, (question["namespace"], question["table"]))
         return {"metadata_location": pointer.metadata_location}
     if path.endswith((".metadata.json", ".metadata.json.gz")):
         return {"metadata_location": path}
     pointer = FileSystemMetastore(storage).load((path.rstrip("/"),))
     return {"metadata_location": pointer.metadata_location}
+
+
+def _view(catalog: Catalog, identifier: tuple[str, str]) -> dict[str, Any]:
+    try:
+        return {"metadata_location": catalog.load_view(identifier).metadata_location, "view": True}
+    except (NoSuchViewError, NoSuchNamespaceError, UnsupportedError):  # catalogs of folders have no views
+        return {"metadata_location": None}
 
 
 def list_namespaces(catalogs: OpenCatalogs, question: Mapping[str, Any]) -> dict[str, Any]:

@@ -39,6 +39,7 @@ from hms_iceberg.spark.reading.inspection import describe_inspection, inspection
 from hms_iceberg.spark.reading.metadata_answers import metadata_answers, row_counts
 from hms_iceberg.spark.reading.plan_answer import AnswerForm, plan_answer
 from hms_iceberg.spark.reading.streams import check_stream, latest_offset, plan_batch
+from hms_iceberg.spark.reading.views import describe_view
 from hms_iceberg.spark.sql.questions import answered as statement_answered
 from hms_iceberg.spark.targets import Targets
 from hms_iceberg.spark.writing.begin import begin_write
@@ -121,6 +122,8 @@ class Planner:
             return AnswerWriter(find_table(self._catalogs, question, storage)).done()
         if call in _WRITE_CALLS:
             return AnswerWriter(self._written(question, storage)).done()
+        if call == "view":
+            return AnswerWriter(describe_view(question, storage)).done()
         metadata = self._metadata(question["metadata_location"], storage)
         if call == "plan":
             return self._planned(metadata, storage, question)

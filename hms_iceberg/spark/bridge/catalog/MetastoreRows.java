@@ -32,6 +32,10 @@ final class MetastoreRows {
     return parameters != null && "iceberg".equalsIgnoreCase((String) parameters.get("table_type"));
   }
 
+  static boolean isIcebergView(Map parameters) {
+    return parameters != null && "iceberg-view".equalsIgnoreCase((String) parameters.get("table_type"));
+  }
+
   static RuntimeException notWritable(String name, String what) {
     return Bridge.failure("UnsupportedError: " + what + " from Spark is not supported for the Iceberg table " + name
         + ": this session reads Iceberg tables. Nothing was changed. Use the Python catalog instead"

@@ -107,9 +107,12 @@ public final class NamedCatalog
       return null;
     }
     Source source = new Source(parts.length == 2 ? new TableName(new String[] {parts[0]}, parts[1]) : ident);
-    String location = SessionCatalog.pinned(source);
-    return location == null
-        ? null : source.load(location, parts.length == 2 ? ident.name() : null, version, asOfMicros, options);
+    Pointer pointer = SessionCatalog.pinned(source);
+    if (pointer != null && pointer.isView) {
+      return IcebergView.of(source, name, pointer.location, parts.length == 2, version, asOfMicros);
+    }
+    return pointer == null
+        ? null : source.load(pointer.location, parts.length == 2 ? ident.name() : null, version, asOfMicros, options);
   }
 
   public TableSource source(Identifier ident) {
@@ -141,10 +144,15 @@ public final class NamedCatalog
     }
 
     String metadataLocation() {
+      return Pointer.ofTable(pointer());
+    }
+
+    Pointer pointer() {
       ObjectNode question = Bridge.question("find");
       addTarget(question);
-      JsonNode location = planner.ask(question).header().get("metadata_location");
-      return location.isNull() ? null : location.asText();
+      JsonNode found = planner.ask(question).header();
+      return found.get("metadata_location").isNull()
+          ? null : new Pointer(found.get("metadata_location").asText(), found.has("view"));
     }
 
     void addCatalog(ObjectNode question) {

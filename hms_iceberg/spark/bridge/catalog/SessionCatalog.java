@@ -146,14 +146,18 @@ public final class SessionCatalog extends DelegatingCatalogExtension
   public Table load(Identifier ident, String version, Long asOfMicros, Map options) {
     String[] parts = ident.namespace();
     Identifier table = parts.length == 2 ? new TableName(new String[] {parts[0]}, parts[1]) : ident;
-    String location = metadataLocation(table);
-    if (location == null) {
+    Pointer pointer = table.namespace().length == 1 ? pinned(new Source(table, this)) : null;
+    if (pointer == null) {
       return null;
+    }
+    if (pointer.isView) {
+      return IcebergView.of(new Source(table, this), name(), pointer.location, parts.length == 2, version, asOfMicros);
     }
     if (isAboutToBeReplaced()) {
       throw MetastoreRows.notWritable(TableName.text(ident), "saveAsTable");
     }
-    return new Source(table, this).load(location, parts.length == 2 ? ident.name() : null, version, asOfMicros, options);
+    return new Source(table, this)
+        .load(pointer.location, parts.length == 2 ? ident.name() : null, version, asOfMicros, options);
   }
 
   /** A table that is to be written. */
@@ -177,6 +181,9 @@ public final class SessionCatalog extends DelegatingCatalogExtension
 
   public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {
     Table table = load(ident, null, null, null);
+    if (table instanceof IcebergView) {
+      throw IcebergView.notWritable(TableName.text(ident), "ALTER");
+    }
     if (!(table instanceof IcebergTable)) {
       return super.alterTable(ident, changes);
     }
@@ -294,22 +301,23 @@ public final class SessionCatalog extends DelegatingCatalogExtension
     if (ident.namespace().length != 1) {
       return null;
     }
-    return pinned(new Source(ident, this));
+    return Pointer.ofTable(pinned(new Source(ident, this)));
   }
 
-  /** The newest metadata of a table, or what it was when the current query first asked. */
-  static String pinned(TableSource source) {
+  /** The newest metadata of a table or view, or what it was when the current query first asked. */
+  static Pointer pinned(TableSource source) {
     Map seen = seenInThisQuery();
     String key = source.name().toLowerCase(Locale.ROOT);
     if (!seen.containsKey(key)) {
-      seen.put(key, source.metadataLocation());
+      seen.put(key, source.pointer());
     }
-    return (String) seen.get(key);
+    return (Pointer) seen.get(key);
   }
 
-  private static String newestLocation(Identifier ident) {
+  private static Pointer newest(Identifier ident) {
     Map parameters = MetastoreRows.parameters(ident.namespace()[0], ident.name());
-    if (!MetastoreRows.isIceberg(parameters)) {
+    boolean isView = MetastoreRows.isIcebergView(parameters);
+    if (!isView && !MetastoreRows.isIceberg(parameters)) {
       return null;
     }
     String location = (String) parameters.get("metadata_location");
@@ -318,7 +326,7 @@ public final class SessionCatalog extends DelegatingCatalogExtension
           + " is an Iceberg table (table_type=ICEBERG) but has no metadata_location for it. Set the parameter to the table's newest"
           + " metadata file, or drop the row and register the table again.", null);
     }
-    return location;
+    return new Pointer(location, isView);
   }
 
   /**
@@ -354,7 +362,11 @@ public final class SessionCatalog extends DelegatingCatalogExtension
     }
 
     String metadataLocation() {
-      return newestLocation(ident);
+      return Pointer.ofTable(pointer());
+    }
+
+    Pointer pointer() {
+      return newest(ident);
     }
 
     void addTarget(ObjectNode question) {

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import org.apache.spark.sql.catalyst.analysis.AnalysisContext;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogManager;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
@@ -44,10 +45,13 @@ final class TableReads {
   /** Null where the name is not one of an Iceberg table of ours. */
   static Table byName(SparkSession session, String[] parts, Map options) {
     CatalogManager catalogs = session.sessionState().catalogManager();
-    CatalogPlugin catalog = catalogs.currentCatalog();
+    List view = CollectionConverters.asJava(AnalysisContext.get().catalogAndNamespace());
+    CatalogPlugin catalog = view.isEmpty() ? catalogs.currentCatalog() : catalogs.catalog((String) view.get(0));
     Identifier ident;
     if (parts.length == 1) {
-      ident = new TableName(catalogs.currentNamespace(), parts[0]);
+      String[] current = view.isEmpty() ? catalogs.currentNamespace()
+          : (String[]) view.subList(1, view.size()).toArray(new String[0]);
+      ident = new TableName(current, parts[0]);
     } else if (catalogs.isCatalogRegistered(parts[0])) {
       catalog = catalogs.catalog(parts[0]);
       ident = TableName.of((String[]) Arrays.copyOfRange(parts, 1, parts.length));

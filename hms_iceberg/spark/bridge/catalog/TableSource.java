@@ -24,6 +24,12 @@ abstract class TableSource {
   /** The newest metadata file, or null where there is no such table. */
   abstract String metadataLocation();
 
+  /** The same, or that of a view of the name; null where there is neither. */
+  Pointer pointer() {
+    String location = metadataLocation();
+    return location == null ? null : new Pointer(location, false);
+  }
+
   /** The named catalog that the table is of, for a question about a read; none for the session's own and for paths. */
   void addCatalog(ObjectNode question) {}
 

@@ -1,12 +1,16 @@
 package hms_iceberg.bridge;
 
+import java.util.Map;
 import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.PersistedView$;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.command.AlterViewAsCommand;
+import org.apache.spark.sql.execution.command.CreateViewCommand;
 import org.apache.spark.sql.execution.datasources.CreateTable;
 
 /**
@@ -32,6 +36,12 @@ final class RefuseWrites extends Rule {
         throw new IllegalStateException("This version of Spark is not supported: " + plan.getClass(), e);
       }
     }
+    if (plan instanceof CreateViewCommand && ((CreateViewCommand) plan).viewType() == PersistedView$.MODULE$) {
+      refuseIfView(((CreateViewCommand) plan).name(), "CREATE OR REPLACE VIEW");
+    }
+    if (plan instanceof AlterViewAsCommand) {
+      refuseIfView(((AlterViewAsCommand) plan).name(), "ALTER VIEW");
+    }
     return (LogicalPlan) plan;
   }
 
@@ -44,9 +54,20 @@ final class RefuseWrites extends Rule {
     }
   }
 
+  /** Spark would write its own kind of view over the row, and Iceberg's would be lost. */
+  private void refuseIfView(TableIdentifier name, String what) {
+    if (MetastoreRows.isIcebergView(row(name))) {
+      throw IcebergView.notWritable(name.unquotedString(), what);
+    }
+  }
+
   private boolean isIceberg(TableIdentifier name) {
+    return MetastoreRows.isIceberg(row(name));
+  }
+
+  private Map row(TableIdentifier name) {
     String database = name.database().isDefined()
         ? (String) name.database().get() : session.sessionState().catalog().getCurrentDatabase();
-    return MetastoreRows.isIceberg(MetastoreRows.parameters(database, name.table()));
+    return MetastoreRows.parameters(database, name.table());
   }
 }

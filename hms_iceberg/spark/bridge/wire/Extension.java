@@ -117,6 +117,7 @@ final class Extension {
       throw new IllegalStateException("This version of Spark is not supported: " + SparkSessionExtensions.class, e);
     }
     own.injectPreCBORule(new RuleBuilder(this, RuleBuilder.PLAN));
+    own.injectResolutionRule(new RuleBuilder(this, RuleBuilder.VIEWS));
     own.injectResolutionRule(new RuleBuilder(this, RuleBuilder.REFUSE));
     own.injectHintResolutionRule(new RuleBuilder(this, RuleBuilder.JOIN));
     own.injectHintResolutionRule(new RuleBuilder(this, RuleBuilder.OPTIONS));
@@ -144,6 +145,7 @@ final class Extension {
     static final int JOIN = 3;
     static final int STATEMENTS = 4;
     static final int LIKE = 5;
+    static final int VIEWS = 6;
 
     private final Extension extension;
     private final int kind;
@@ -163,6 +165,8 @@ final class Extension {
           return new RefuseWrites(session);
         case OPTIONS:
           return new OptionsOfReads(session);
+        case VIEWS:
+          return new ExpandViews(session);
         case STATEMENTS:
           return new Statements.OnlyForIceberg();
         case LIKE:

@@ -40,7 +40,9 @@ import scala.math.BigInt;
 
 /** The few calls whose shape differs between Spark 4.0 and 4.3. */
 final class SparkVersions {
-  private static final int STATISTICS = 12; // which parameter of CatalogTable they are
+  // Which parameters of CatalogTable they are.
+  private static final int PROPERTIES = 11;
+  private static final int STATISTICS = 12;
 
   private SparkVersions() {}
 
@@ -53,16 +55,35 @@ final class SparkVersions {
   static LogicalPlan logicalRelation(BaseRelation relation, Seq output, String name, long size, long rows) {
     CatalogStatistics statistics = new CatalogStatistics(
         BigInt.apply(size), Option.apply(BigInt.apply(rows)), (scala.collection.immutable.Map) Map$.MODULE$.empty());
+    CatalogTable table = catalogTable(
+        name, CatalogTableType.EXTERNAL(), relation.schema(), STATISTICS, Option.apply(statistics));
+    return logicalRelation(relation, output, Option.apply(table), false);
+  }
+
+  /** What the analyzer has to know of a view while it resolves the view's query: where names are looked for. */
+  static CatalogTable viewContext(String name, StructType schema, String[] catalogAndNamespace) {
+    scala.collection.immutable.Map properties = (scala.collection.immutable.Map) Map$.MODULE$.empty().updated(
+        CatalogTable.VIEW_CATALOG_AND_NAMESPACE(), String.valueOf(catalogAndNamespace.length));
+    for (int i = 0; i < catalogAndNamespace.length; i++) {
+      properties = (scala.collection.immutable.Map) properties.updated(
+          CatalogTable.VIEW_CATALOG_AND_NAMESPACE_PART_PREFIX() + i, catalogAndNamespace[i]);
+    }
+    return catalogTable(name, CatalogTableType.VIEW(), schema, PROPERTIES, properties);
+  }
+
+  /** One with everything but one parameter as it is by default. */
+  private static CatalogTable catalogTable(
+      String name, CatalogTableType type, StructType schema, int place, Object argument) {
     Constructor longest = longest(CatalogTable.class.getConstructors());
     Object[] arguments = new Object[longest.getParameterTypes().length];
     arguments[0] = TableIdentifier.apply(name);
-    arguments[1] = CatalogTableType.EXTERNAL();
+    arguments[1] = type;
     arguments[2] = CatalogStorageFormat.empty();
-    arguments[3] = relation.schema();
+    arguments[3] = schema;
     for (int i = 4; i < arguments.length; i++) {
-      arguments[i] = i == STATISTICS ? Option.apply(statistics) : defaultOf(i);
+      arguments[i] = i == place ? argument : defaultOf(i);
     }
-    return logicalRelation(relation, output, Option.apply(create(longest, arguments)), false);
+    return (CatalogTable) create(longest, arguments);
   }
 
   private static Object defaultOf(int place) {
