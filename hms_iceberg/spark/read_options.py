@@ -6,6 +6,7 @@ The names are those of Apache Iceberg (Java).
 from __future__ import annotations
 
 import difflib
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -21,7 +22,9 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.scan import TableScan
 
-_TRAVELS = ("snapshot-id", "as-of-timestamp", "branch", "tag")
+logger = logging.getLogger(__name__)
+
+_TRAVELS = ("snapshot-id", "as-of-timestamp", "branch", "tag", "versionasof", "timestampasof")
 _START, _END = "start-snapshot-id", "end-snapshot-id"
 _SIZES = ("split-size", "file-open-cost")
 _STREAMING_NUMBERS = (
@@ -44,6 +47,7 @@ _IGNORED = (
     "async-queue-preload-file-limit",
     "async-queue-preload-row-limit",
 )
+_MISSPELLED = 0.65  # how alike names are that are taken for one another
 _KNOWN = (*_TRAVELS, _START, _END, *_SIZES, *_STREAMING, *_IGNORED)
 
 
@@ -61,7 +65,7 @@ class Selection:
 
 
 def check_options(options: Mapping[str, str], table: str, streaming: bool = False) -> None:
-    """Refuses options that say nothing or too much.
+    """Refuses options that are misspelled or say too much; those that are not known at all are for other readers.
 
     Args:
         options: the options of a reader, names in lower case.
@@ -69,15 +73,18 @@ def check_options(options: Mapping[str, str], table: str, streaming: bool = Fals
         streaming: whether a stream is read.
 
     Raises:
-        InvalidInputError: an option that is not known, has no number where one is expected, or contradicts another.
+        InvalidInputError: an option is nearly one that is known, has no number where one is expected, or contradicts
+            another.
     """
-    for name in options:
-        if name not in _KNOWN:
-            near = difflib.get_close_matches(name, _KNOWN, 1)
+    unknown = [name for name in options if name not in _KNOWN]
+    for name in unknown:
+        near = difflib.get_close_matches(name, _KNOWN, 1, _MISSPELLED)
+        if near:
             raise InvalidInputError(
-                f"Cannot read the table {table}: unknown option {name!r}"
-                + (f"; did you mean {near[0]!r}?" if near else f". Known are {', '.join(sorted(_KNOWN))}.")
+                f"Cannot read the table {table}: unknown option {name!r}; did you mean {near[0]!r}?"
             )
+    if unknown:
+        logger.warning("Reading the table %s without the options %s, which are not known.", table, ", ".join(unknown))
     for name in ("snapshot-id", "as-of-timestamp", _START, _END, *_SIZES, *_STREAMING_NUMBERS):
         if name in options:
             _number(options, name, table, least=None if name.endswith("-id") else 0 if "timestamp" in name else 1)
@@ -128,7 +135,7 @@ def select(
     if as_of_micros is not None:
         return Selection(scan.as_of(as_of_micros // 1000))
     if version is not None:
-        is_id = re.fullmatch(r"-?\d+", version) and version not in metadata.refs
+        is_id = re.fullmatch(r"[-+]?\d+", version)  # goes before a branch of that name, as in Iceberg's Java
         return Selection(scan.use_snapshot(int(version)) if is_id else scan.use_ref(version))
     if "snapshot-id" in options:
         return Selection(scan.use_snapshot(int(options["snapshot-id"])))

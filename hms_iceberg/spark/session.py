@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import re
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -106,7 +108,15 @@ def _worker_function(spark: SparkSession) -> Any:
     from pyspark.sql.types import NullType
     from pyspark.sql.udf import _wrap_function
 
-    return _wrap_function(spark.sparkContext, len, NullType())
+    context: Any = spark.sparkContext
+    function = _wrap_function(context, len, NullType())
+    if re.fullmatch(r"local(\[.*\])?", context.master) is None:
+        return function
+    # Workers of a local session run where its driver does: the driver's Python has what reading files needs.
+    return context._jvm.SimplePythonFunction(
+        function.command(), function.envVars(), function.pythonIncludes(), sys.executable, function.pythonVer(),
+        function.broadcastVars(), function.accumulator(),
+    )  # fmt: skip
 
 
 def _session_properties(spark: SparkSession) -> dict[str, str]:

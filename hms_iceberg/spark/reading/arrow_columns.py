@@ -16,6 +16,7 @@ from hms_iceberg.arrow.columns.nested import (
     map_entries,
     struct_children,
 )
+from hms_iceberg.spec.metadata_columns import PARTITION_ID
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     FixedType,
@@ -43,9 +44,17 @@ def for_spark(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
     """
     if not schema.fields:
         return pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows, pa.bool_())], names=["row"])
-    columns = [converted(column, field.field_type) for column, field in zip(batch.columns, schema.fields, strict=True)]
+    columns = [
+        pa.nulls(batch.num_rows, pa.struct([])) if _is_no_partition(field) else converted(column, field.field_type)
+        for column, field in zip(batch.columns, schema.fields, strict=True)
+    ]
     fields = [_field(field, column) for field, column in zip(schema.fields, columns, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _is_no_partition(field: NestedField) -> bool:
+    """The partition of a table that never had any is null, as Iceberg's Java has it."""
+    return field.field_id == PARTITION_ID and not field.field_type.fields  # type: ignore[attr-defined]
 
 
 def converted(array: Any, kind: IcebergType) -> Any:

@@ -6,11 +6,15 @@ import java.util.Map;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SaveMode;
+import org.apache.spark.sql.catalyst.analysis.AsOfTimestamp;
+import org.apache.spark.sql.catalyst.analysis.AsOfVersion;
+import org.apache.spark.sql.catalyst.analysis.TimeTravelSpec$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableProvider;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.execution.streaming.Source;
+import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.sources.CreatableRelationProvider;
 import org.apache.spark.sql.sources.StreamSourceProvider;
@@ -22,6 +26,10 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /** spark.read.format("iceberg"), and spark.readStream. */
 public class IcebergSource implements TableProvider, StreamSourceProvider, CreatableRelationProvider {
+  /** Spark's own options of time travel, in lower case. */
+  private static final String VERSION = "versionasof";
+  private static final String TIMESTAMP = "timestampasof";
+
   private Table table;
 
   public StructType inferSchema(CaseInsensitiveStringMap options) {
@@ -76,7 +84,17 @@ public class IcebergSource implements TableProvider, StreamSourceProvider, Creat
       throw Bridge.failure("InvalidInputError: spark.read.format(\"iceberg\") needs a table: load(\"db.t\"), or"
           + " load(\"path/to/table\").", null);
     }
-    return TableReads.load(path, new HashMap(options));
+    SQLConf conf = SQLConf.get();
+    Map others = new HashMap(options);
+    others.remove(VERSION);
+    others.remove(TIMESTAMP);
+    Option travel = TimeTravelSpec$.MODULE$.fromOptions(options, TIMESTAMP, VERSION, conf.sessionLocalTimeZone());
+    if (travel.isEmpty()) {
+      return TableReads.load(path, null, null, others);
+    }
+    return travel.get() instanceof AsOfVersion
+        ? TableReads.load(path, ((AsOfVersion) travel.get()).version(), null, others)
+        : TableReads.load(path, null, Long.valueOf(((AsOfTimestamp) travel.get()).timestamp()), others);
   }
 
   /** What DataFrameWriter.save ends in. */

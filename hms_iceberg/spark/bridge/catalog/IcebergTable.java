@@ -226,7 +226,7 @@ public class IcebergTable implements SupportsRead, SupportsWrite, SupportsMetada
     StructField[] fields = hiddenSchema.fields();
     MetadataColumn[] columns = new MetadataColumn[fields.length];
     for (int i = 0; i < fields.length; i++) {
-      columns[i] = new HiddenColumn(fields[i].name(), fields[i].dataType());
+      columns[i] = new HiddenColumn(fields[i].name(), withoutIds(fields[i].dataType()));
     }
     return columns;
   }

@@ -64,6 +64,9 @@ final class MetadataColumns {
     JsonNode all = Json.read(values);
     ConstantColumnVector struct = new ConstantColumnVector(1, type);
     StructField[] fields = type.fields();
+    if (fields.length == 0) { // of a table that never had partitions, as Iceberg's Java has it
+      struct.setNull();
+    }
     for (int i = 0; i < fields.length; i++) {
       long id = fields[i].metadata().getLong(FileColumns.ID);
       Object value = Placeholders.value(fields[i], all.get(String.valueOf(id)));

@@ -20,11 +20,12 @@ final class TableReads {
    * The table that spark.read.format("iceberg").load(...) names: db.t, db.t.files, catalog.db.t, a table's folder or
    * metadata file, one of the two with #files after it.
    */
-  static Table load(String text, Map options) {
+  static Table load(String text, String version, Long asOfMicros, Map options) {
     if (text.indexOf('/') >= 0) {
       int kind = text.indexOf('#');
       Path path = new Path(kind < 0 ? text : text.substring(0, kind));
-      return path.load(path.metadataLocation(), kind < 0 ? null : text.substring(kind + 1), null, null, options);
+      return path.load(
+          path.metadataLocation(), kind < 0 ? null : text.substring(kind + 1), version, asOfMicros, options);
     }
     SparkSession session = (SparkSession) SparkSession.active();
     List parts;
@@ -34,7 +35,7 @@ final class TableReads {
       throw Bridge.failure("InvalidInputError: cannot read " + text + " as an Iceberg table: it is neither a name"
           + " (db.t, db.t.files) nor a path (with a slash in it). " + e.getMessage(), e);
     }
-    Table table = byName(session, (String[]) parts.toArray(new String[0]), options);
+    Table table = byName(session, (String[]) parts.toArray(new String[0]), version, asOfMicros, options);
     if (table == null) {
       throw Bridge.failure("NoSuchTableError: there is no Iceberg table " + text + ". If it is a table of another"
           + " format, read it with spark.table; a table by its path has a slash in its name.", null);
@@ -43,7 +44,7 @@ final class TableReads {
   }
 
   /** Null where the name is not one of an Iceberg table of ours. */
-  static Table byName(SparkSession session, String[] parts, Map options) {
+  static Table byName(SparkSession session, String[] parts, String version, Long asOfMicros, Map options) {
     CatalogManager catalogs = session.sessionState().catalogManager();
     List view = CollectionConverters.asJava(AnalysisContext.get().catalogAndNamespace());
     CatalogPlugin catalog = view.isEmpty() ? catalogs.currentCatalog() : catalogs.catalog((String) view.get(0));
@@ -58,7 +59,7 @@ final class TableReads {
     } else {
       ident = TableName.of(parts);
     }
-    return catalog instanceof IcebergCatalog ? ((IcebergCatalog) catalog).load(ident, null, null, options) : null;
+    return catalog instanceof IcebergCatalog ? ((IcebergCatalog) catalog).load(ident, version, asOfMicros, options) : null;
   }
 
   /** A table in a folder, or a metadata file. */

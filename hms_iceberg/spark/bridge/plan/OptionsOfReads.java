@@ -62,7 +62,7 @@ final class OptionsOfReads extends Rule {
       }
       UnresolvedRelation relation = (UnresolvedRelation) plan;
       List parts = CollectionConverters.asJava(relation.multipartIdentifier());
-      Table table = TableReads.byName(session, (String[]) parts.toArray(new String[0]), chosen(relation));
+      Table table = TableReads.byName(session, (String[]) parts.toArray(new String[0]), null, null, chosen(relation));
       if (table == null) {
         return plan;
       }

@@ -1,0 +1,120 @@
+"""Details of reads in which Spark with Iceberg's own JAR is followed."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform
+from hms_iceberg.spec.types import LongType, NestedField, StringType, StructType
+from tests.support.spark_tables import rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from hms_iceberg.catalog import Catalog
+    from hms_iceberg.table import Table
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_table_partitioned_by_columns_with_dots_in_their_names_is_described(
+    spark: SparkSession, catalog: Catalog, namespace: str
+) -> None:
+    inner = StructType(NestedField(4, "deep.name", LongType()), NestedField(5, "plain", LongType()))
+    schema = Schema(
+        NestedField(1, "dot.field", LongType()), NestedField(2, "tick`s", StringType()), NestedField(3, "st", inner)
+    )
+    spec = PartitionSpec(
+        PartitionField(1, 1000, IdentityTransform(), "a"),
+        PartitionField(2, 1001, BucketTransform(4), "b"),
+        PartitionField(4, 1002, IdentityTransform(), "c"),
+        PartitionField(5, 1003, IdentityTransform(), "d"),
+    )
+    catalog.create_table(f"{namespace}.dotted", schema, partition_spec=spec)
+    described = [tuple(row)[:2] for row in spark.sql(f"describe {namespace}.dotted").collect()]
+    assert ("dot.field", "bigint") in described
+    assert any("`dot.field`" in text for row in described for text in row)
+    assert any("st.`deep.name`" in text for row in described for text in row)
+    spark.sql(f"describe extended {namespace}.dotted").collect()
+
+
+def test_a_number_is_a_snapshot_before_it_is_a_branch(spark: SparkSession, orders: Table, namespace: str) -> None:
+    first, second = (snapshot.snapshot_id for snapshot in orders.metadata.snapshots)
+    orders.manage_snapshots().create_branch(second, str(first)).commit()
+    assert spark.sql(f"select * from {namespace}.orders version as of {first}").count() == 3
+    assert spark.sql(f"select * from {namespace}.orders version as of '{first}'").count() == 3
+    assert spark.sql(f"select * from {namespace}.orders.`branch_{first}`").count() == 6
+
+
+@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+def test_the_partition_of_a_table_without_partitions_is_null(
+    spark: SparkSession, catalog: Catalog, namespace: str, file_format: str
+) -> None:
+    table = catalog.create_table(
+        f"{namespace}.flat", pa.schema([("id", pa.int64())]), properties={"write.format.default": file_format}
+    )
+    table.append(pa.table({"id": [1]}))
+    assert rows_of(spark, f"select id, _partition from {namespace}.flat") == [(1, None)]
+
+
+def test_no_ids_are_in_the_columns_that_users_see(spark: SparkSession, events: Table, namespace: str) -> None:
+    frame = spark.sql(f"select *, _partition, _file from {namespace}.events")
+    assert "field.id" not in frame.schema.json()
+    assert "iceberg." not in frame.schema.json()
+
+
+def test_sparks_own_options_of_time_travel(spark: SparkSession, orders: Table, namespace: str) -> None:
+    name = f"{namespace}.orders"
+    first = orders.metadata.snapshots[0]
+
+    def count(option: str, value: object) -> int:
+        return spark.read.format("iceberg").option(option, str(value)).load(name).count()
+
+    assert count("versionAsOf", first.snapshot_id) == 3
+    assert count("versionAsOf", "main") == 6
+    at = dt.datetime.fromtimestamp(first.timestamp_ms / 1000, dt.timezone.utc).replace(tzinfo=None)
+    assert count("timestampAsOf", at) == 3
+    assert count("timestampAsOf", "9999-01-01 00:00:00") == 6
+    with pytest.raises(Exception, match="contradicts VERSION AS OF"):
+        spark.read.format("iceberg").option("versionAsOf", "main").option("branch", "main").load(name)
+    with pytest.raises(Exception, match="selects rows of one read"):
+        spark.readStream.format("iceberg").option("versionAsOf", "main").load(name)
+
+
+def test_the_formats_name_in_javas_code(spark: SparkSession, orders: Table, namespace: str) -> None:
+    for name in ("iceberg", "org.apache.iceberg.spark.source.IcebergSource"):
+        assert spark.read.format(name).load(f"{namespace}.orders").count() == 6
+
+
+def test_options_that_nobody_knows_are_ignored_with_one_warning(
+    spark: SparkSession, orders: Table, namespace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "hms_iceberg"):
+        read = spark.read.format("iceberg").option("header", "true").option("recursiveFileLookup", "true")
+        assert read.load(f"{namespace}.orders").count() == 6
+    messages = [record.getMessage() for record in caplog.records]
+    assert len(messages) == 1
+    assert "header" in messages[0] and "recursivefilelookup" in messages[0]
+
+
+def test_workers_of_a_local_session_run_the_drivers_python(
+    spark: SparkSession, catalog: Catalog, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from hms_iceberg.spark import extend
+
+    table = catalog.create_table(
+        f"{namespace}.orcs", pa.schema([("id", pa.int64())]), properties={"write.format.default": "orc"}
+    )
+    table.append(pa.table({"id": [1, 2]}))
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/no/such/python")
+    try:
+        assert rows_of(extend(spark, {"io.other": "python"}), f"select id from {namespace}.orcs") == [(1,), (2,)]
+    finally:
+        extend(spark)
