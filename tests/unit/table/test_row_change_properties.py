@@ -188,7 +188,7 @@ class Made:
 
 
 def history(draw: Draw) -> Made:
-    """A table with up to three files or more, some of whose rows may be deleted already."""
+    """A table of several files, some of whose rows may be deleted already."""
     made = Made(draw)
     if draw(st.booleans()):
         made.partition(draw)
