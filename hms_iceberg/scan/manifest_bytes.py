@@ -49,6 +49,8 @@ class EntryBytes:
         body = decoder.body()
         columns, files = decoder.every_column()
         types = {field["name"]: field["type"] for field in json.loads(decoder.flat_schema)["fields"]}
+        if not types.keys() <= set(columns.columns):
+            return None
         try:
             sizes = [_sizes(avro_type, columns[name]) for name, avro_type in types.items()]
         except (KeyError, TypeError):

@@ -141,7 +141,10 @@ class ManifestDecoder:
         return b"".join(pieces)
 
     def every_column(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """All entries as they are in the file, and as `entries` has them, without metrics."""
+        """All entries as they are in the file, and as `entries` has them, without metrics.
+
+        Fields that the specification does not know are left out where polars cannot read the file.
+        """
         names = [field["name"] for field in json.loads(self._flat.text)["fields"]]
         rows = self._all(names)
         check_frame(rows, self.manifests, self._partitions)
@@ -403,7 +406,9 @@ def _decode(
         raise CorruptManifestError(str(error)) from error
     dtypes = {**file_dtypes(), **metric_dtypes(), **_partition_types(flat), "status": pl.Int32}
     try:
-        return rows, pl.DataFrame(records, schema={name: dtypes[name] for name in columns}, strict=False)
+        return rows, pl.DataFrame(
+            records, schema={name: dtypes[name] for name in columns if name in dtypes}, strict=False
+        )
     except (pl.exceptions.PolarsError, RuntimeError) as error:  # such as decimals of 39 digits
         what = ", ".join(map(_what, manifests))
         raise CorruptManifestError(f"Cannot read {what}: it holds a value that its type cannot: {error}") from error

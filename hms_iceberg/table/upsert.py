@@ -137,12 +137,23 @@ class _Source:
         twice = frame.is_duplicated()
         if twice.any():
             first = twice.arg_max() or 0
-            key = {each.name: each.values(self.rows)[first].as_py() for each in self._keys}
+            key = self._key_at(first)
             raise InvalidInputError(
                 f"Cannot upsert into table {self._change.table}: {int(twice.sum()):,} of the rows share their key with "
                 f"another, the first is {key}. Which of them should win cannot be told: keep one row for each key."
             )
         return frame.with_row_index("source")
+
+    def _key_at(self, row: int) -> dict[str, Any]:
+        """The key of a row, for messages; times that Python does not have are integers."""
+        found = {}
+        for key in self._keys:
+            one = combine(key.values(self.rows).slice(row, 1))
+            try:
+                found[key.name] = one[0].as_py()
+            except (OverflowError, ValueError):
+                (found[key.name],) = to_stored(one, key.field.field_type)
+        return found
 
     def filter(self) -> BooleanExpression:
         """Which rows of the table may have one of the keys."""
@@ -188,7 +199,7 @@ class _Source:
         found, counts = np.unique(sources, return_counts=True)
         if (counts > 1).any():
             first = int(found[counts.argmax()])
-            key = {each.name: each.values(self.rows)[first].as_py() for each in self._keys}
+            key = self._key_at(first)
             raise InvalidInputError(
                 f"Cannot upsert into table {self._change.table}: {counts.max()} of its rows have the key {key}. Delete "
                 "all of them but one first, choose join_cols that identify a row, or pass "

@@ -26,7 +26,7 @@ from hms_iceberg.spec.manifests.manifest import DataFileContent
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform
-from hms_iceberg.spec.types import DoubleType, IntegerType, LongType, NestedField, TimestampType
+from hms_iceberg.spec.types import DoubleType, FixedType, IntegerType, LongType, NestedField, TimestampType
 from hms_iceberg.table.table import Table
 from tests.support.row_tables import (
     MODES,
@@ -655,3 +655,17 @@ def test_a_spec_with_days_and_hours_of_a_column_comes_about_and_is_evolved(tmp_p
         spec.remove_field("at_hour").remove_field("day")
     with pytest.raises(InvalidPartitionSpecError, match="redundant"), table.update_spec() as spec:
         spec.add_field("at", "month").add_field("at", "year")
+
+
+def test_a_v1_table_whose_manifests_polars_cannot_read_is_changed(tmp_path: Path) -> None:
+    """Two partition fields of one fixed type: the second refers to the type by its name."""
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "code", FixedType(3)))
+    table = create(tmp_path, 1, schema=schema)
+    for name in ("first", "second"):
+        with table.update_spec() as spec:
+            spec.add_field("code", "identity", name)
+        table.append(pa.table({"id": [0, 1], "code": pa.array([b"abc", None], pa.binary(3))}))
+        with table.update_spec() as spec:
+            spec.remove_field(name)
+    table.update({"id": 7}, "id = 1")
+    assert ids(table) == [0, 0, 7, 7]

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hms_iceberg.arrow.columns.schema import to_arrow_type
+from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     BinaryType,
@@ -133,6 +134,9 @@ def test_times_beyond_those_of_python_are_assigned_and_are_keys(tmp_path: Path, 
     assert found() == [(0, last_time), (last_day, 0)]
     assert table.upsert(rows([last_day, -last_day], [7, 8]), ["day"]) == UpsertResult(1, 1)
     assert found() == [(-last_day, 8), (0, last_time), (last_day, 7)]
+    table.append(rows([last_day], [0]))
+    with pytest.raises(InvalidInputError, match=f"'day': {last_day}"):
+        table.upsert(rows([last_day], [9]), ["day"])
 
 
 UID = UUIDType()
