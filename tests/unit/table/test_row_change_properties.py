@@ -363,7 +363,8 @@ def test_a_dynamic_overwrite_replaces_the_partitions_of_sql(data: st.DataObject)
             f"{partition_sql(each, column, 't')} IS NOT DISTINCT FROM {partition_sql(each, column, 'given')}"
             for column, each in fields
         )
-        made.oracle.run(f"DELETE FROM t WHERE EXISTS (FROM given WHERE {same})")
+        # No correlated query: DuckDB takes the zeros for one value of its outer rows.
+        made.oracle.run(f"DELETE FROM t WHERE rowid IN (SELECT t.rowid FROM t JOIN given ON {same})")
         made.oracle.insert(rows)
         made.check()
 
