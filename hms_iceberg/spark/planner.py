@@ -40,6 +40,9 @@ from hms_iceberg.spark.reading.metadata_answers import metadata_answers, row_cou
 from hms_iceberg.spark.reading.plan_answer import AnswerForm, plan_answer
 from hms_iceberg.spark.reading.streams import check_stream, latest_offset, plan_batch
 from hms_iceberg.spark.reading.views import describe_view
+from hms_iceberg.spark.rowlevel.begin import begin_rows
+from hms_iceberg.spark.rowlevel.commits import commit_rows
+from hms_iceberg.spark.rowlevel.metadata_deletes import can_delete, delete_where
 from hms_iceberg.spark.sql.questions import answered as statement_answered
 from hms_iceberg.spark.targets import Targets
 from hms_iceberg.spark.writing.begin import begin_write
@@ -47,6 +50,7 @@ from hms_iceberg.spark.writing.commit import commit_write
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
+from hms_iceberg.table import Table
 from hms_iceberg.transaction.metadata_files import read_version
 
 logger = logging.getLogger(__name__)
@@ -58,7 +62,13 @@ _CATALOG_CALLS: Mapping[str, Callable[[OpenCatalogs, Mapping[str, Any]], dict[st
     "namespace": namespace_properties,
     "tables": list_tables,
 }
+_ROW_CHANGES: Mapping[str, Callable[[Mapping[str, Any], Table], dict[str, Any]]] = {
+    "can-delete": can_delete,
+    "delete-where": delete_where,
+    "commit-rows": commit_rows,
+}
 _TABLE_CALLS: Mapping[str, Callable[[TableMetadata, Storage, Mapping[str, Any]], dict[str, Any]]] = {
+    "begin-rows": begin_rows,
     "load": describe,
     "inspect": describe_inspection,
     "inspect-rows": inspection_rows,
@@ -124,6 +134,8 @@ class Planner:
             return AnswerWriter(self._written(question, storage)).done()
         if call == "view":
             return AnswerWriter(describe_view(question, storage)).done()
+        if call in _ROW_CHANGES:
+            return AnswerWriter(_ROW_CHANGES[call](question, self._catalogs.table(question, storage))).done()
         metadata = self._metadata(question["metadata_location"], storage)
         if call == "plan":
             return self._planned(metadata, storage, question)

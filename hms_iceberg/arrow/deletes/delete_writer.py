@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,21 @@ _GRANULARITY = "write.delete.granularity"
 _ROWS_AT_ONCE = 1 << 20
 
 
+class RowDeletes(Protocol):
+    """Rows of one data file to delete; how many are new is their length."""
+
+    @property
+    def file(self) -> DataFile:
+        """The data file."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def merged(self) -> Any:
+        """All positions, also those that were deleted earlier; an ascending numpy array of int64."""
+        ...
+
+
 @dataclass(frozen=True)
 class DeletedPositions:
     """Rows of one data file to delete.
@@ -43,6 +58,9 @@ class DeletedPositions:
     positions: Any
     earlier: Any | None = None
 
+    def __len__(self) -> int:
+        return len(self.positions)
+
     def merged(self) -> Any:
         """All positions."""
         if self.earlier is None or not len(self.earlier):
@@ -53,7 +71,7 @@ class DeletedPositions:
 def write_row_deletes(
     metadata: TableMetadata,
     storage: Storage,
-    deleted: Sequence[DeletedPositions],
+    deleted: Sequence[RowDeletes],
     on_create: Callable[[str], None] | None = None,
 ) -> list[DataFile]:
     """Writes deletes of single rows in the form that the table's format version asks for.
@@ -71,7 +89,7 @@ def write_row_deletes(
     Raises:
         ConfigurationError: a property of the table cannot be used.
     """
-    found = [each for each in deleted if len(each.positions)]
+    found = [each for each in deleted if len(each)]
     if not found:
         return []
     properties = delete_properties(metadata.properties)
@@ -80,7 +98,7 @@ def write_row_deletes(
         location = locations.next("", "puffin")
         if on_create is not None:
             on_create(location)
-        return write_deletion_vectors(storage, location, [(each.file, each.merged()) for each in found])
+        return write_deletion_vectors(storage, location, ((each.file, each.merged()) for each in found))
     writer = _PositionDeletes(metadata, storage, properties, locations, on_create)
     if delete_granularity(metadata.properties) == "file":
         return [writer.write([each]) for each in found]
@@ -120,7 +138,7 @@ class _PositionDeletes:
         name = format_name(metadata.properties, deletes=True)
         self._format = ContentFormat(storage, name, schema, properties, modes)
 
-    def write(self, group: Sequence[DeletedPositions]) -> DataFile:
+    def write(self, group: Sequence[RowDeletes]) -> DataFile:
         """One delete file, sorted by data file and position."""
         file = group[0].file
         spec = self._metadata.spec_by_id(file.spec_id)
@@ -142,7 +160,7 @@ class _PositionDeletes:
         return replace(written, referenced_data_file=file.file_path) if len(group) == 1 else written
 
 
-def _position_batches(deleted: DeletedPositions) -> Iterable[pa.RecordBatch]:
+def _position_batches(deleted: RowDeletes) -> Iterable[pa.RecordBatch]:
     positions = deleted.merged()
     for start in range(0, len(positions), _ROWS_AT_ONCE):
         part = pa.array(positions[start : start + _ROWS_AT_ONCE], pa.int64())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import struct
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,23 +97,25 @@ def write_puffin(storage: Storage, location: str, blobs: Sequence[PuffinBlob]) -
 
 
 def write_deletion_vectors(
-    storage: Storage, location: str, positions: Sequence[tuple[DataFile, Any]]
+    storage: Storage, location: str, positions: Iterable[tuple[DataFile, Any]]
 ) -> list[DataFile]:
     """Writes the deletion vectors of some data files to one Puffin file.
 
     Args:
         storage: where it goes.
         location: the new file.
-        positions: data files, each once, with all their deleted positions, old ones included, ascending.
+        positions: data files, each once, with all their deleted positions, old ones included, ascending; taken one by
+            one, so that only their compressed form is in memory together.
 
     Returns:
         One deletion vector for each data file, in order.
     """
-    blobs = []
+    blobs, owners = [], []
     for file, deleted in positions:
         bitmap = pyroaring.BitMap64(array("Q", np.asarray(deleted, np.uint64).tobytes()))
         bitmap.run_optimize()
         described = {"referenced-data-file": file.file_path, "cardinality": str(len(bitmap))}
+        owners.append((file, len(bitmap)))
         data = encode_deletion_vector(bitmap)
         blobs.append(PuffinBlob("deletion-vector-v1", (POSITION.field_id,), data, described))
     written = write_puffin(storage, location, blobs)
@@ -124,11 +126,11 @@ def write_deletion_vectors(
             file_format="PUFFIN",
             spec_id=file.spec_id,
             partition=file.partition,
-            record_count=len(deleted),
+            record_count=count,
             file_size_in_bytes=written.size,
             referenced_data_file=file.file_path,
             content_offset=offset,
             content_size_in_bytes=len(blob.data),
         )
-        for (file, deleted), blob, offset in zip(positions, blobs, written.offsets, strict=True)
+        for (file, count), blob, offset in zip(owners, blobs, written.offsets, strict=True)
     ]

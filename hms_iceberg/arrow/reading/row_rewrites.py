@@ -221,7 +221,7 @@ def _mixed(old: pa.Array, mask: Any, new: pa.Array) -> pa.Array:
 
 
 def earlier_positions(
-    storage: Storage, task: FileScanTask, format_version: int
+    storage: Storage, task: FileScanTask, format_version: int, deletes: PositionDeletes | None = None
 ) -> tuple[Any | None, tuple[DataFile, ...]]:
     """Deleted positions of a data file that new deletes of it have to repeat, and the delete files they come from.
 
@@ -232,13 +232,14 @@ def earlier_positions(
         storage: where the files are.
         task: the data file with its deletes.
         format_version: the table's.
+        deletes: reads delete files, where several data files may share them.
 
     Returns:
         The positions, ascending, or None; and the files that are not needed any more.
     """
-    deletes = [file for file in task.delete_files if file.content is DataFileContent.POSITION_DELETES]
-    own = [file for file in deletes if file.referenced_data_file == task.file.file_path]
-    repeated = deletes if format_version >= 3 else own
+    found = [file for file in task.delete_files if file.content is DataFileContent.POSITION_DELETES]
+    own = [file for file in found if file.referenced_data_file == task.file.file_path]
+    repeated = found if format_version >= 3 else own
     if not repeated:
         return None, ()
-    return PositionDeletes(storage).positions(task.file.file_path, repeated), tuple(own)
+    return (deletes or PositionDeletes(storage)).positions(task.file.file_path, repeated), tuple(own)

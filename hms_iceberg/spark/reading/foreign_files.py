@@ -48,7 +48,7 @@ def split(plan: ScanPlan, time_type: bool) -> tuple[ScanPlan, ScanPlan | None]:
     touched = plan.assignments.filter(pl.col("delete_file").is_in(numbers.implode()))["data_file"]
     rows = plan.files.with_row_index("data_file")["data_file"]
     mask = foreign | rows.is_in(touched.implode())
-    return _subset(plan, ~mask), _subset(plan, mask)
+    return subset(plan, ~mask), subset(plan, mask)
 
 
 def _not_parquet(frame: pl.DataFrame) -> pl.Series:
@@ -71,8 +71,13 @@ def _of_unheld_keys(plan: ScanPlan, time_type: bool) -> pl.Series:
     return pl.Series([any(each in unheld for each in ids or ()) for ids in keys.to_list()], dtype=pl.Boolean)
 
 
-def _subset(plan: ScanPlan, mask: pl.Series) -> ScanPlan:
-    """The plan of some of its files, with the deletes that apply to them."""
+def subset(plan: ScanPlan, mask: pl.Series) -> ScanPlan:
+    """The plan of some of its files, with the deletes that apply to them.
+
+    Args:
+        plan: the whole.
+        mask: which of its files.
+    """
     import polars as pl
 
     files = plan.files.with_row_index("data_file").filter(mask).with_row_index("new_data_file")

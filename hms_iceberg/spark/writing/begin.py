@@ -46,19 +46,40 @@ def begin_write(question: Mapping[str, Any], metadata: TableMetadata) -> dict[st
     asked = msgspec.convert(question, BeginWrite)
     settings = WriteSettings(asked.name, asked.options, asked.session, metadata.properties)
     schema, spec = metadata.schema(), metadata.spec_by_id(output_spec_id(settings, metadata))
+    layout = write_layout(settings, schema, spec, metadata.sort_order(), has_functions=asked.path is None)
+    return begun(asked, settings, metadata, layout, schema)
+
+
+def begun(
+    asked: BeginWrite, settings: WriteSettings, metadata: TableMetadata, layout: Layout, schema: Schema
+) -> dict[str, Any]:
+    """The answer where the layout of the rows is known; see `begin_write`.
+
+    Args:
+        asked: the question.
+        settings: of the write.
+        metadata: the table.
+        layout: how the rows come.
+        schema: the columns that the rows may have.
+    """
     _check_held(asked, schema)
-    order = metadata.sort_order()
-    layout = write_layout(settings, schema, spec, order, has_functions=asked.path is None)
     properties = write_properties(settings)
     rows = RowSchema.of(asked.schema, schema, _checks(asked, settings))
-    decided = Decided(
-        sort_order_id=_sort_order_id(settings, metadata, order, layout),
-        branch=settings.target_branch(asked.branch),
-        properties=properties,
-    )
+    spec = metadata.spec_by_id(output_spec_id(settings, metadata))
     rules = write_rules(settings.name, metadata, schema, rows, [spec], properties)
     rules["fanout"] = layout.fanout
-    return {"rules": rules, "layout": layout.for_spark(), "decided": msgspec.to_builtins(decided)}
+    return {"rules": rules, "layout": layout.for_spark(), "decided": decided(asked, settings, metadata, layout)}
+
+
+def decided(asked: BeginWrite, settings: WriteSettings, metadata: TableMetadata, layout: Layout) -> dict[str, Any]:
+    """What is decided for the commit; see `begun`."""
+    return msgspec.to_builtins(
+        Decided(
+            sort_order_id=_sort_order_id(settings, metadata, metadata.sort_order(), layout),
+            branch=settings.target_branch(asked.branch),
+            properties=write_properties(settings),
+        )
+    )
 
 
 def _checks(asked: BeginWrite, settings: WriteSettings) -> Checks:

@@ -16,7 +16,7 @@ from hms_iceberg.spec.sorting import NullOrder, SortDirection, SortField, SortOr
 from hms_iceberg.spec.transforms import BucketTransform, Transform, TruncateTransform
 
 _NAMES = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
-_MODES = ("none", "hash", "range")
+MODES = ("none", "hash", "range")
 # Shuffled rows that become a file of about 128 MB: how much smaller rows are in files than in a shuffle is estimated
 # as in Java, for shuffles of Spark's default codec.
 _FILE_BYTES = 128 * 1024 * 1024
@@ -47,6 +47,7 @@ class Layout:
             "clustering": self.clustering,
             "ranges": self.ranges,
             "ordering": self.ordering,
+            # Spark refuses a size where it does not shuffle.
             "advisory_size": self.advisory_size if self.clustering or self.ranges else 0,
         }
 
@@ -70,9 +71,9 @@ def write_layout(
     if not settings.switch("use-table-distribution-and-ordering", True):
         return Layout(fanout=settings.switch("fanout-enabled", True, "write.spark.fanout.enabled"))
     fanout = settings.switch("fanout-enabled", False, "write.spark.fanout.enabled")
-    mode = _mode(settings, spec, order)
+    mode = write_mode(settings, spec, order)
     full = clustered_order(spec, order)
-    terms = [_term(each.source_id, each.transform, schema) for each in spec.fields if not each.transform.is_void]
+    terms = clustering(spec, schema)
     keys = [sort_key(each, schema) for each in full]
     if not has_functions and any(each["transform"] != "identity" for each in (*terms, *keys)):
         return Layout()
@@ -82,12 +83,22 @@ def write_layout(
         ranges=tuple(keys) if mode == "range" else (),
         ordering=ordering,
         fanout=settings.switch("fanout-enabled", not ordering, "write.spark.fanout.enabled"),
-        advisory_size=_advisory_size(settings),
+        advisory_size=advisory_size(settings),
     )
 
 
-def _mode(settings: WriteSettings, spec: PartitionSpec, order: SortOrder) -> str:
-    mode = settings.choice("distribution-mode", _MODES, "write.distribution-mode")
+def clustering(spec: PartitionSpec, schema: Schema) -> list[dict[str, Any]]:
+    """The terms that rows of one partition agree in, for the bridge's class Layouts."""
+    return [_term(each.source_id, each.transform, schema) for each in spec.fields if not each.transform.is_void]
+
+
+def write_mode(settings: WriteSettings, spec: PartitionSpec, order: SortOrder) -> str:
+    """`none`, `hash` or `range`, as the write or the table says.
+
+    Raises:
+        ConfigurationError: it says something else.
+    """
+    mode = settings.choice("distribution-mode", MODES, "write.distribution-mode")
     if mode is None:
         return "range" if not order.is_unsorted else "none" if spec.is_unpartitioned() else "hash"
     if spec.is_unpartitioned() and (mode == "hash" or order.is_unsorted):
@@ -137,7 +148,12 @@ def quoted(schema: Schema, field_id: int) -> str:
     return ".".join(f"`{schema.find_field(each).name.replace('`', '``')}`" for each in names)
 
 
-def _advisory_size(settings: WriteSettings) -> int:
+def advisory_size(settings: WriteSettings) -> int:
+    """How much of shuffled rows adaptive execution gives to a task.
+
+    Raises:
+        ConfigurationError: the setting is no number.
+    """
     given = settings.number("advisory-partition-size", "write.spark.advisory-partition-size-bytes", of_session=True)
     if given is not None:
         return given

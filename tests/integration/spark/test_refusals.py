@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 STATEMENTS = [
-    "update {} set price = 0",
-    "merge into {} t using {} s on t.id = s.id when matched then delete",
-    "truncate table {}",
     "alter table {} add partition (id = 1)",
     "alter table {} set serde 'x.y.Z'",
     "load data inpath 'file:/nowhere' into table {}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 from uuid import UUID
@@ -9,6 +11,7 @@ from uuid import UUID
 import pytest
 
 from hms_iceberg.expressions.binding import bind
+from hms_iceberg.expressions.evaluate import evaluator
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue
 from hms_iceberg.spark.reading.filters import row_filter
 from hms_iceberg.spec.schema import Schema
@@ -136,11 +139,35 @@ def test_a_comparison_with_null_keeps_nothing(condition: dict[str, Any]) -> None
     assert isinstance(row_filter(condition, SCHEMA)[0], AlwaysFalse)
 
 
+@pytest.mark.parametrize("value", ["NaN", 1.5])
+@pytest.mark.parametrize("op", ["eq", "eq-null-safe", "lt", "lt-eq", "gt", "gt-eq", "in"])
+@pytest.mark.parametrize("no", [False, True])
+def test_nan_is_to_spark_greater_than_all_others_and_equal_to_itself(op: str, value: Any, no: bool) -> None:
+    def key_of(number: float) -> tuple[bool, float]:
+        return (True, 0.0) if math.isnan(number) else (False, number)
+
+    order = key_of(float(value))
+    spark: dict[str, Callable[[Any], bool]] = {
+        "eq": lambda key: key == order,
+        "eq-null-safe": lambda key: key == order,
+        "lt": lambda key: key < order,
+        "lt-eq": lambda key: key <= order,
+        "gt": lambda key: key > order,
+        "gt-eq": lambda key: key >= order,
+        "in": lambda key: key in (order, (False, 7.0)),
+    }
+    condition = on(op, "weight", values=[value, 7.0]) if op == "in" else on(op, "weight", value)
+    found, exact = row_filter(negated(condition) if no else condition, SCHEMA)
+    matches = evaluator(SCHEMA, found)
+    assert exact
+    for weight in (1.0, 1.5, 2.0, 7.0, float("nan")):
+        assert matches({"weight": weight}) is (spark[op](key_of(weight)) is not no), weight
+
+
 @pytest.mark.parametrize(
     ("column", "sent", "stored"),
     [
         ("price", "12.50", Decimal("12.50")),
-        ("weight", "NaN", "nan"),
         ("weight", 0.1, 0.1),
         ("key", "f79c3e09-677c-4bbd-a479-3f349cb785e7", UUID("f79c3e09-677c-4bbd-a479-3f349cb785e7")),
         ("raw", "00ff", b"\x00\xff"),

@@ -3,9 +3,7 @@ package hms_iceberg.bridge;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Collections;
-import java.util.HashSet;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -14,18 +12,22 @@ import java.util.OptionalLong;
 import java.util.Set;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
+import org.apache.spark.sql.connector.catalog.SupportsDeleteV2;
 import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
+import org.apache.spark.sql.connector.catalog.SupportsRowLevelOperations;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
-import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.expressions.Expression;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.expressions.filter.Predicate;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.Statistics;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
+import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Metadata;
@@ -35,16 +37,8 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** One snapshot of an Iceberg table, as the analyzer sees it. PlanScans puts its files in its place. */
-public class IcebergTable implements SupportsRead, SupportsWrite, SupportsMetadataColumns {
-  private static final Set CAPABILITIES = new HashSet(Arrays.asList(new Object[] {
-      TableCapability.BATCH_READ, TableCapability.BATCH_WRITE, TableCapability.STREAMING_WRITE,
-      TableCapability.TRUNCATE, TableCapability.OVERWRITE_BY_FILTER, TableCapability.OVERWRITE_DYNAMIC}));
-  private static final Set ANY_SCHEMA = new HashSet(CAPABILITIES);
-
-  static {
-    ANY_SCHEMA.add(TableCapability.ACCEPT_ANY_SCHEMA);
-  }
-
+public class IcebergTable
+    implements SupportsRead, SupportsWrite, SupportsMetadataColumns, SupportsRowLevelOperations, SupportsDeleteV2 {
   private final TableSource source;
   private final ObjectNode question;
   private final JsonNode description;
@@ -202,8 +196,7 @@ public class IcebergTable implements SupportsRead, SupportsWrite, SupportsMetada
   }
 
   public Set capabilities() {
-    boolean anySchema = "true".equalsIgnoreCase((String) properties().get("write.spark.accept-any-schema"));
-    return anySchema ? ANY_SCHEMA : CAPABILITIES;
+    return Capabilities.of(properties());
   }
 
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
@@ -233,6 +226,18 @@ public class IcebergTable implements SupportsRead, SupportsWrite, SupportsMetada
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     return new Estimate(schema, description.get("size_in_bytes").asLong(), description.get("row_count"));
+  }
+
+  public RowLevelOperationBuilder newRowLevelOperationBuilder(RowLevelOperationInfo info) {
+    return new RowOperation.Builder(this, info);
+  }
+
+  public boolean canDeleteWhere(Predicate[] predicates) {
+    return MetadataDelete.isPossible(this, predicates);
+  }
+
+  public void deleteWhere(Predicate[] predicates) {
+    MetadataDelete.commit(this, predicates);
   }
 
   public boolean equals(Object other) {
@@ -317,6 +322,18 @@ public class IcebergTable implements SupportsRead, SupportsWrite, SupportsMetada
 
     public DataType dataType() {
       return type;
+    }
+
+    /** A row is found again by these two, which it always has. */
+    public boolean isNullable() {
+      return !MetadataColumns.FILE.equals(name) && !MetadataColumns.POSITION.equals(name);
+    }
+
+    /** A row that is changed keeps its id, and says nothing of when it was changed. */
+    public String metadataInJSON() {
+      boolean kept = !MetadataColumns.LAST_UPDATED.equals(name);
+      return "{\"" + MetadataColumn.PRESERVE_ON_UPDATE + "\":" + kept + ",\"" + MetadataColumn.PRESERVE_ON_REINSERT
+          + "\":" + kept + ",\"" + MetadataColumn.PRESERVE_ON_DELETE + "\":true}";
     }
   }
 

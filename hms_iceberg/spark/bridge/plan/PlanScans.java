@@ -9,8 +9,10 @@ import java.util.Set;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.ReplaceData;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
@@ -42,6 +44,12 @@ public final class PlanScans extends Rule {
   }
 
   private LogicalPlan replace(LogicalPlan plan) {
+    if (plan instanceof ReplaceData && ((ReplaceData) plan).operation() instanceof CopyOnWrite) {
+      ((CopyOnWrite) ((ReplaceData) plan).operation()).prepare((ReplaceData) plan);
+    }
+    if (plan instanceof DeleteFromTable) {
+      return plan; // of whole files: Spark hands its condition to the table
+    }
     LogicalPlan answered = MetadataAnswer.isWhole(plan) ? answered((Aggregate) plan) : null;
     if (answered != null) {
       return answered;
@@ -94,16 +102,30 @@ public final class PlanScans extends Rule {
     if (aggregates != null) {
       question.set("aggregates", aggregates);
     }
-    if (scan.condition() != null) {
-      question.set(
-          "filter", FilterText.of(scan.condition(), CollectionConverters.asJava(scan.relation.output())));
+    ObjectNode filter = filter(scan);
+    if (filter != null) {
+      question.set("filter", filter);
     }
     if (scan.uses(MetadataColumns.PARTITION)) {
       question.put("partition_column", true);
     }
     long started = System.nanoTime();
     ScanFiles files = (ScanFiles) scan.table().planner().askOnce(question, new Planned(scan.table()));
-    return files.plannedIn(System.nanoTime() - started);
+    ScanFiles own = files.plannedIn(System.nanoTime() - started);
+    return scan.operation() instanceof CopyOnWrite ? own.replacedBy((CopyOnWrite) scan.operation()) : own;
+  }
+
+  /** By what files are planned; null for all. */
+  private static ObjectNode filter(Scan scan) {
+    if (scan.operation() instanceof CopyOnWrite) {
+      return ((CopyOnWrite) scan.operation()).filter();
+    }
+    ObjectNode filter = scan.condition() == null
+        ? null : FilterText.of(scan.condition(), CollectionConverters.asJava(scan.relation.output()));
+    if (scan.operation() instanceof MergeOnRead) {
+      ((MergeOnRead) scan.operation()).reads(filter);
+    }
+    return filter;
   }
 
   static final class Planned implements Planner.AnswerReader {
@@ -120,15 +142,16 @@ public final class PlanScans extends Rule {
 
   private LogicalPlan planned(Scan scan, ScanFiles files) {
     if (files.foreign() == null) {
-      return scan.over(relation(scan.relation, files));
+      return scan.over(relation(scan, files));
     }
     return files.isEmpty()
         ? scan.over(files.foreign(), session)
-        : scan.over(relation(scan.relation, files), files.foreign(), session);
+        : scan.over(relation(scan, files), files.foreign(), session);
   }
 
-  private LogicalPlan relation(DataSourceV2Relation relation, ScanFiles files) {
-    IcebergTable table = (IcebergTable) relation.table();
+  private LogicalPlan relation(Scan scan, ScanFiles files) {
+    DataSourceV2Relation relation = scan.relation;
+    IcebergTable table = scan.table();
     List output = CollectionConverters.asJava(relation.output());
     Set constant = files.partitionColumns();
     List dataFields = new ArrayList();
@@ -143,7 +166,7 @@ public final class PlanScans extends Rule {
         files.partitionSchema(),
         new StructType((StructField[]) dataFields.toArray(new StructField[0])),
         Option.empty(),
-        new IcebergFormat(table.name(), files.description(), table.idSchema(), files.nameMapping(), files.isPlain()),
+        new IcebergFormat(table, files, scan.operation() instanceof CopyOnWrite),
         FixedSettings.relationOptions(),
         table.sized(session));
     SQLConf conf = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().conf();

@@ -68,9 +68,55 @@ final class PushedFilters {
     }
     if (filter instanceof Not) {
       Filter child = renamed(((Not) filter).child(), names, false);
-      return child == null ? null : new Not(child);
+      return child == null || compares(child, false) ? null : new Not(child);
     }
-    return leaf(filter, names);
+    boolean matchesNan = filter instanceof GreaterThan || filter instanceof GreaterThanOrEqual;
+    return compares(filter, !matchesNan) ? null : leaf(filter, names);
+  }
+
+  /**
+   * Whether a filter compares numbers that may be NaN. Statistics leave NaN out, which to Spark equals itself and is
+   * greater than all others, so that they must not decide where NaN may match.
+   *
+   * @param onlyWithNan only comparisons with NaN itself
+   */
+  private static boolean compares(Filter filter, boolean onlyWithNan) {
+    if (filter instanceof And || filter instanceof Or) {
+      Filter left = filter instanceof And ? ((And) filter).left() : ((Or) filter).left();
+      Filter right = filter instanceof And ? ((And) filter).right() : ((Or) filter).right();
+      return compares(left, onlyWithNan) || compares(right, onlyWithNan);
+    }
+    if (filter instanceof Not) {
+      return compares(((Not) filter).child(), onlyWithNan);
+    }
+    Object[] values = filter instanceof In ? ((In) filter).values() : new Object[] {value(filter)};
+    for (int i = 0; i < values.length; i++) {
+      boolean isNumber = values[i] instanceof Float || values[i] instanceof Double;
+      if (isNumber && (!onlyWithNan || Double.isNaN(((Number) values[i]).doubleValue()))) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  /** What a column is compared with; null where it is compared with nothing. */
+  private static Object value(Filter filter) {
+    if (filter instanceof EqualTo) {
+      return ((EqualTo) filter).value();
+    }
+    if (filter instanceof EqualNullSafe) {
+      return ((EqualNullSafe) filter).value();
+    }
+    if (filter instanceof GreaterThan) {
+      return ((GreaterThan) filter).value();
+    }
+    if (filter instanceof GreaterThanOrEqual) {
+      return ((GreaterThanOrEqual) filter).value();
+    }
+    if (filter instanceof LessThan) {
+      return ((LessThan) filter).value();
+    }
+    return filter instanceof LessThanOrEqual ? ((LessThanOrEqual) filter).value() : null;
   }
 
   private static Filter leaf(Filter filter, Map names) {

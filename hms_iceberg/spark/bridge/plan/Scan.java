@@ -17,6 +17,8 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.Union;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.write.RowLevelOperationTable;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.types.BooleanType$;
 import org.apache.spark.sql.types.Metadata;
@@ -45,12 +47,23 @@ final class Scan {
     Filter filter = below instanceof Filter ? (Filter) below : null;
     LogicalPlan leaf = filter == null ? below : filter.child();
     boolean found = leaf instanceof DataSourceV2Relation
-        && ((DataSourceV2Relation) leaf).table() instanceof IcebergTable;
+        && unwrapped(((DataSourceV2Relation) leaf).table()) instanceof IcebergTable;
     return found ? new Scan(project, filter, (DataSourceV2Relation) leaf) : null;
   }
 
   IcebergTable table() {
-    return (IcebergTable) relation.table();
+    return (IcebergTable) unwrapped(relation.table());
+  }
+
+  private static Table unwrapped(Table table) {
+    return table instanceof RowLevelOperationTable ? ((RowLevelOperationTable) table).table() : table;
+  }
+
+  /** The operation that changes the rows which are read, or null where they are only read. */
+  RowOperation operation() {
+    Table table = relation.table();
+    return table instanceof RowLevelOperationTable
+        ? (RowOperation) ((RowLevelOperationTable) table).operation() : null;
   }
 
   /** The filter, or null. */

@@ -43,9 +43,11 @@ final class ScanFiles implements FileIndex, Cloneable {
   private final int[] specIds;
   private final DeleteFile[][] positionDeletes;
   private final EqualityDeletes[][] equalityDeletes;
-  private final ForeignFiles foreign;
   private final long totalSize;
+  private ForeignFiles foreign;
   private long planningNanos;
+  /** Which of the files are replaced by what is read; null where nothing is. */
+  private ReplacedFiles replaced;
 
   ScanFiles(IcebergTable table, Answer plan) {
     this.table = table;
@@ -218,7 +220,7 @@ final class ScanFiles implements FileIndex, Cloneable {
     List[] files = new List[partitions.length];
     for (int i = 0; i < paths.length; i++) {
       int partition = partitionOf[i];
-      if (kept[partition]) {
+      if (kept[partition] && (replaced == null || replaced.has(paths[i]))) {
         if (files[partition] == null) {
           files[partition] = new ArrayList();
         }
@@ -249,7 +251,7 @@ final class ScanFiles implements FileIndex, Cloneable {
   /** Two scans of one snapshot with the same filter hold the same files: plans that use both can share the work. */
   public boolean equals(Object other) {
     return other instanceof ScanFiles && table.equals(((ScanFiles) other).table)
-        && Arrays.equals(paths, ((ScanFiles) other).paths);
+        && Arrays.equals(paths, ((ScanFiles) other).paths) && replaced == ((ScanFiles) other).replaced;
   }
 
   public int hashCode() {
@@ -259,6 +261,23 @@ final class ScanFiles implements FileIndex, Cloneable {
   /** What is read and how it was planned, for EXPLAIN and the user interface. */
   String description() {
     return header.get("description").asText();
+  }
+
+  /** The paths of all files, also of those that Python reads. */
+  List paths() {
+    List all = new ArrayList(Arrays.asList(paths));
+    if (foreign != null) {
+      all.addAll(Arrays.asList(foreign.inputFiles()));
+    }
+    return all;
+  }
+
+  /** The same files for an operation that replaces those with rows which change, and reads no others. */
+  ScanFiles replacedBy(CopyOnWrite operation) {
+    operation.planned(this);
+    replaced = operation.replaced;
+    foreign = foreign == null ? null : foreign.replacedBy(replaced);
+    return this;
   }
 
   /** The same files for another query, which got them in so much time. */

@@ -36,7 +36,7 @@ import scala.collection.immutable.Seq;
  * for files like any others, and packs them into partitions by their sizes; what it reads of each is its task, and a
  * function in Python makes the rows of the tasks.
  */
-final class ForeignFiles implements FileIndex {
+final class ForeignFiles implements FileIndex, Cloneable {
   /** PythonEvalType.SQL_MAP_ARROW_ITER_UDF. */
   static final int MAP_ARROW = 207;
 
@@ -48,12 +48,24 @@ final class ForeignFiles implements FileIndex {
   private final String[] paths;
   private final long[] sizes;
   private final byte[][] tasks;
+  private ReplacedFiles replaced;
 
   ForeignFiles(String description, int count, Answer plan) {
     this.description = description;
     this.paths = plan.takeTexts(count);
     this.sizes = plan.takeLongs(count);
     this.tasks = plan.takeBlobs(count);
+  }
+
+  /** The same files for an operation that replaces some of them, and reads no others. */
+  ForeignFiles replacedBy(ReplacedFiles files) {
+    try {
+      ForeignFiles own = (ForeignFiles) clone();
+      own.replaced = files;
+      return own;
+    } catch (CloneNotSupportedException e) {
+      throw new IllegalStateException(e);
+    }
   }
 
   /** The rows of the files: some columns of a table, as these attributes. */
@@ -138,6 +150,9 @@ final class ForeignFiles implements FileIndex {
   public Seq listFiles(Seq partitionFilters, Seq dataFilters) {
     List files = new ArrayList();
     for (int i = 0; i < paths.length; i++) {
+      if (replaced != null && !replaced.has(paths[i])) {
+        continue;
+      }
       FileStatus status = new FileStatus(sizes[i], false, 1, 128L * 1024 * 1024, 0, new Path(paths[i]));
       files.add(new FileStatusWithMetadata(
           status, (scala.collection.immutable.Map) Map$.MODULE$.empty().updated(TaskFormat.KEY, tasks[i])));

@@ -1,6 +1,7 @@
 package hms_iceberg.bridge;
 
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.execution.datasources.FileFormat$;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
@@ -26,13 +27,20 @@ public final class IcebergFormat extends ParquetFileFormat {
   private final StructType idSchema;
   private final String nameMapping;
   private final boolean plain;
+  private final boolean whole;
 
-  IcebergFormat(String table, String description, StructType idSchema, String nameMapping, boolean plain) {
-    this.table = table;
-    this.description = description;
-    this.idSchema = idSchema;
-    this.nameMapping = nameMapping;
-    this.plain = plain;
+  /** The last argument says whether all rows of a file must be read by one task. */
+  IcebergFormat(IcebergTable table, ScanFiles files, boolean whole) {
+    this.table = table.name();
+    this.description = files.description();
+    this.idSchema = table.idSchema();
+    this.nameMapping = files.nameMapping();
+    this.plain = files.isPlain();
+    this.whole = whole;
+  }
+
+  public boolean isSplitable(SparkSession session, Map options, Path path) {
+    return !whole && super.isSplitable(session, options, path);
   }
 
   /** Spark shows this where it names what is scanned. */

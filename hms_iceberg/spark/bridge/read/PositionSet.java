@@ -1,7 +1,11 @@
 package hms_iceberg.bridge;
 
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.roaringbitmap.PeekableIntIterator;
@@ -92,6 +96,25 @@ final class PositionSet {
       bytes += ((RoaringBitmap) it.next()).getLongSizeInBytes();
     }
     return bytes;
+  }
+
+  /** The bytes that read() reads, all numbers little endian, upper halves ascending. */
+  byte[] portable() {
+    long size = 8;
+    List halves = new ArrayList(byUpperHalf.keySet());
+    Collections.sort(halves);
+    for (int i = 0; i < halves.size(); i++) {
+      RoaringBitmap bitmap = (RoaringBitmap) byUpperHalf.get(halves.get(i));
+      bitmap.runOptimize();
+      size += 4 + bitmap.serializedSizeInBytes();
+    }
+    ByteBuffer data = ByteBuffer.allocate((int) size).order(ByteOrder.LITTLE_ENDIAN);
+    data.putLong(halves.size());
+    for (int i = 0; i < halves.size(); i++) {
+      data.putInt(((Integer) halves.get(i)).intValue());
+      ((RoaringBitmap) byUpperHalf.get(halves.get(i))).serialize(data);
+    }
+    return data.array();
   }
 
   /** Reads the portable form: a count, then for each an upper half and its bitmap. */

@@ -31,8 +31,12 @@ final class RowWriters implements DataWriterFactory, StreamingDataWriterFactory,
   }
 
   public DataWriter createWriter(int partitionId, long taskId, long epoch) {
-    Configuration own = ((SerializableConfiguration) conf.value()).value();
-    return new RowWriter(new TaskFiles(rules, own, partitionId, taskId, epoch));
+    return new RowWriter(files(partitionId, taskId, epoch));
+  }
+
+  /** The files of one task. */
+  TaskFiles files(int partitionId, long taskId, long epoch) {
+    return new TaskFiles(rules, ((SerializableConfiguration) conf.value()).value(), partitionId, taskId, epoch);
   }
 
   /** What Spark's Parquet writer and file systems are told, on every executor. */

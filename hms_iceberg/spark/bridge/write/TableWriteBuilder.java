@@ -61,16 +61,22 @@ final class TableWriteBuilder implements WriteBuilder, SupportsOverwriteV2, Supp
 
   /** What every question of a write has: who writes, what rows, and what was said of how. */
   static ObjectNode question(IcebergTable table, LogicalWriteInfo info) {
+    ObjectNode question = question("begin-write", table);
+    question.put("query_id", info.queryId());
+    question.set("schema", Json.read(info.schema().json()));
+    question.set("options", options(info.options()));
+    return question;
+  }
+
+  /** What every change of rows is asked with: which version of the table, by whom, and what the session says of it. */
+  static ObjectNode question(String call, IcebergTable table) {
     SparkSession session = (SparkSession) SparkSession.active();
-    ObjectNode question = table.change("begin-write");
+    ObjectNode question = table.change(call);
     question.put("metadata_location", table.metadataLocation());
     question.put("branch", table.branch());
-    question.put("query_id", info.queryId());
     question.put("app_id", session.sparkContext().applicationId());
     question.put("case_sensitive", session.sessionState().conf().caseSensitiveAnalysis());
     question.put("time_type", SparkVersions.hasTimeType());
-    question.set("schema", Json.read(info.schema().json()));
-    question.set("options", options(info.options()));
     question.set("session", settings(session));
     return question;
   }

@@ -1,0 +1,54 @@
+package hms_iceberg.bridge;
+
+import java.io.IOException;
+import java.io.Serializable;
+import java.util.List;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.write.DataWriter;
+import org.apache.spark.sql.connector.write.DataWriterFactory;
+import org.apache.spark.sql.connector.write.WriterCommitMessage;
+
+/** Writes the rows of one task: copied and changed ones come with their metadata, inserted ones without. */
+final class CopiedRows implements DataWriter {
+  private final TaskFiles files;
+  private final LineageColumns lineage;
+
+  private CopiedRows(TaskFiles files, LineageColumns lineage) {
+    this.files = files;
+    this.lineage = lineage;
+  }
+
+  public void write(Object metadata, Object row) throws IOException {
+    files.write(lineage.joined((InternalRow) metadata, (InternalRow) row));
+  }
+
+  public void write(Object row) throws IOException {
+    write(null, row);
+  }
+
+  public WriterCommitMessage commit() throws IOException {
+    List written = files.finish();
+    TaskFiles.report(written);
+    return new WrittenFiles(written);
+  }
+
+  public void abort() {
+    files.abort();
+  }
+
+  public void close() {}
+
+  static final class Writers implements DataWriterFactory, Serializable {
+    private final RowWriters rows;
+    private final LineageColumns lineage;
+
+    Writers(RowWriters rows, LineageColumns lineage) {
+      this.rows = rows;
+      this.lineage = lineage;
+    }
+
+    public DataWriter createWriter(int partitionId, long taskId) {
+      return new CopiedRows(rows.files(partitionId, taskId, 0), lineage.copy());
+    }
+  }
+}

@@ -1,0 +1,79 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.plans.logical.Distinct;
+import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.ReplaceData;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RowLevelOperation;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import scala.jdk.javaapi.CollectionConverters;
+
+/** Writes the files anew that hold rows which change. */
+final class CopyOnWrite extends RowOperation {
+  final ReplacedFiles replaced = new ReplacedFiles();
+  private ObjectNode filter;
+  private LogicalPlan matching;
+
+  CopyOnWrite(IcebergTable table, RowLevelOperation.Command command) {
+    super(table, command);
+  }
+
+  public NamedReference[] requiredMetadataAttributes() {
+    return references(lineage());
+  }
+
+  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+    return new CopyOnWriteWrite.Builder(this, info);
+  }
+
+  /**
+   * Takes from the plan what decides of the files. Rows that stay must be read as well as those that change, so that the
+   * filter of the plan's own scan says nothing of files.
+   */
+  void prepare(ReplaceData plan) {
+    DataSourceV2Relation relation = (DataSourceV2Relation) plan.originalTable();
+    filter = FilterText.of(plan.condition(), CollectionConverters.asJava(relation.output()));
+    boolean all = plan.groupFilterCondition().isEmpty() || isTrue((Expression) plan.groupFilterCondition().get());
+    matching = all ? null : matching(relation, (Expression) plan.groupFilterCondition().get());
+  }
+
+  private static boolean isTrue(Expression condition) {
+    return condition instanceof Literal && Boolean.TRUE.equals(((Literal) condition).value());
+  }
+
+  /** The files with rows that match. The plan is analyzed already, and partly optimized. */
+  private static LogicalPlan matching(DataSourceV2Relation table, Expression condition) {
+    DataSourceV2Relation relation = table.withMetadataColumns();
+    List columns = CollectionConverters.asJava(relation.output());
+    Attribute file = null;
+    for (int i = 0; i < columns.size(); i++) {
+      Attribute column = (Attribute) columns.get(i);
+      file = column.name().equals(MetadataColumns.FILE) ? column : file;
+    }
+    LogicalPlan rows = new Filter(condition, relation);
+    LogicalPlan files = new Distinct(new Project(CollectionTools.seq(Collections.singletonList(file)), rows));
+    files.setAnalyzed();
+    return files;
+  }
+
+  /** What a scan's files are planned by. */
+  ObjectNode filter() {
+    return filter;
+  }
+
+  /** Called with the files of each scan of the operation. */
+  void planned(ScanFiles files) {
+    replaced.plan(new ArrayList(files.paths()), matching);
+  }
+}

@@ -1,0 +1,102 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.expressions.Expressions;
+import org.apache.spark.sql.connector.expressions.NamedReference;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.RowLevelOperation;
+import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
+import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+
+/** A DELETE, UPDATE or MERGE of rows of one version of a table. */
+abstract class RowOperation implements RowLevelOperation {
+  final IcebergTable table;
+  private final RowLevelOperation.Command command;
+
+  RowOperation(IcebergTable table, RowLevelOperation.Command command) {
+    this.table = table;
+    this.command = command;
+  }
+
+  public RowLevelOperation.Command command() {
+    return command;
+  }
+
+  public String description() {
+    return "Iceberg " + commandName() + " of " + table.name();
+  }
+
+  /** As the table's properties have it: delete, update or merge. */
+  String commandName() {
+    return command.toString().toLowerCase(Locale.ROOT);
+  }
+
+  /** PlanScans puts files in the place of what this builds. */
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    return table.newScanBuilder(options);
+  }
+
+  /** The lineage that rows keep when they are written anew, where the table has any. */
+  List lineage() {
+    List columns = new ArrayList();
+    if (Integer.parseInt((String) table.properties().get("format-version")) >= 3) {
+      columns.add(MetadataColumns.ROW_ID);
+      columns.add(MetadataColumns.LAST_UPDATED);
+    }
+    return columns;
+  }
+
+  static NamedReference[] references(List names) {
+    NamedReference[] references = new NamedReference[names.size()];
+    for (int i = 0; i < references.length; i++) {
+      references[i] = Expressions.column((String) names.get(i));
+    }
+    return references;
+  }
+
+  /** The write of the rows, for which Python is asked now. */
+  final TableWrite write(LogicalWriteInfo info) {
+    ObjectNode question = TableWriteBuilder.question(table, info);
+    question.put("call", "begin-rows");
+    question.put("kind", this instanceof CopyOnWrite ? "replace-rows" : "change-rows");
+    question.put("command", commandName());
+    question.put("lineage", !lineage().isEmpty());
+    return new TableWrite((SparkSession) SparkSession.active(), table, question);
+  }
+
+  static final class Builder implements RowLevelOperationBuilder {
+    private final IcebergTable table;
+    private final RowLevelOperationInfo info;
+
+    Builder(IcebergTable table, RowLevelOperationInfo info) {
+      this.table = table;
+      this.info = info;
+    }
+
+    public RowLevelOperation build() {
+      String property = "write." + info.command().toString().toLowerCase(Locale.ROOT) + ".mode";
+      Map properties = table.properties();
+      String mode = properties.containsKey(property) ? (String) properties.get(property) : "copy-on-write";
+      if ("copy-on-write".equalsIgnoreCase(mode.trim())) {
+        return new CopyOnWrite(table, info.command());
+      }
+      if (!"merge-on-read".equalsIgnoreCase(mode.trim())) {
+        throw Bridge.failure("ConfigurationError: the property " + property + " of the table " + table.name() + " is '"
+            + mode + "', expected copy-on-write or merge-on-read. Set one of them.", null);
+      }
+      if ("1".equals(properties.get("format-version"))) {
+        throw Bridge.failure("UnsupportedError: cannot change rows of the table " + table.name() + " by merge-on-read:"
+            + " format version 1 has no row deletes. Upgrade the table (format-version 2), or set " + property
+            + " to copy-on-write.", null);
+      }
+      return new MergeOnRead(table, info.command());
+    }
+  }
+}

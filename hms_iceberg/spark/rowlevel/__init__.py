@@ -1,0 +1,1 @@
+"""DELETE, UPDATE and MERGE of Spark, as the changes that the Python API makes."""

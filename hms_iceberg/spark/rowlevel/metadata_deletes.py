@@ -1,0 +1,71 @@
+"""Deletes that remove whole files, which partitions and metrics alone tell."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.expressions.tree import AlwaysFalse, BooleanExpression
+from hms_iceberg.spark.reading.filters import row_filter
+from hms_iceberg.spark.rowlevel.pinned import change_of
+from hms_iceberg.table import Table
+from hms_iceberg.table.row_change import RowChange
+from hms_iceberg.updates.delete import DeleteFiles
+
+logger = logging.getLogger(__name__)
+
+
+def can_delete(question: Mapping[str, Any], table: Table) -> dict[str, Any]:
+    """Whether every file of a table holds only rows that match a filter, or none.
+
+    Args:
+        question: which version, as of `pinned.change_of`, and the `filter`.
+        table: the table.
+
+    Returns:
+        whether it is `possible` to delete the rows by metadata alone.
+    """
+    change = change_of(question, table, "delete")
+    wanted, exact = row_filter(question["filter"], change.metadata.schema())
+    if not exact:
+        return {"possible": False}
+    try:
+        files = change.files(wanted)
+    except InvalidInputError as error:
+        logger.debug("The filter %s is left to Spark: %s", wanted, error)
+        return {"possible": False}
+    return {"possible": not files or files.is_whole}
+
+
+def delete_where(question: Mapping[str, Any], table: Table) -> dict[str, Any]:
+    """Removes the files whose rows match a filter, of which `can_delete` said that there are no others.
+
+    Args:
+        question: as of `can_delete`.
+        table: the table.
+
+    Raises:
+        InvalidInputError: some, but not all, rows of a file match.
+        CommitConflictError, CommitFailedError, CommitStateUnknownError: see `Transaction.commit`.
+    """
+    change = change_of(question, table, "delete")
+    wanted, _ = row_filter(question["filter"], change.metadata.schema())
+    if not isinstance(wanted, AlwaysFalse):
+        _remove(change, wanted)
+        change.transaction.commit()
+    return {}
+
+
+def _remove(change: RowChange, wanted: BooleanExpression) -> None:
+    """By the filter, which replays on whatever is there; by name where only a plan tells that files are whole."""
+    options = change.options.update_fields()
+    try:
+        change.transaction.add(DeleteFiles(row_filter=wanted, **options))
+    except InvalidInputError as error:
+        files = change.files(wanted)
+        if not files.is_whole:
+            raise
+        logger.debug("Files are removed by name: %s", error)
+        change.transaction.add(DeleteFiles(files=tuple(files.whole.values()), **options))

@@ -1,0 +1,42 @@
+"""A change of rows of the version of a table that a query of Spark has read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hms_iceberg.spark.writing.settings import WriteSettings
+from hms_iceberg.spec.snapshots import MAIN_BRANCH
+from hms_iceberg.table import Table
+from hms_iceberg.table.change_options import ChangeOptions
+from hms_iceberg.table.row_change import RowChange
+from hms_iceberg.transaction.metadata_files import read_version
+from hms_iceberg.transaction.origin import Existing
+from hms_iceberg.transaction.transaction import Transaction
+
+
+def change_of(question: Mapping[str, Any], table: Table, command: str) -> RowChange:
+    """A change on the version that was read, so that what others committed since is checked for conflicts.
+
+    Args:
+        question: the `metadata_location` that was read; what `WriteSettings` looks up; and the `branch`, where it has
+            not been `decided` yet.
+        table: the table, at any version.
+        command: `delete`, `update` or `merge`.
+
+    Raises:
+        ConfigurationError, UnsupportedError: see `RowChange`.
+    """
+    version = read_version(question["metadata_location"], table.storage)
+    settings = WriteSettings(
+        question["name"], question.get("options") or {}, question["session"], version.metadata.properties
+    )
+    transaction = Transaction(table.name(), Existing(version), table.metastore, table.storage)
+    properties = {"engine-name": "spark", "spark.app.id": question["app_id"], **settings.snapshot_properties()}
+    wap_id = settings.wap_id()
+    if wap_id is not None:
+        properties["wap.id"] = wap_id
+    known = question.get("decided")
+    branch: str | None = known["branch"] if known else settings.target_branch(question["branch"])
+    options = ChangeOptions(properties, branch=branch or MAIN_BRANCH, stage_only=wap_id is not None)
+    return RowChange(transaction, command, options)

@@ -1,0 +1,321 @@
+"""DELETE, UPDATE and MERGE in SQL: rows, files, lineage and conflicts."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform
+from hms_iceberg.spec.types import LongType
+from tests.support.spark_tables import Rows, data_files, rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from hms_iceberg.catalog import Catalog
+    from hms_iceberg.table import Table
+
+pytestmark = [pytest.mark.spark]
+
+COPY, MERGE = "copy-on-write", "merge-on-read"
+FORMS = [(1, COPY), (2, COPY), (2, MERGE), (3, COPY), (3, MERGE)]
+ROWS = Rows({"id": pa.int64(), "kind": pa.string(), "v": pa.int32(), "x": pa.float64()})
+NAN = float("nan")
+
+
+@pytest.fixture
+def make(catalog: Catalog, namespace: str) -> Callable[..., Table]:
+    """Makes a table; a name, a version of the format, a mode and further properties."""
+
+    def made(name: str, version: int, mode: str, **properties: str) -> Table:
+        modes = {f"write.{command}.mode": mode for command in ("delete", "update", "merge")}
+        given = {key.replace("_", "."): value for key, value in properties.items()}
+        return catalog.create_table(
+            f"{namespace}.{name}", ROWS.schema, properties={"format-version": str(version), **modes, **given}
+        )
+
+    return made
+
+
+def name_of(table: Table) -> str:
+    return ".".join(table.name())
+
+
+def shown(rows: Any) -> list[str]:
+    """Rows that can be compared: NaN equals NaN, and -0.0 is told from 0.0."""
+    return sorted(repr(tuple(row)) for row in rows)
+
+
+# ------------------------------------------------------------------------------------------ random sequences
+
+CONDITIONS = (
+    "t.v > 3", "not (t.v > 3)", "t.v is null", "t.kind = 'a'", "t.kind <> 'a'", "t.kind in ('a', null)",
+    "t.kind not in ('a', 'b')", "t.x > 1.5", "t.x <= 0", "t.x = cast('NaN' as double)", "t.x <> cast('NaN' as double)",
+    "not (t.x >= cast('NaN' as double)) and t.v < 5", "t.id % 3 = 0", "t.v = 1 and t.kind is not null or t.x is null",
+    "1 = 1", "1 = 0", "t.id between 3 and 9", "t.kind like 'b%'",
+)  # fmt: skip
+SUBQUERIES = (
+    "t.id in (select s.id from {s} s)", "exists (select 1 from {s} s where s.kind = t.kind)",
+    "t.id > (select min(s.id) from {s} s)",
+)  # fmt: skip
+ASSIGNMENTS = (
+    "kind = 'z'",
+    "x = null",
+    "v = null, kind = kind || 'q'",
+    "x = v / 2, v = 0",
+    "id = id + 100",
+)
+CLAUSES = (
+    "when matched and {c} then delete", "when matched then delete", "when matched then update set v = s.v, x = t.x",
+    "when matched and s.v > 2 then update set kind = s.kind", "when matched then update set *",
+)  # fmt: skip
+INSERTS = ("when not matched then insert *", "when not matched and s.v > 2 then insert (id, v) values (s.id, s.v)", "")
+BY_SOURCE = (
+    "when not matched by source and {c} then delete",
+    "when not matched by source then update set v = -1",
+    "",
+    "",
+)
+
+
+def random_rows(choice: random.Random, count: int, distinct: bool = False) -> list[tuple[Any, ...]]:
+    ids: Any = choice.sample(range(12), count) if distinct else [choice.randrange(12) for _ in range(count)]
+    return [
+        (
+            key,
+            choice.choice(["a", "b", "ba", "", None]),
+            choice.choice([0, 1, 3, 5, -(2**31), 2**31 - 3, None]),
+            choice.choice([0.0, -0.0, 1.5, NAN, 1e300, None]),
+        )
+        for key in ids
+    ]
+
+
+def random_statement(choice: random.Random) -> str:
+    kind = choice.choice(["delete", "update", "merge", "merge"])
+    if kind == "delete":
+        return f"delete from {{t}} as t where {choice.choice(CONDITIONS + SUBQUERIES)}"
+    if kind == "update":
+        return f"update {{t}} as t set {choice.choice(ASSIGNMENTS)} where {choice.choice(CONDITIONS + SUBQUERIES)}"
+    clauses = [choice.choice(CLAUSES), choice.choice(INSERTS), choice.choice(BY_SOURCE)]
+    text = " ".join(each.replace("{c}", choice.choice(CONDITIONS)) for each in clauses)
+    return f"merge into {{t}} as t using {{s}} as s on t.id = s.id {text}"
+
+
+@pytest.mark.parametrize(("version", "mode"), [(1, COPY), (3, COPY), (2, MERGE), (3, MERGE)])
+def test_random_statements_leave_the_rows_that_they_leave_in_another_database(
+    spark: SparkSession, make: Callable[..., Table], version: int, mode: str
+) -> None:
+    choice = random.Random(f"{version} {mode}")
+    table = make("t", version, mode)
+    other = duckdb.connect()
+    other.execute("create table t (id bigint, kind varchar, v integer, x double)")
+    other.execute("create table s (id bigint, kind varchar, v integer, x double)")
+    for step in range(10):
+        if step == 4:
+            with table.refresh().update_spec() as spec:
+                spec.add_field("id", BucketTransform(2), "bucket")
+        if step == 7:
+            with table.refresh().update_schema() as schema:
+                schema.add_column("extra", LongType())
+            for each in ("t", "s"):
+                other.execute(f"alter table {each} add column extra bigint")
+        if step == 9:
+            with table.refresh().update_spec() as spec:
+                spec.add_field("kind", IdentityTransform(), "by_kind")
+        width = 5 if step >= 7 else 4
+        if step % 3 == 0:
+            added = random_rows(choice, 6)
+            fields = list(ROWS.schema) + ([pa.field("extra", pa.int64())] if width == 5 else [])
+            columns = [*zip(*added, strict=True), [None] * len(added)][:width]
+            table.refresh().append(
+                pa.table([pa.array(c, f.type) for c, f in zip(columns, fields, strict=True)], pa.schema(fields))
+            )
+            other.executemany(
+                f"insert into t values ({', '.join('?' * width)})", [(*row, None)[:width] for row in added]
+            )
+        source = random_rows(choice, 5, distinct=True)
+        other.execute("delete from s")
+        other.executemany(f"insert into s values ({', '.join('?' * width)})", [(*row, step)[:width] for row in source])
+        columns_sql = "id long, kind string, v int, x double" + (", extra long" if width == 5 else "")
+        spark.createDataFrame([(*row, step)[:width] for row in source], columns_sql).createOrReplaceTempView(
+            "source_rows"
+        )
+        statement = random_statement(choice)
+        theirs = statement.format(t="t", s="s").replace("update set *", star(width)).replace("insert *", insert(width))
+        spark.sql(statement.format(t=name_of(table), s="source_rows")).collect()
+        other.execute(theirs)
+        ours = spark.sql(f"select * from {name_of(table)}").collect()
+        expected = other.execute("select * from t").fetchall()
+        assert shown(ours) == shown(expected), (step, statement)
+    spark.catalog.dropTempView("source_rows")
+
+
+def star(width: int) -> str:
+    names = ("id", "kind", "v", "x", "extra")[:width]
+    return "update set " + ", ".join(f"{name} = s.{name}" for name in names)
+
+
+def insert(width: int) -> str:
+    names = ("id", "kind", "v", "x", "extra")[:width]
+    return f"insert ({', '.join(names)}) values ({', '.join(f's.{name}' for name in names)})"
+
+
+# ----------------------------------------------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize(("version", "mode"), FORMS)
+def test_files_without_rows_that_change_stay_as_they_are(
+    spark: SparkSession, make: Callable[..., Table], version: int, mode: str
+) -> None:
+    table = make("t", version, mode)
+    table.append(ROWS([(1, "a", 1, 0.0), (9, "a", 2, 0.0)]))
+    table.append(ROWS([(2, "b", 3, 0.0), (8, "b", 4, 0.0)]))
+    table.append(ROWS([(3, "c", 5, 0.0), (7, "c", 6, 0.0)]))
+    before = {file.file_path for file in data_files(table)}
+    # 5 lies between the bounds of all three files, so that only their rows tell.
+    spark.sql(f"update {name_of(table)} set kind = 'changed' where id in (3, 5)").collect()
+    after = {file.file_path for file in data_files(table.refresh())}
+    assert len(before - after) == (1 if mode == COPY else 0)
+    assert len(after - before) == 1
+    found = rows_of(spark, f"select id, kind from {name_of(table)}")
+    assert found == [(1, "a"), (2, "b"), (3, "changed"), (7, "c"), (8, "b"), (9, "a")]
+
+
+@pytest.mark.parametrize(("version", "mode"), FORMS)
+def test_a_delete_of_whole_files_reads_no_row(
+    spark: SparkSession, make: Callable[..., Table], version: int, mode: str
+) -> None:
+    table = make("t", version, mode)
+    table.append(ROWS([(1, "a", 1, 0.0), (2, "a", 2, NAN)]))
+    table.append(ROWS([(5, "b", 3, 0.0), (6, "b", 4, 0.0)]))
+    spark.sql(f"delete from {name_of(table)} where id < 5").collect()
+    summary = table.refresh().metadata.current_snapshot().summary
+    assert summary["operation"] == "delete"
+    assert (summary["deleted-data-files"], summary.get("added-data-files")) == ("1", None)
+    assert rows_of(spark, f"select id from {name_of(table)}") == [(5,), (6,)]
+    snapshots = len(table.metadata.snapshots)
+    spark.sql(f"delete from {name_of(table)} where false").collect()
+    assert len(table.refresh().metadata.snapshots) == snapshots
+    spark.sql(f"truncate table {name_of(table)}").collect()
+    assert rows_of(spark, f"select id from {name_of(table)}") == []
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_deletes_of_one_file_are_put_together(spark: SparkSession, make: Callable[..., Table], version: int) -> None:
+    table = make("t", version, MERGE)
+    table.append(ROWS((n, "a", n, float(n)) for n in range(100)))
+    for least in (90, 80, 70):
+        spark.sql(f"delete from {name_of(table)} where id >= {least} and v % 2 = 0").collect()
+    deletes = table.refresh().inspect.delete_files().to_pylist()
+    assert [each["record_count"] for each in deletes] == [15]
+    assert deletes[0]["file_format"] == ("PUFFIN" if version == 3 else "PARQUET")
+    assert table.metadata.current_snapshot().summary["removed-delete-files"] == "1"
+    assert len(rows_of(spark, f"select * from {name_of(table)}")) == 85
+
+
+@pytest.mark.parametrize("mode", [COPY, MERGE])
+def test_rows_keep_their_lineage(spark: SparkSession, make: Callable[..., Table], mode: str) -> None:
+    table = make("t", 3, mode)
+    table.append(ROWS((n, "a", n, float(n)) for n in range(5)))
+    lineage = f"select id, _row_id, _last_updated_sequence_number from {name_of(table)}"
+    spark.sql(f"update {name_of(table)} set v = -1 where id in (1, 3)").collect()
+    assert rows_of(spark, lineage) == [(0, 0, 1), (1, 1, 2), (2, 2, 1), (3, 3, 2), (4, 4, 1)]
+    spark.sql(f"delete from {name_of(table)} where id = 0").collect()
+    assert rows_of(spark, lineage) == [(1, 1, 2), (2, 2, 1), (3, 3, 2), (4, 4, 1)]
+    spark.sql(
+        f"merge into {name_of(table)} t using (select * from values (1L, 10), (9L, 90) as x(id, v)) s on t.id = s.id "
+        "when matched then update set v = s.v when not matched then insert (id, v) values (s.id, s.v)"
+    ).collect()
+    found = {row[0]: row[1:] for row in rows_of(spark, lineage)}
+    new = found.pop(9)
+    assert found == {1: (1, 4), 2: (2, 1), 3: (3, 2), 4: (4, 1)}
+    assert new[0] >= 5 and new[1] == 4
+
+
+# ------------------------------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize("mode", [COPY, MERGE])
+def test_what_spark_and_the_table_forbid_is_refused_and_changes_nothing(
+    spark: SparkSession, make: Callable[..., Table], mode: str
+) -> None:
+    table = make("t", 2, mode)
+    table.append(ROWS([(1, "a", 1, 0.0), (2, "b", 2, 0.0)]))
+    name, location = name_of(table), table.metadata_location
+    twice = "using (select * from values (1L), (1L) as x(id)) s on t.id = s.id"
+    refused = {
+        f"merge into {name} t {twice} when matched then update set v = 0": "MERGE_CARDINALITY",
+        f"delete from {name} where rand() > 0.5": "INVALID_NON_DETERMINISTIC_EXPRESSIONS",
+        f"update {name} set v = 'text' where id = 1": "CANNOT_SAFELY_CAST",
+        f"update {name} set nothing = 1": "UNRESOLVED_COLUMN",
+        f"delete from {name}.snapshot_id_{table.metadata.current_snapshot_id} where id = 1": "version of the past",
+    }
+    for statement, expected in refused.items():
+        with pytest.raises(Exception, match=expected):
+            spark.sql(statement).collect()
+    assert table.refresh().metadata_location == location
+
+
+def test_merge_on_read_needs_format_version_2(spark: SparkSession, make: Callable[..., Table]) -> None:
+    table = make("t", 1, MERGE)
+    table.append(ROWS([(1, "a", 1, 0.0), (2, "b", 2, 0.0)]))
+    with pytest.raises(Exception, match=r"UnsupportedError.*format version 1 has no row deletes"):
+        spark.sql(f"delete from {name_of(table)} where v = 1").collect()
+
+
+# ------------------------------------------------------------------------------------------------- conflicts
+
+
+@pytest.mark.parametrize("isolation", ["serializable", "snapshot"])
+@pytest.mark.parametrize("mode", [COPY, MERGE])
+def test_rows_that_others_add_meanwhile_are_in_conflict_by_the_isolation_level(
+    spark: SparkSession, catalog: Catalog, make: Callable[..., Table], mode: str, isolation: str
+) -> None:
+    table = make("t", 2, mode, **{"write_update_isolation-level": isolation})
+    table.append(ROWS([(1, "a", 1, 0.0), (2, "b", 2, 0.0)]))
+    name, uri, warehouse = name_of(table), *spark_settings(spark)
+
+    def appended(value: int) -> int:
+        """Appends a row while the statement runs; the condition of a statement may be evaluated several times."""
+        from hms_iceberg.catalog import load_catalog
+
+        loaded = load_catalog("other", type="hive", uri=uri, warehouse=warehouse).load_table(name)
+        if loaded.scan().count() == 2:
+            loaded.append(pa.table({"id": pa.array([3], pa.int64()), "v": pa.array([1], pa.int32())}))
+        return value
+
+    spark.udf.register("appended", appended, "int")
+    statement = f"update {name} set kind = 'changed' where appended(v) = 1"
+    if isolation == "serializable":
+        with pytest.raises(Exception, match="CommitConflictError"):
+            spark.sql(statement).collect()
+        assert rows_of(spark, f"select id, kind from {name}") == [(1, "a"), (2, "b"), (3, None)]
+    else:
+        spark.sql(statement).collect()
+        assert rows_of(spark, f"select id, kind from {name}") == [(1, "changed"), (2, "b"), (3, None)]
+
+
+def spark_settings(spark: SparkSession) -> tuple[str, str]:
+    hadoop = spark.sparkContext._jsc.hadoopConfiguration()
+    return hadoop.get("hive.metastore.uris"), spark.conf.get("spark.sql.warehouse.dir")
+
+
+def test_branches_are_changed_alone(spark: SparkSession, make: Callable[..., Table]) -> None:
+    for mode in (COPY, MERGE):
+        table = make(f"t_{mode[0]}", 2, mode)
+        table.append(ROWS([(1, "a", 1, 0.0), (2, "b", 2, 0.0), (3, "c", 3, 0.0)]))
+        table.manage_snapshots().create_branch(table.metadata.current_snapshot_id, "audit").commit()
+        name = name_of(table)
+        spark.sql(f"update {name}.branch_audit set v = 10 where id = 1").collect()
+        spark.sql(f"delete from {name}.branch_audit where v = 2").collect()
+        spark.sql(
+            f"merge into {name}.branch_audit t using (select 3L as id) s on t.id = s.id when matched then delete"
+        ).collect()
+        assert rows_of(spark, f"select id, v from {name}") == [(1, 1), (2, 2), (3, 3)]
+        assert rows_of(spark, f"select id, v from {name}.branch_audit") == [(1, 10)]
