@@ -17,6 +17,10 @@ _CLOUDS = ("boto3", "botocore", "moto", "google", "requests_mock", "papermill", 
 _OTHERS = ("sqlalchemy", "hive_metastore", "pytest_mock", "pyparsing", "ray", "pytz", "adlfs", "gcsfs", "s3fs")
 
 
+_SQL = ("sql", "sql_without_rowcount", "sqlite_catalog_memory", "sqlite_catalog_file")
+_OTHER_CATALOGS = frozenset((*_SQL, "rest_catalog", "rest_test_catalog"))
+
+
 class LazyFixture:
     """`pytest_lazy_fixtures.lf("name")`: the value of a fixture as a parameter."""
 
@@ -49,10 +53,14 @@ def pytest_pyfunc_call(pyfuncitem: Any) -> None:
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Tests that ask PyIceberg's own Spark server are left out."""
+    """Leaves out tests that ask PyIceberg's own Spark server, other catalogs, or namespaces of several levels."""
     for item in items:
         if "spark" in item.fixturenames:
             item.add_marker(pytest.mark.skip(reason="asks PyIceberg's Spark server"))
+        parameters = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        named = {each.name if isinstance(each, LazyFixture) else str(each) for each in parameters}
+        if named & _OTHER_CATALOGS or any("hierarchical" in each or "fixed_test" in each for each in named):
+            item.add_marker(pytest.mark.skip(reason="asks another catalog, or namespaces of several levels"))
 
 
 def pytest_collection_finish() -> None:
