@@ -5,7 +5,6 @@ The predicate may be weaker than the condition, never stronger: Spark evaluates 
 
 from __future__ import annotations
 
-import math
 import uuid
 from collections.abc import Mapping
 from decimal import Decimal
@@ -28,7 +27,6 @@ from hms_iceberg.expressions.tree import (
     LessThan,
     LessThanOrEqual,
     Not,
-    NotNull,
     Or,
     StartsWith,
     UnboundPredicate,
@@ -169,35 +167,18 @@ def _comparison(op: str, term: str | Term, field_type: IcebergType, value: Any, 
         return _negated_if(negated, IsNull(term)) if null_safe else AlwaysFalse()
     if isinstance(field_type, UUIDType) and op == "starts-with":
         raise ValueError("a UUID has no prefix")
-    test = _test("eq" if null_safe else op, term, field_type, stored_value(field_type, value), negated)
-    return Or(test, IsNull(term)) if null_safe and negated else test
-
-
-def _test(op: str, term: str | Term, field_type: IcebergType, value: Any, negated: bool) -> BooleanExpression:
-    """A comparison with a value that is not null. To Spark, NaN equals itself and is greater than all others; to
-    Iceberg it is neither."""
-    if not isinstance(field_type, (FloatType, DoubleType)):
-        return _negated_if(negated, _COMPARISONS[op](term, stored_literal(value, field_type)))
-    if math.isnan(value):
-        if op in ("gt", "lt-eq"):
-            return AlwaysFalse() if (op == "gt") != negated else NotNull(term)
-        is_nan = _negated_if((op == "lt") != negated, IsNaN(term))
-        return is_nan if (op == "lt") == negated else And(is_nan, NotNull(term))
-    test = _negated_if(negated, _COMPARISONS[op](term, stored_literal(value, field_type)))
-    greater = (op in ("gt", "gt-eq")) != negated and op != "eq"
-    return Or(test, IsNaN(term)) if greater else test
+    make = EqualTo if null_safe else _COMPARISONS[op]
+    test = make(term, stored_literal(stored_value(field_type, value), field_type))
+    if null_safe and negated:
+        return Or(_negated_if(True, test), IsNull(term))
+    return _negated_if(negated, test)
 
 
 def _membership(term: str | Term, field_type: IcebergType, values: list[Any], negated: bool) -> BooleanExpression:
     if negated and None in values:
         return AlwaysFalse()  # `not in` a list with a null is never true
-    stored = [stored_value(field_type, value) for value in values if value is not None]
-    ordinary = [each for each in stored if not (isinstance(each, float) and math.isnan(each))]
-    test = _negated_if(negated, In(term, [stored_literal(each, field_type) for each in ordinary]))
-    if len(ordinary) == len(stored):
-        return test
-    is_nan = _negated_if(negated, IsNaN(term))
-    return And(test, is_nan) if negated else Or(test, is_nan)
+    literals = [stored_literal(stored_value(field_type, value), field_type) for value in values if value is not None]
+    return _negated_if(negated, In(term, literals))
 
 
 def _negated_if(negated: bool, test: BooleanExpression) -> BooleanExpression:
