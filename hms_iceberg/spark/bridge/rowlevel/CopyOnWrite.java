@@ -29,8 +29,10 @@ final class CopyOnWrite extends RowOperation {
     super(table, command);
   }
 
+  /** One at least: where none is asked for, Spark before 4.3 hands the writer rows with a column of its own in them. */
   public NamedReference[] requiredMetadataAttributes() {
-    return references(lineage());
+    List columns = lineage();
+    return references(columns.isEmpty() ? Collections.singletonList(MetadataColumns.SPEC_ID) : columns);
   }
 
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
