@@ -9,6 +9,7 @@ import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableCatalog;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
@@ -28,6 +29,11 @@ final class StagedByOthers implements StagedTable, SupportsRead, SupportsWrite {
   }
 
   public void commitStagedChanges() {}
+
+  /** Spark 4.3 asks for them of every staged table. */
+  public CustomTaskMetric[] reportDriverMetrics() {
+    return new CustomTaskMetric[0];
+  }
 
   public void abortStagedChanges() {
     catalog.dropTable(ident);

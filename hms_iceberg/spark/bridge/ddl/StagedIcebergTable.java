@@ -3,6 +3,7 @@ package hms_iceberg.bridge;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.spark.sql.connector.catalog.StagedTable;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 
 /** A table that is defined and not there yet. What is written into it becomes part of the commit that makes it. */
 final class StagedIcebergTable extends IcebergTable implements StagedTable {
@@ -17,6 +18,11 @@ final class StagedIcebergTable extends IcebergTable implements StagedTable {
 
   public void commitStagedChanges() {
     end("commit-staged");
+  }
+
+  /** Spark 4.3 asks for them of every staged table. */
+  public CustomTaskMetric[] reportDriverMetrics() {
+    return new CustomTaskMetric[0];
   }
 
   public void abortStagedChanges() {
