@@ -1,14 +1,19 @@
-"""Options by which a command finds its catalog."""
+"""Options by which a command finds its catalog and its table, and the commands that are given them opened."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hms_iceberg.cli.output import OUTPUT_OPTION, Output, inherited
+
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
+    from hms_iceberg.table.table import Table
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -17,14 +22,17 @@ def catalog_options(command: Command) -> Command:
     """Add `--catalog`, `--uri` and `--property` to a command."""
     for option in reversed(
         (
-            click.option("--catalog", "catalog_name", metavar="NAME", help="A catalog of .pyiceberg.yaml."),
-            click.option("--uri", metavar="URI", help="The metastore, such as thrift://host:9083."),
+            click.option(
+                "--catalog", "catalog_name", metavar="NAME", callback=inherited, help="A catalog of .pyiceberg.yaml."
+            ),
+            click.option("--uri", metavar="URI", callback=inherited, help="The metastore, such as thrift://host:9083."),
             click.option(
                 "-p",
                 "--property",
                 "properties",
                 multiple=True,
                 metavar="KEY=VALUE",
+                callback=inherited,
                 help="A property of the catalog, such as s3.endpoint=http://host:9000; may be repeated.",
             ),
         )
@@ -33,15 +41,73 @@ def catalog_options(command: Command) -> Command:
     return command
 
 
-def open_catalog(catalog_name: str | None, uri: str | None, properties: tuple[str, ...]) -> Catalog:
+def table_command(command: Command) -> Command:
+    """Add the table, the catalog's options and `--output` to a command."""
+    return click.argument("table", metavar="DB.TABLE")(catalog_options(OUTPUT_OPTION(command)))
+
+
+def open_catalog(
+    catalog_name: str | None, uri: str | None, properties: tuple[str, ...], patient: bool = False
+) -> Catalog:
     """The catalog that the options name.
+
+    A metastore that cannot be reached is told within seconds, unless the catalog's properties have a time-out for
+    connections, or `patient` is set.
 
     Raises:
         ConfigurationError: no URI is configured or given.
+        MetastoreUnavailableError: nobody answers there.
     """
     from hms_iceberg.catalog import load_catalog
 
-    return load_catalog(catalog_name, uri=uri, **key_values(properties))
+    catalog = load_catalog(catalog_name, uri=uri, **key_values(properties))
+    if not patient and catalog.properties.get("uri"):
+        from hms_iceberg.catalog.hive import HiveCatalog
+        from hms_iceberg.hms.reach import check_reach
+
+        if isinstance(catalog, HiveCatalog):
+            check_reach(catalog.properties)
+    return catalog
+
+
+@contextmanager
+def loaded(table: str, catalog_name: str | None, uri: str | None, properties: tuple[str, ...]) -> Iterator[Table]:
+    """The table that the options name."""
+    with open_catalog(catalog_name, uri, properties) as catalog:
+        yield catalog.load_table(table)
+
+
+def on_catalog(body: Callable[..., None]) -> Callable[..., None]:
+    """Make a command of a function that takes a catalog and the output, and then its own options."""
+
+    @functools.wraps(body)
+    def command(
+        catalog_name: str | None, uri: str | None, properties: tuple[str, ...], output: str, **own: Any
+    ) -> None:
+        out = Output(output)
+        with out.errors(), open_catalog(catalog_name, uri, properties) as catalog:
+            body(catalog, out, **own)
+
+    return catalog_options(OUTPUT_OPTION(command))
+
+
+def on_table(body: Callable[..., None]) -> Callable[..., None]:
+    """Make a command of a function that takes a table and the output, and then its own options."""
+
+    @functools.wraps(body)
+    def command(
+        table: str,
+        catalog_name: str | None,
+        uri: str | None,
+        properties: tuple[str, ...],
+        output: str,
+        **own: Any,
+    ) -> None:
+        out = Output(output)
+        with out.errors(), loaded(table, catalog_name, uri, properties) as found:
+            body(found, out, **own)
+
+    return table_command(command)
 
 
 def key_values(texts: tuple[str, ...]) -> dict[str, str]:

@@ -47,6 +47,8 @@ def demo(keep: Path | None) -> None:
     Builds a Hive warehouse with Spark (flights of New York 2013), turns one table into an Iceberg table in place,
     appends to it and queries it from Python, joins it with Hive tables in Spark SQL, and travels in time. Takes about a
     minute and cleans up after itself.
+
+    Example: hms-iceberg demo
     """
     from rich.console import Console
 

@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import click
 
 from hms_iceberg.cli.connection import catalog_options, open_catalog
 from hms_iceberg.cli.groups import SuggestingGroup
+from hms_iceberg.cli.output import OUTPUT_OPTION, Output
 
 
 @click.group(cls=SuggestingGroup)
 def locks() -> None:
-    """Look at the metastore's locks, and release one whose holder is dead."""
+    """Look at the metastore's locks, and release one whose holder is dead.
+
+    Example: hms-iceberg locks list web.visits
+    """
 
 
 @locks.command("list")
 @click.argument("name", metavar="[DB[.TABLE]]", required=False)
 @catalog_options
-def list_(name: str | None, catalog_name: str | None, uri: str | None, properties: tuple[str, ...]) -> None:
-    """List locks: who holds them, for how long, when they last gave a sign of life, and who waits."""
+@OUTPUT_OPTION
+def list_(
+    name: str | None, catalog_name: str | None, uri: str | None, properties: tuple[str, ...], output: str
+) -> None:
+    """List locks: who holds them, for how long, when they last gave a sign of life, and who waits.
+
+    Example: hms-iceberg locks list web
+    """
     from hms_iceberg.hms import lock_admin
     from hms_iceberg.hms.metastore import hive_client
 
     namespace, _, table = (name or "").partition(".")
     with open_catalog(catalog_name, uri, properties) as catalog:
         found = lock_admin.list_locks(hive_client(catalog.metastore), namespace or None, table or None)
+    if output == "json":
+        told = [{**asdict(lock), "abandoned": lock_admin.is_abandoned(lock)} for lock in found]
+        Output(output).json(told)
+        return
     for lock in found:
         waiting = len(lock_admin.blocked_by(lock, found)) if lock.state == "acquired" else 0
         blocks = f", {waiting} waiting for it" if waiting else ""
@@ -38,12 +54,18 @@ def list_(name: str | None, catalog_name: str | None, uri: str | None, propertie
 @locks.command()
 @click.argument("lock_id", type=int)
 @catalog_options
+@OUTPUT_OPTION
 @click.option("--force", is_flag=True, help="Release it even if its holder may live, which may lose a commit.")
-def release(lock_id: int, catalog_name: str | None, uri: str | None, properties: tuple[str, ...], force: bool) -> None:
-    """Release the lock with this number; one whose holder may live only with --force."""
+def release(
+    lock_id: int, catalog_name: str | None, uri: str | None, properties: tuple[str, ...], output: str, force: bool
+) -> None:
+    """Release the lock with this number; one whose holder may live only with --force.
+
+    Example: hms-iceberg locks release 17
+    """
     from hms_iceberg.hms import lock_admin
     from hms_iceberg.hms.metastore import hive_client
 
     with open_catalog(catalog_name, uri, properties) as catalog:
         lock = lock_admin.release_lock(hive_client(catalog.metastore), lock_id, force=force)
-    click.echo(f"Released: {lock}")
+    Output(output).text(f"Released: {lock}", asdict(lock))

@@ -7,45 +7,16 @@ import json
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from hms_iceberg.cli.connection import catalog_options, open_catalog
+from hms_iceberg.cli.durations import Duration, Size
+from hms_iceberg.cli.output import OUTPUT_OPTION
 
 if TYPE_CHECKING:
     from hms_iceberg.maintenance.service.service import RunReport, Step
-
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_SIZES = {"K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
-
-
-class Duration(click.ParamType):
-    """A time such as 90s, 10m, 2h or 1d, in seconds."""
-
-    name = "duration"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The seconds of a text."""
-        text = str(value).strip().lower()
-        number, unit = (text[:-1], text[-1:]) if text[-1:] in _UNITS else (text, "s")
-        if not number.isdigit():
-            self.fail(f"expected a time such as 90s, 10m, 2h or 1d, got {value!r}", param, ctx)
-        return float(number) * _UNITS[unit]
-
-
-class Size(click.ParamType):
-    """A number of bytes such as 500M or 10G."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The bytes of a text."""
-        text = str(value).strip().upper().removesuffix("B").removesuffix("I")
-        number, unit = (text[:-1], text[-1:]) if text[-1:] in _SIZES else (text, "")
-        if not number.isdigit():
-            self.fail(f"expected a size such as 500M or 10G, got {value!r}", param, ctx)
-        return int(number) * _SIZES.get(unit, 1)
 
 
 @click.command()
@@ -58,7 +29,7 @@ class Size(click.ParamType):
 @click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, help="Tables worked on side by side.")
 @click.option("--max-time", type=Duration(), help="After so long a run begins nothing new.")
 @click.option("--max-bytes", type=Size(), help="Bytes of files that a run rewrites.")
-@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@OUTPUT_OPTION
 def maintain(
     catalog_name: str | None,
     uri: str | None,
@@ -89,7 +60,7 @@ def maintain(
     tell = _Teller(output)
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        with open_catalog(catalog_name, uri, properties) as catalog:
+        with open_catalog(catalog_name, uri, properties, patient=every is not None) as catalog:
             service = MaintenanceService(
                 catalog, patterns or ("*",), policies, Limits(jobs, max_time, max_bytes), stop, tell.step
             )

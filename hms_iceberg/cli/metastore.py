@@ -22,6 +22,8 @@ def metastore() -> None:
     """Start, stop and look at an embedded Hive Metastore.
 
     It is the real Hive Metastore 2.3 out of PySpark's jars, on loopback, for development and tests.
+
+    Example: hms-iceberg metastore start
     """
 
 
@@ -31,7 +33,10 @@ def metastore() -> None:
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="TCP port. Default: a free one.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; it asks no password.")
 def start(data_dir: Path | None, warehouse: str | None, port: int, host: str) -> None:
-    """Start a metastore that runs until `stop`."""
+    """Start a metastore that runs until `stop`.
+
+    Example: hms-iceberg metastore start --port 9083
+    """
     from hms_iceberg.hms.embedded import detached
 
     before = detached.status(data_dir)
@@ -46,7 +51,10 @@ def start(data_dir: Path | None, warehouse: str | None, port: int, host: str) ->
 @metastore.command()
 @_DATA_DIR
 def stop(data_dir: Path | None) -> None:
-    """Stop the metastore; its data stay."""
+    """Stop the metastore; its data stay.
+
+    Example: hms-iceberg metastore stop
+    """
     from hms_iceberg.hms.embedded import detached
 
     stopped = detached.stop(data_dir)
@@ -58,7 +66,10 @@ def stop(data_dir: Path | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def status(ctx: click.Context, data_dir: Path | None, as_json: bool) -> None:
-    """Say whether it runs and where; the exit code is 3 where it does not."""
+    """Say whether it runs and where; the exit code is 3 where it does not.
+
+    Example: hms-iceberg metastore status --json
+    """
     from hms_iceberg.hms.embedded import detached
 
     found = detached.status(data_dir)

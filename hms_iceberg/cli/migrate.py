@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hms_iceberg.cli.connection import catalog_options, key_values, open_catalog
+from hms_iceberg.cli.output import OUTPUT_OPTION, Output
 
 if TYPE_CHECKING:
     from hms_iceberg.migration import MigrationResult, RollbackResult
@@ -20,6 +22,7 @@ _STEPS_OF_SIZE = 1024
 @click.command()
 @click.argument("table", metavar="DB.TABLE")
 @catalog_options
+@OUTPUT_OPTION
 @click.option("--dry-run", is_flag=True, help="Check everything and say what would be done; change nothing.")
 @click.option("--backup-name", metavar="NAME", help="Name of the Hive table afterwards [default: TABLE_backup_].")
 @click.option(
@@ -37,6 +40,7 @@ def migrate(
     catalog_name: str | None,
     uri: str | None,
     properties: tuple[str, ...],
+    output: str,
     dry_run: bool,
     backup_name: str | None,
     timestamp_type: str | None,
@@ -50,6 +54,8 @@ def migrate(
 
     No file is moved, copied or rewritten. The Hive table stays under the backup's name; dropping it never deletes data.
     After a crash, run the same command again: it finishes the migration, or undoes it and starts anew.
+
+    Example: hms-iceberg migrate web.clicks --dry-run
     """
     from hms_iceberg import migration
 
@@ -64,12 +70,13 @@ def migrate(
     )
     with open_catalog(catalog_name, uri, properties) as catalog, progress_bars() as progress:
         result = migration.migrate(catalog, table, options, dry_run=dry_run, progress=progress)
-    click.echo(describe_migration(result))
+    Output(output).text(describe_migration(result), dataclasses.asdict(result))
 
 
 @click.command("rollback-migration")
 @click.argument("table", metavar="DB.TABLE")
 @catalog_options
+@OUTPUT_OPTION
 @click.option("--backup-name", metavar="NAME", help="Name of the Hive table [default: TABLE_backup_].")
 @click.option("--discard-changes", is_flag=True, help="Go back although the Iceberg table was changed since.")
 @click.option("--take-over", is_flag=True, help="Undo a migration whose process is certainly dead.")
@@ -78,6 +85,7 @@ def rollback_migration(
     catalog_name: str | None,
     uri: str | None,
     properties: tuple[str, ...],
+    output: str,
     backup_name: str | None,
     discard_changes: bool,
     take_over: bool,
@@ -86,6 +94,8 @@ def rollback_migration(
 
     Also undoes a migration that crashed. The Iceberg table's metadata is deleted; rows added to it are not in the Hive
     table.
+
+    Example: hms-iceberg rollback-migration web.clicks
     """
     from hms_iceberg import migration
 
@@ -98,7 +108,7 @@ def rollback_migration(
             take_over=take_over,
             progress=progress,
         )
-    click.echo(describe_rollback(result))
+    Output(output).text(describe_rollback(result), dataclasses.asdict(result))
 
 
 def describe_migration(result: MigrationResult) -> str:

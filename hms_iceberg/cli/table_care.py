@@ -3,31 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import click
 
-from hms_iceberg.cli.connection import catalog_options, key_values, open_catalog
-
-if TYPE_CHECKING:
-    from hms_iceberg.table.table import Table
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def table_command(command: Command) -> Command:
-    """Add the table, the catalog's options and `--output` to a command."""
-    command = click.option(
-        "--output",
-        type=click.Choice(["text", "json"]),
-        default="text",
-        show_default=True,
-        help="How the result is told.",
-    )(command)
-    return click.argument("table", metavar="DB.TABLE")(catalog_options(command))
+from hms_iceberg.cli.connection import Command, key_values, loaded, table_command
+from hms_iceberg.cli.output import tell, warn
 
 
 def options_option(command: Command) -> Command:
@@ -40,26 +21,6 @@ def options_option(command: Command) -> Command:
         metavar="KEY=VALUE",
         help="Apache Iceberg's, such as rewrite-all=true.",
     )(command)
-
-
-@contextmanager
-def loaded(table: str, catalog_name: str | None, uri: str | None, properties: tuple[str, ...]) -> Iterator[Table]:
-    """The table that the options name."""
-    with open_catalog(catalog_name, uri, properties) as catalog:
-        yield catalog.load_table(table)
-
-
-def tell(output: str, text: str, **values: Any) -> None:
-    """Print a result as a line, or its values as JSON."""
-    click.echo(json.dumps(values, default=str) if output == "json" else text)
-
-
-def warn(failures: tuple[str, ...]) -> None:
-    """Tell on standard error which groups failed, and end with exit code 1 where any did."""
-    for failure in failures:
-        click.echo(f"Not done: {failure}", err=True)
-    if failures:
-        raise click.exceptions.Exit(1)
 
 
 @click.command("rewrite-data-files")

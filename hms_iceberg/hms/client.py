@@ -257,9 +257,9 @@ class HmsClient:
 
     # ------------------------------------------------------------------------------------------- details
 
-    def config_value(self, name: str, default: str) -> str:
+    def config_value(self, name: str, default: str, timeout: float | None = None) -> str:
         """A setting of the server; some servers tell only those that begin with `hive`."""
-        return str(self._call("get_config_value", name, default, subject=f"setting {name}"))
+        return str(self._call("get_config_value", name, default, subject=f"setting {name}", timeout=timeout))
 
     def _call(
         self, method: str, *arguments: Any, subject: str, repeatable: bool = True, timeout: float | None = None

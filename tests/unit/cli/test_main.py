@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 
-from hms_iceberg.cli.main import COMMANDS, cli, main
-from hms_iceberg.errors import NoSuchTableError
+from hms_iceberg.cli.commands import COMMANDS
+from hms_iceberg.cli.connection import catalog_options
+from hms_iceberg.cli.main import cli, main
+from hms_iceberg.cli.output import OUTPUT_OPTION
+from hms_iceberg.errors import MetastoreTimeoutError, NoSuchTableError
+from hms_iceberg.hms.reach import check_reach
 
 
 @click.command()
@@ -38,12 +44,37 @@ def test_help_is_quick_as_it_imports_no_command() -> None:
     assert imported.isdisjoint({entry.home for entry in COMMANDS.values()} | {"pyspark", "polars", "pyarrow", "rich"})
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_listed_command_exists_and_explains_itself(name: str) -> None:
-    command = cli.get_command(click.Context(cli), name)
-
+def commands_of(command: click.Command | None) -> Iterator[click.Command]:
+    """A command, and those below it."""
     assert isinstance(command, click.Command)
-    assert command.help
+    yield command
+    for below in command.commands.values() if isinstance(command, click.Group) else ():
+        yield from commands_of(below)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_listed_command_exists_and_explains_itself_with_an_example(name: str) -> None:
+    for command in commands_of(cli.get_command(click.Context(cli), name)):
+        assert command.help
+        assert f"Example: hms-iceberg {name}" in command.help
+
+
+def test_the_catalogs_options_may_stand_before_the_commands_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, object] = {}
+
+    @click.command()
+    @catalog_options
+    @OUTPUT_OPTION
+    def seen(**options: object) -> None:
+        given.update(options)
+
+    monkeypatch.setattr(cli, "get_command", lambda ctx, name: seen)
+
+    assert main(["--uri", "thrift://a:1", "-p", "x=1", "--output", "json", "seen", "-p", "y=2"]) == 0
+    assert given == {"catalog_name": None, "uri": "thrift://a:1", "properties": ("x=1", "y=2"), "output": "json"}
+    assert main(["--uri", "thrift://a:1", "seen", "--uri", "thrift://b:1"]) == 0
+    assert given["uri"] == "thrift://b:1"
+    assert given["output"] == "text"
 
 
 def test_a_known_error_is_one_line_and_exit_code_one(failing_command: None, capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,3 +131,23 @@ def test_a_data_folder_that_cannot_be_made_is_one_line(tmp_path: Path, capsys: p
     assert main(["metastore", "start", "--data-dir", str(tmp_path / "file" / "data")]) == 1
     assert capsys.readouterr().err.startswith(f"Error: Cannot make the data folder {tmp_path}/file/data of the meta")
     assert main(["metastore", "start", "--data-dir", str(tmp_path / "file")]) == 2
+
+
+def test_a_metastore_that_cannot_be_reached_is_told_with_its_address_and_what_to_do(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        port = nobody.getsockname()[1]
+    assert main(["list", "--uri", f"thrift://127.0.0.1:{port}"]) == 1
+
+    said = capsys.readouterr().err
+    assert said.startswith(f"Error: No Hive Metastore answered at thrift://127.0.0.1:{port} ")
+    assert "Check that it runs" in said
+
+
+def test_a_metastore_that_stays_silent_is_given_up_soon() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        properties = {"uri": f"thrift://127.0.0.1:{silent.getsockname()[1]}"}
+        with pytest.raises(MetastoreTimeoutError, match=r"127\.0\.0\.1.* gave no answer in time.*To wait longer, set"):
+            check_reach(properties, seconds=0.2)
+        check_reach({**properties, "hive.metastore.client.connection.timeout": "1h"}, seconds=0.2)

@@ -1,0 +1,103 @@
+"""`hms-iceberg check`: does what a table's metadata says hold for its files?"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hms_iceberg.cli.connection import on_catalog
+from hms_iceberg.cli.output import Output
+from hms_iceberg.errors import IcebergError, MetastoreUnavailableError, NoSuchTableError
+
+if TYPE_CHECKING:
+    from hms_iceberg.catalog import Catalog
+
+_WILD = frozenset("*?[")
+
+
+@click.command()
+@click.argument("patterns", metavar="DB.TABLE | PATTERN...", nargs=-1, required=True)
+@click.option("--no-files", is_flag=True, help="Only metadata: do not look for every data file.")
+@click.option("--record-counts", is_flag=True, help="Also open every live file and count its rows.")
+@click.option("--snapshot", "snapshot_ids", type=int, multiple=True, metavar="ID", help="Only this; may be repeated.")
+@on_catalog
+def check(
+    catalog: Catalog,
+    out: Output,
+    patterns: tuple[str, ...],
+    no_files: bool,
+    record_counts: bool,
+    snapshot_ids: tuple[int, ...],
+) -> None:
+    """Check the metadata of tables against their files. The exit code is 1 where anything is found.
+
+    Example: hms-iceberg check 'web.*' --record-counts
+    """
+    if no_files and record_counts:
+        raise click.UsageError("--no-files and --record-counts exclude each other")
+    told: list[dict[str, Any]] = []
+    for name in _tables(catalog, patterns):
+        result = _checked(
+            catalog, name, files=not no_files, record_counts=record_counts, snapshot_ids=snapshot_ids or None
+        )
+        told.append(result)
+        if not out.is_json:
+            _tell(result)
+    problems = sum(len(each["findings"]) for each in told)
+    bad = sum(1 for each in told if each["findings"])
+    if out.is_json:
+        out.json(told)
+    elif len(told) != 1:
+        click.echo(f"{len(told)} tables checked, {problems} problems in {bad} of them.")
+    if problems:
+        raise click.exceptions.Exit(1)
+
+
+def _tables(catalog: Catalog, patterns: tuple[str, ...]) -> Iterator[str]:
+    """The tables that the patterns name; a pattern that names none is an error, as it may be mistyped."""
+    seen: set[str] = set()
+    for pattern in patterns:
+        names = list(_matching(catalog, pattern)) if _WILD & set(pattern) else [pattern]
+        if not names:
+            raise NoSuchTableError(f"No Iceberg table matches {pattern!r}. List them: hms-iceberg list NAMESPACE")
+        yield from (name for name in names if name not in seen)
+        seen.update(names)
+
+
+def _matching(catalog: Catalog, pattern: str) -> Iterator[str]:
+    namespace_pattern = pattern.partition(".")[0]
+    for namespace in catalog.list_namespaces():
+        if fnmatchcase(".".join(namespace), namespace_pattern):
+            names = (".".join(each) for each in catalog.list_tables(namespace))
+            yield from (name for name in names if fnmatchcase(name, pattern))
+
+
+def _checked(catalog: Catalog, name: str, **choices: Any) -> dict[str, Any]:
+    """What was found in one table; a table that cannot be read is a finding, so that the others are checked too."""
+    from hms_iceberg.maintenance import check_table
+
+    try:
+        report = check_table(catalog.load_table(name), **choices)
+    except MetastoreUnavailableError:
+        raise
+    except IcebergError as error:
+        return {"table": name, "findings": [{"kind": type(error).__name__, "message": str(error)}]}
+    findings = [
+        {"kind": type(each).__name__, "message": str(each), **dataclasses.asdict(each)} for each in report.findings
+    ]
+    counts = {key: getattr(report, key) for key in ("snapshots", "manifests", "files")}
+    return {"table": name, **counts, "findings": findings}
+
+
+def _tell(result: dict[str, Any]) -> None:
+    findings = result["findings"]
+    looked = ""
+    if "files" in result:
+        looked = f" ({result['snapshots']} snapshots, {result['manifests']} manifests, {result['files']} files)"
+    click.echo(f"{result['table']}: {f'{len(findings)} problems' if findings else 'ok'}{looked}")
+    for finding in findings:
+        click.echo(f"  {finding['message']}")

@@ -1,0 +1,91 @@
+"""All commands by subject: where each is, and what the list of commands says of it, which needs no import."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where a command is, and its help in a line."""
+
+    home: str
+    attribute: str
+    help: str
+
+
+def _of(room: str, **texts: str) -> dict[str, Entry]:
+    """Commands of one module, by names with underscores."""
+    return {
+        name.strip("_").replace("_", "-"): Entry(f"hms_iceberg.cli.{room}", name, text) for name, text in texts.items()
+    }
+
+
+SUBJECTS: dict[str, dict[str, Entry]] = {
+    "Tables": {
+        **_of(
+            "tables.browse",
+            list_="List namespaces, or the tables of one.",
+            describe="Describe a namespace or a table.",
+            schema="Show a table's columns.",
+            spec="Show a table's partition spec.",
+            location="Show where a table's files are.",
+            uuid="Show a table's UUID.",
+            files="List the files of a table.",
+        ),
+        **_of("tables.scan", scan="Show rows of a table, or write them to a file."),
+        **_of("tables.append", append="Append the rows of files to a table."),
+        **_of("tables.properties", properties="Look at and change properties."),
+        **_of(
+            "tables.define",
+            create="Create a namespace or a table.",
+            rename="Give a table another name.",
+            drop="Drop a namespace or a table.",
+        ),
+    },
+    "Snapshots": {
+        **_of(
+            "snapshots.history",
+            history="List the snapshots of a table.",
+            rollback="Go back to an earlier snapshot.",
+        ),
+        **_of(
+            "snapshots.refs",
+            list_refs="List branches and tags.",
+            branch="Create, remove and list branches.",
+            tag="Create, remove and list tags.",
+        ),
+        **_of("snapshots.diff", diff="Tell what changed between two snapshots."),
+    },
+    "Maintenance": {
+        **_of("check", check="Check the metadata of tables against their files."),
+        **_of("maintain", maintain="Look after many tables: once, or as a service."),
+        **_of(
+            "table_care",
+            compute_partition_stats="Write statistics of a table's partitions.",
+            compute_table_stats="Count the distinct values of a table's columns.",
+            convert_equality_deletes="Turn equality deletes into position deletes or vectors.",
+            expire_snapshots="Remove old snapshots and the files that only they need.",
+            remove_dangling_deletes="Remove delete files that apply to nothing.",
+            remove_orphan_files="Delete files that nothing of a table names.",
+            rewrite_data_files="Make few large files of many small ones; sort rows; apply deletes.",
+            rewrite_manifests="Make few large manifests of many small ones.",
+            rewrite_position_deletes="Put position deletes together, or into vectors.",
+        ),
+    },
+    "Migration": _of(
+        "migrate",
+        migrate="Turn a Hive table into an Iceberg table, in place.",
+        rollback_migration="Turn a migrated table back into the Hive table it was.",
+    ),
+    "Metastore": {
+        **_of("locks", locks="Look at the metastore's locks; release one of a dead holder."),
+        **_of("metastore", metastore="Start, stop and look at an embedded Hive Metastore."),
+    },
+    "This program": {
+        **_of("completion", completion="Print what makes a shell complete commands.", version="Print the version."),
+        **_of("demo", demo="Show everything on real data, with a metastore of its own."),
+    },
+}
+
+COMMANDS: dict[str, Entry] = {name: entry for commands in SUBJECTS.values() for name, entry in commands.items()}

@@ -1,0 +1,192 @@
+"""How commands tell their results: tables on a terminal, whole lines with tabs in pipes, or JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hms_iceberg.errors import IcebergError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+# A column of longer values may be folded to this width; where not even that fits, rows are shown one below the other.
+_LEAST_WIDTH = 20
+_GAP = 2
+
+
+def inherited(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """The value of an option, or the one that was given before the command's name: `hms-iceberg --uri … list`."""
+    root = ctx.find_root()
+    before = root.params.get(param.name or "") if root is not ctx else None
+    if isinstance(value, tuple):
+        return (*(before or ()), *value)
+    return before if value is None else value
+
+
+def _output_form(ctx: click.Context, param: click.Parameter, value: str | None) -> str:
+    return inherited(ctx, param, value) or "text"
+
+
+OUTPUT_OPTION = click.option(
+    "--output",
+    type=click.Choice(["text", "json"]),
+    callback=_output_form,
+    help="How the result is told.  [default: text]",
+)
+
+
+def tell(output: str, text: str, **values: Any) -> None:
+    """Print a result as a line, or its values as JSON."""
+    Output(output).text(text, values)
+
+
+def warn(failures: tuple[str, ...]) -> None:
+    """Tell on standard error which groups failed, and end with exit code 1 where any did."""
+    for failure in failures:
+        click.echo(f"Not done: {failure}", err=True)
+    if failures:
+        raise click.exceptions.Exit(1)
+
+
+def on_terminal() -> bool:
+    """Whether standard output is a terminal."""
+    return sys.stdout.isatty()
+
+
+def shown(value: Any, null: str = "") -> str:
+    """A value on one line, without characters that a terminal would obey."""
+    if value is None:
+        return null
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (dict, list, tuple)):
+        value = json.dumps(value, ensure_ascii=False, default=str)
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], str(value))
+
+
+@dataclass(frozen=True)
+class Output:
+    """Tells results in one form.
+
+    Attributes:
+        form: `text` or `json`.
+    """
+
+    form: str = "text"
+
+    @property
+    def is_json(self) -> bool:
+        """Whether results are JSON."""
+        return self.form == "json"
+
+    def json(self, data: Any) -> None:
+        """Print a line of JSON."""
+        click.echo(json.dumps(data, default=str, ensure_ascii=False))
+
+    def text(self, text: str, data: Any) -> None:
+        """Print a text, or what it says as JSON."""
+        if self.is_json:
+            self.json(data)
+        else:
+            click.echo(text)
+
+    def names(self, names: Iterable[str]) -> None:
+        """Print names, one a line."""
+        if self.is_json:
+            self.json(list(names))
+            return
+        for name in names:
+            click.echo(shown(name))
+
+    def pairs(self, values: Mapping[str, Any], data: Any = None) -> None:
+        """Print values by name; a list is told as so many lines. `data` is another form of them for JSON."""
+        if self.is_json:
+            self.json(values if data is None else data)
+        elif on_terminal():
+            _pairs_on_terminal(values)
+        else:
+            for name, value in values.items():
+                for line in _lines(value):
+                    click.echo(f"{shown(name)}\t{line}")
+
+    def rows(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], null: str = "") -> None:
+        """Print a table: its columns' names, then its rows. `null` is the text of what is not there."""
+        if self.is_json:
+            self.json([dict(zip(columns, row, strict=True)) for row in rows])
+        elif on_terminal():
+            _rows_on_terminal(columns, [list(row) for row in rows], null)
+        else:
+            click.echo("\t".join(map(shown, columns)))
+            for row in rows:
+                click.echo("\t".join(shown(value, null) for value in row))
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Tell an error of this package as JSON where that was asked for, with exit code 1."""
+        try:
+            yield
+        except IcebergError as error:
+            if not self.is_json or click.get_current_context().find_root().params.get("verbose"):
+                raise
+            self.json({"type": type(error).__name__, "message": str(error)})
+            raise click.exceptions.Exit(1) from error
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    plain = bool(os.environ.get("NO_COLOR"))
+    return Console(highlight=False, markup=False, emoji=False, color_system=None if plain else "auto")
+
+
+def _lines(value: Any) -> list[str]:
+    return [shown(each) for each in value] if isinstance(value, (list, tuple)) else [shown(value)]
+
+
+def _pairs_on_terminal(values: Mapping[str, Any], console: Console | None = None) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, _GAP, 0, 0))
+    grid.add_column(overflow="fold", style="bold", max_width=32)
+    grid.add_column(overflow="fold")
+    for name, value in values.items():
+        grid.add_row(Text(shown(name)), Text("\n".join(_lines(value))))
+    (console or _console()).print(grid)
+
+
+def _rows_on_terminal(columns: Sequence[str], rows: list[list[Any]], null: str) -> None:
+    from rich.cells import cell_len
+    from rich.table import Table
+    from rich.text import Text
+
+    console = _console()
+    cells = [[shown(value, null) for value in row] for row in rows]
+    longest = [max((cell_len(row[index]) for row in cells), default=0) for index in range(len(columns))]
+    least = [max(cell_len(name), min(width, _LEAST_WIDTH)) for name, width in zip(columns, longest, strict=True)]
+    if sum(least) + _GAP * (len(columns) - 1) > console.width:
+        for number, row in enumerate(cells, start=1):
+            console.print(Text(f"--- {number}"), style="dim")
+            _pairs_on_terminal(dict(zip(columns, row, strict=True)), console)
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
+    for index, name in enumerate(columns):
+        is_number = bool(rows) and all(_is_number(row[index]) for row in rows)
+        table.add_column(Text(name), overflow="fold", justify="right" if is_number else "left", min_width=least[index])
+    for row in cells:
+        table.add_row(*map(Text, row))
+    console.print(table)
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))

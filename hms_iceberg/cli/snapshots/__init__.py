@@ -1,0 +1,1 @@
+"""Commands of a table's history: snapshots, branches, tags, and what changed between two of them."""

@@ -1,0 +1,1 @@
+"""Everyday commands of namespaces, tables and their rows."""

@@ -1,0 +1,153 @@
+"""What there is: `list`, `describe`, `schema`, `spec`, `location`, `uuid`, `files`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hms_iceberg.cli.connection import on_catalog, on_table
+from hms_iceberg.cli.output import Output
+
+if TYPE_CHECKING:
+    from hms_iceberg.catalog import Catalog
+    from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+    from hms_iceberg.table.table import Table
+
+FILE_CONTENTS = ("data", "position deletes", "equality deletes")
+
+
+@click.command("list")
+@click.argument("parent", metavar="[NAMESPACE]", required=False)
+@on_catalog
+def list_(catalog: Catalog, out: Output, parent: str | None) -> None:
+    """List namespaces, or the Iceberg tables of one.
+
+    Example: hms-iceberg list web
+    """
+    found = catalog.list_tables(parent) if parent else catalog.list_namespaces()
+    out.names(".".join(each) for each in found)
+
+
+@click.command()
+@click.argument("identifier", metavar="NAMESPACE | DB.TABLE")
+@click.option("--entity", type=click.Choice(["any", "namespace", "table"]), default="any", show_default=True)
+@on_catalog
+def describe(catalog: Catalog, out: Output, identifier: str, entity: str) -> None:
+    """Describe a namespace or a table.
+
+    Example: hms-iceberg describe web.visits
+    """
+    if entity == "namespace" or (entity == "any" and "." not in identifier):
+        out.pairs(catalog.load_namespace_properties(identifier))
+        return
+    if "." not in identifier:
+        raise click.BadParameter(f"expected DB.TABLE, got {identifier!r}", param_hint="identifier")
+    table = catalog.load_table(identifier)
+    data = {
+        "identifier": list(table.name()),
+        "metadata_location": table.metadata_location,
+        "metadata": table.metadata.model_dump(),
+    }
+    out.pairs(_description(table), data)
+
+
+def _description(table: Table) -> dict[str, Any]:
+    from hms_iceberg.spec.values.datetimes import format_milliseconds
+
+    metadata = table.metadata
+    current = table.current_snapshot()
+    return {
+        "Table": ".".join(table.name()),
+        "Table format version": metadata.format_version,
+        "Table UUID": metadata.table_uuid,
+        "Location": metadata.location,
+        "Metadata location": table.metadata_location,
+        "Last updated": format_milliseconds(metadata.last_updated_ms),
+        f"Schema (id {metadata.current_schema_id})": [str(field) for field in table.schema().fields],
+        "Partition spec": [str(field) for field in table.spec().fields] or "none",
+        "Sort order": [str(field) for field in table.sort_order().fields] or "none",
+        "Snapshots": len(metadata.snapshots),
+        "Current snapshot": None if current is None else current.snapshot_id,
+        **_totals(metadata),
+        "Branches and tags": [f"{name}: {ref.snapshot_id}" for name, ref in sorted(metadata.refs.items())],
+        "Properties": [f"{key}={value}" for key, value in sorted(metadata.properties.items())],
+    }
+
+
+def _totals(metadata: TableMetadata) -> dict[str, str]:
+    """The totals of the current snapshot, where its summary has them."""
+    current = metadata.current_snapshot()
+    named = (("Rows", "total-records"), ("Data files", "total-data-files"), ("Delete files", "total-delete-files"))
+    return {} if current is None else {name: current.summary[key] for name, key in named if current.summary[key]}
+
+
+@click.command()
+@on_table
+def schema(table: Table, out: Output) -> None:
+    """Show a table's columns: name, type, whether values are required, and doc.
+
+    Example: hms-iceberg schema web.visits
+    """
+    if out.is_json:
+        out.json(table.schema().model_dump())
+        return
+    rows = [(field.name, str(field.field_type), field.required, field.doc) for field in table.schema().fields]
+    out.rows(("name", "type", "required", "doc"), rows)
+
+
+@click.command()
+@on_table
+def spec(table: Table, out: Output) -> None:
+    """Show a table's partition spec.
+
+    Example: hms-iceberg spec web.visits
+    """
+    out.text(str(table.spec()), table.spec().model_dump())
+
+
+@click.command()
+@on_table
+def location(table: Table, out: Output) -> None:
+    """Show where a table's files are.
+
+    Example: hms-iceberg location web.visits
+    """
+    out.text(table.location(), table.location())
+
+
+@click.command()
+@on_table
+def uuid(table: Table, out: Output) -> None:
+    """Show a table's UUID.
+
+    Example: hms-iceberg uuid web.visits
+    """
+    found = table.metadata.table_uuid
+    text = "missing" if found is None else str(found)
+    out.text(text, {"uuid": text})
+
+
+@click.command()
+@on_table
+@click.option("--snapshot", "snapshot_id", type=int, metavar="ID", help="Of this snapshot [default: the current one].")
+@click.option("--history", is_flag=True, help="Of all snapshots.")
+def files(table: Table, out: Output, snapshot_id: int | None, history: bool) -> None:
+    """List the data and delete files of a table.
+
+    Example: hms-iceberg files web.visits --output json
+    """
+    if history and snapshot_id is not None:
+        raise click.UsageError("--snapshot and --history exclude each other")
+    current = table.current_snapshot()
+    chosen = [each.snapshot_id for each in table.snapshots()] if history else [snapshot_id]
+    if current is None and not history and snapshot_id is None:
+        chosen = []
+    rows = []
+    for each in chosen:
+        shown_id = each if each is not None or current is None else current.snapshot_id
+        found = table.inspect.files(each).select(["content", "record_count", "file_size_in_bytes", "file_path"])
+        for file in found.to_pylist():
+            content = FILE_CONTENTS[file["content"]]
+            rows.append((shown_id, content, file["record_count"], file["file_size_in_bytes"], file["file_path"]))
+    out.rows(("snapshot_id", "content", "records", "bytes", "file_path"), rows)

@@ -1,0 +1,128 @@
+"""`hms-iceberg scan`: rows of a table on the screen, in a pipe or in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hms_iceberg.cli.connection import catalog_options, loaded
+from hms_iceberg.cli.output import Output, inherited, on_terminal
+from hms_iceberg.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from hms_iceberg.table.table import Table
+
+_FORMS = ("text", "json", "jsonl", "csv", "arrow", "parquet")
+_ROWS_ON_TERMINAL = 100
+
+
+@click.command()
+@click.argument("table", metavar="DB.TABLE")
+@catalog_options
+@click.option("--output", type=click.Choice(_FORMS), callback=inherited, help="[default: text, or that of --to]")
+@click.option(
+    "--to", "target", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write to this file."
+)
+@click.option("--filter", "row_filter", metavar="FILTER", help="Only rows such as \"page = '/' and id > 2\".")
+@click.option("--columns", metavar="NAMES", help="Only these columns, with commas: id,address.city.")
+@click.option("--limit", type=click.IntRange(0), help="At most so many rows; 100 on a terminal by default.")
+@click.option("--snapshot", "snapshot_id", type=int, metavar="ID", help="Of this snapshot.")
+@click.option("--as-of", metavar="TIME", help="As it was at a time such as 2026-01-31T12:00:00 (UTC).")
+@click.option("--branch", metavar="NAME", help="Of this branch.")
+@click.option("--tag", metavar="NAME", help="Of this tag.")
+@click.option("--count", is_flag=True, help="Only tell how many rows there are.")
+def scan(
+    table: str,
+    catalog_name: str | None,
+    uri: str | None,
+    properties: tuple[str, ...],
+    output: str | None,
+    target: Path | None,
+    count: bool,
+    **choices: Any,
+) -> None:
+    """Show rows of a table, or write them to a pipe or a file.
+
+    Example: hms-iceberg scan web.visits --filter "page = '/'" --columns id,page --to rows.parquet
+    """
+    form = _form(output, target)
+    out = Output("json" if form == "json" else "text")
+    with out.errors(), loaded(table, catalog_name, uri, properties) as found:
+        if count:
+            rows = _scan(found, **choices).count()
+            out.text(f"{rows}", {"count": rows})
+        elif form == "text" and target is None:
+            _show(found, out, choices)
+        else:
+            _write(found, form, target, choices)
+
+
+def _form(output: str | None, target: Path | None) -> str:
+    from hms_iceberg.cli.tables.row_files import format_of
+
+    form = output or ("text" if target is None else format_of(target))
+    if form == "text" and target is not None:
+        raise click.UsageError("--to needs --output json, jsonl, csv, arrow or parquet")
+    if form in ("arrow", "parquet") and target is None and on_terminal():
+        raise click.UsageError(f"--output {form} is nothing for a terminal: give --to FILE, or a pipe")
+    return form
+
+
+def _scan(
+    table: Table,
+    row_filter: str | None,
+    columns: str | None,
+    limit: int | None,
+    snapshot_id: int | None,
+    as_of: str | None,
+    branch: str | None,
+    tag: str | None,
+) -> Any:
+    if branch is not None and tag is not None:
+        raise click.UsageError("--branch and --tag exclude each other")
+    name = branch if tag is None else tag
+    ref = None if name is None else table.refs().get(name)
+    if ref is not None and ref.is_branch != (branch is not None):
+        kind = ref.snapshot_ref_type.value
+        raise InvalidInputError(f"{name!r} of table {'.'.join(table.name())} is a {kind}. Give --{kind} {name}.")
+    fields = ("*",) if columns is None else tuple(each.strip() for each in columns.split(",") if each.strip())
+    return table.scan(row_filter, fields, snapshot_id=snapshot_id, limit=limit, ref=name, as_of=as_of)
+
+
+def _show(table: Table, out: Output, choices: dict[str, Any]) -> None:
+    """Rows as text; on a terminal not more than a person reads, which is told."""
+    limit = choices["limit"]
+    cut = limit is None and on_terminal()
+    reader = _scan(table, **{**choices, "limit": _ROWS_ON_TERMINAL + 1 if cut else limit}).to_arrow_batch_reader()
+    rows: Iterable[tuple[Any, ...]] = chain.from_iterable(map(_text_rows, reader))
+    if cut:
+        rows = list(rows)
+    out.rows(reader.schema.names, rows[:_ROWS_ON_TERMINAL] if isinstance(rows, list) else rows, null="null")
+    if isinstance(rows, list) and len(rows) > _ROWS_ON_TERMINAL:
+        click.echo(f"These are the first {_ROWS_ON_TERMINAL} rows. For more: --limit N, or --to FILE.", err=True)
+
+
+def _text_rows(batch: pa.RecordBatch) -> Iterable[tuple[Any, ...]]:
+    from hms_iceberg.cli.tables.row_values import json_values
+
+    return zip(*map(json_values, batch.columns), strict=True)
+
+
+def _write(table: Table, form: str, target: Path | None, choices: dict[str, Any]) -> None:
+    from hms_iceberg.cli.tables import row_writers
+
+    reader = _scan(table, **choices).to_arrow_batch_reader()
+    if target is None:
+        row_writers.WRITERS[form](reader, row_writers.standard_output())
+        row_writers.standard_output().flush()
+        return
+    write = row_writers.write_arrow_file if form == "arrow" else row_writers.WRITERS[form]
+    with row_writers.new_file(target) as stream:
+        rows = write(reader, stream)
+    click.echo(f"Wrote {rows} rows to {target}.", err=True)
