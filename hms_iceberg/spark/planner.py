@@ -47,6 +47,7 @@ from hms_iceberg.spark.sql.questions import answered as statement_answered
 from hms_iceberg.spark.targets import Targets
 from hms_iceberg.spark.writing.begin import begin_write
 from hms_iceberg.spark.writing.commit import commit_write
+from hms_iceberg.spark.writing.merge_schema import merge_schema, merges_schema
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
@@ -153,7 +154,11 @@ class Planner:
             else self._metadata(question["metadata_location"], storage)
         )
         if question["call"] == "begin-write":
-            return begin_write(question, metadata)
+            if merges_schema(question):
+                location = merge_schema(question, self._targets, storage)
+                question = {**question, "metadata_location": location}
+                metadata = self._targets.metadata(question, storage)
+            return begin_write(question, metadata, storage)
         with self._targets.transaction(question, storage) as transaction:
             commit_write(question, transaction, metadata)
         return {}

@@ -48,7 +48,38 @@ _IGNORED = (
     "async-queue-preload-row-limit",
 )
 _MISSPELLED = 0.65  # how alike names are that are taken for one another
-_KNOWN = (*_TRAVELS, _START, _END, *_SIZES, *_STREAMING, *_IGNORED)
+# A writer's options choose its table as a reader's do, and say how rows are written besides.
+_OF_WRITES = (
+    "write-format",
+    "delete-format",
+    "target-file-size-bytes",
+    "target-delete-file-size-bytes",
+    "check-nullability",
+    "check-ordering",
+    "fanout-enabled",
+    "output-spec-id",
+    "output-sort-order-id",
+    "overwrite-mode",
+    "distribution-mode",
+    "use-table-distribution-and-ordering",
+    "merge-schema",
+    "mergeschema",
+    "validate-from-snapshot-id",
+    "isolation-level",
+    "compression-codec",
+    "compression-level",
+    "compression-strategy",
+    "advisory-partition-size",
+    "delete-granularity",
+    "shred-variants",
+    "variant-inference-buffer-size",
+    "use-merge-append-for-streaming",
+    "checkpointlocation",
+    "outputmode",
+    "queryname",
+)
+_SNAPSHOT_PROPERTY = "snapshot-property."
+_KNOWN = (*_TRAVELS, _START, _END, *_SIZES, *_STREAMING, *_IGNORED, *_OF_WRITES)
 
 
 @dataclass(frozen=True)
@@ -76,7 +107,7 @@ def check_options(options: Mapping[str, str], table: str, streaming: bool = Fals
         InvalidInputError: an option is nearly one that is known, has no number where one is expected, or contradicts
             another.
     """
-    unknown = [name for name in options if name not in _KNOWN]
+    unknown = [name for name in options if name not in _KNOWN and not name.startswith(_SNAPSHOT_PROPERTY)]
     for name in unknown:
         near = difflib.get_close_matches(name, _KNOWN, 1, _MISSPELLED)
         if near:

@@ -49,11 +49,11 @@ def begin_rows(metadata: TableMetadata, storage: Storage, question: Mapping[str,
     settings = WriteSettings(asked.name, asked.options, asked.session, metadata.properties)
     schema, spec = metadata.schema(), metadata.spec_by_id(output_spec_id(settings, metadata))
     copies = asked.kind == "replace-rows"
-    layout = row_layout(settings, schema, spec, metadata.sort_order(), asked.path is None, asked.command, copies)
+    layout = row_layout(settings, schema, spec, metadata.sort_order(), asked.has_functions, asked.command, copies)
     if asked.command == "delete" and not copies:
         chosen = decided(asked, settings, metadata, layout)
         return {"rules": None, "layout": layout.for_spark(), "decided": chosen}
-    return begun(_with_lineage(asked), settings, metadata, layout, _written(schema, asked.lineage))
+    return begun(_with_lineage(asked), settings, metadata, layout, _written(schema, asked.lineage), storage)
 
 
 def _written(schema: Schema, lineage: bool) -> Schema:

@@ -17,6 +17,7 @@ from hms_iceberg.spark.writing.parquet_settings import parquet_settings
 from hms_iceberg.spark.writing.questions import BeginWrite, Decided
 from hms_iceberg.spark.writing.row_schema import Checks, RowSchema
 from hms_iceberg.spark.writing.settings import WriteSettings, output_spec_id
+from hms_iceberg.spark.writing.worker import write_job
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
@@ -24,19 +25,22 @@ from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.sorting import UNSORTED, SortOrder
 from hms_iceberg.spec.table_properties import int_property
 from hms_iceberg.spec.transforms import BucketTransform, TruncateTransform, UnknownTransform
+from hms_iceberg.storage import Storage
 
 _TARGET_BYTES = ("write.target-file-size-bytes", 512 * 1024 * 1024)
 
 
-def begin_write(question: Mapping[str, Any], metadata: TableMetadata) -> dict[str, Any]:
+def begin_write(question: Mapping[str, Any], metadata: TableMetadata, storage: Storage) -> dict[str, Any]:
     """What the bridge's class TableWrite is told when a write begins.
 
     Args:
         question: see `BeginWrite`.
         metadata: the table, at the version that the query was resolved on.
+        storage: where its files go.
 
     Returns:
-        `rules` for the bridge's class WriteRules, `layout` for Layouts, and what is `decided` for the commit.
+        `rules` for the bridge's class WriteRules, `layout` for Layouts, what is `decided` for the commit, and the
+        `metadata_location` of the version that it all goes by.
 
     Raises:
         SchemaMismatchError: the rows do not fit the table.
@@ -46,12 +50,17 @@ def begin_write(question: Mapping[str, Any], metadata: TableMetadata) -> dict[st
     asked = msgspec.convert(question, BeginWrite)
     settings = WriteSettings(asked.name, asked.options, asked.session, metadata.properties)
     schema, spec = metadata.schema(), metadata.spec_by_id(output_spec_id(settings, metadata))
-    layout = write_layout(settings, schema, spec, metadata.sort_order(), has_functions=asked.path is None)
-    return begun(asked, settings, metadata, layout, schema)
+    layout = write_layout(settings, schema, spec, metadata.sort_order(), has_functions=asked.has_functions)
+    return begun(asked, settings, metadata, layout, schema, storage)
 
 
 def begun(
-    asked: BeginWrite, settings: WriteSettings, metadata: TableMetadata, layout: Layout, schema: Schema
+    asked: BeginWrite,
+    settings: WriteSettings,
+    metadata: TableMetadata,
+    layout: Layout,
+    schema: Schema,
+    storage: Storage,
 ) -> dict[str, Any]:
     """The answer where the layout of the rows is known; see `begin_write`.
 
@@ -61,14 +70,20 @@ def begun(
         metadata: the table.
         layout: how the rows come.
         schema: the columns that the rows may have.
+        storage: where the table's files go.
     """
     _check_held(asked, schema)
     properties = write_properties(settings)
     rows = RowSchema.of(asked.schema, schema, _checks(asked, settings))
     spec = metadata.spec_by_id(output_spec_id(settings, metadata))
-    rules = write_rules(settings.name, metadata, schema, rows, [spec], properties)
+    rules = write_rules(settings.name, metadata, schema, rows, [spec], properties, storage)
     rules["fanout"] = layout.fanout
-    return {"rules": rules, "layout": layout.for_spark(), "decided": decided(asked, settings, metadata, layout)}
+    return {
+        "rules": rules,
+        "layout": layout.for_spark(),
+        "decided": decided(asked, settings, metadata, layout),
+        "metadata_location": asked.metadata_location,
+    }
 
 
 def decided(asked: BeginWrite, settings: WriteSettings, metadata: TableMetadata, layout: Layout) -> dict[str, Any]:
@@ -144,6 +159,7 @@ def write_rules(
     rows: RowSchema,
     specs: list[PartitionSpec],
     properties: Mapping[str, str],
+    storage: Storage,
     suffix: str = "",
 ) -> dict[str, Any]:
     """How rows become files of one kind.
@@ -155,12 +171,14 @@ def write_rules(
         rows: the columns of the rows.
         specs: how the files are partitioned; rows that come without a partition go by the first.
         properties: the table's properties, with those of the write before them.
+        storage: where the files go.
         suffix: what names of files end with, before the extension.
 
     Raises:
         ConfigurationError: a property cannot be used.
         UnsupportedError: a spec cannot be written.
     """
+    file_format = format_name(properties, deletes=bool(suffix))
     parquet = parquet_settings(schema, properties)
     names = LocationRules.of(metadata.location, properties)
     written = Schema(*rows.fields, schema_id=schema.schema_id)
@@ -177,8 +195,9 @@ def write_rules(
             "context": names.context,
             "object_storage": names.object_storage,
             "partitioned_paths": names.partitioned_paths,
-            "suffix": f"{suffix}.parquet",
+            "suffix": f"{suffix}.{file_format}",
         },
+        "job": None if file_format == "parquet" else write_job(file_format, written, metadata, properties, storage),
         "codec": parquet.codec,
         "settings": parquet.settings,
         "footer": {"iceberg.schema": json.dumps(schema_to_json(written))},

@@ -90,7 +90,6 @@ def _overwrite(
         added=files,
         row_filter=_exact_filter(asked, metadata),
         isolation=settings.isolation,
-        case_sensitive=True,
         **common,
     )
 

@@ -24,7 +24,7 @@ class BeginWrite(msgspec.Struct, frozen=True):
         filter: of an overwrite, what the bridge's class PredicateText wrote.
         case_sensitive: whether columns are named in their case.
         time_type: whether this Spark has the type time.
-        path: of a table that was named by its path.
+        has_functions: whether Spark knows a catalog of the table, which has Iceberg's transforms.
     """
 
     name: str
@@ -39,7 +39,7 @@ class BeginWrite(msgspec.Struct, frozen=True):
     filter: dict[str, Any] | None = None
     case_sensitive: bool = False
     time_type: bool = True
-    path: str | None = None
+    has_functions: bool = True
 
 
 class WrittenFile(msgspec.Struct, frozen=True):
@@ -52,6 +52,7 @@ class WrittenFile(msgspec.Struct, frozen=True):
         partition: the partition's values in Spark's internal form.
         floats: by field id of a float or double column, how many NaN it has, and its bounds without them.
         footer: the footer of a Parquet file, deflated (in base64 on its way).
+        described: what the bridge's Python process says of a file that it wrote; see `worker.describe`.
     """
 
     path: str
@@ -59,7 +60,8 @@ class WrittenFile(msgspec.Struct, frozen=True):
     spec_id: int
     partition: list[Any]
     floats: dict[str, tuple[int, Any, Any]]
-    footer: bytes
+    footer: bytes | None = None
+    described: bytes | None = None
 
 
 class Decided(msgspec.Struct, frozen=True):

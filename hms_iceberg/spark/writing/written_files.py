@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode, metrics_modes
 from hms_iceberg.arrow.metrics.statistics import data_file_from_parquet
 from hms_iceberg.spark.reading.filters import stored_value
 from hms_iceberg.spark.writing.questions import WrittenFile
+from hms_iceberg.spark.writing.worker import described
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitioning import PartitionSpec
@@ -45,13 +47,17 @@ def _data_file(
     storage: Storage,
     fields: Mapping[str, Any],
 ) -> DataFile:
+    partition = _partition(file.partition, metadata.spec_by_id(file.spec_id), metadata)
+    if file.footer is None:
+        assert file.described is not None
+        return replace(described(file.described), spec_id=file.spec_id, partition=partition, **fields)
     floats = {int(field_id): metrics for field_id, metrics in file.floats.items()}
     return data_file_from_parquet(
         storage,
         file.path,
         metadata.schema(),
         spec_id=file.spec_id,
-        partition=_partition(file.partition, metadata.spec_by_id(file.spec_id), metadata),
+        partition=partition,
         modes=modes,
         size=file.size,
         footer=_footer(file.footer),

@@ -10,8 +10,9 @@ import org.apache.spark.sql.catalyst.analysis.AsOfTimestamp;
 import org.apache.spark.sql.catalyst.analysis.AsOfVersion;
 import org.apache.spark.sql.catalyst.analysis.TimeTravelSpec$;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.SupportsCatalogOptions;
 import org.apache.spark.sql.connector.catalog.Table;
-import org.apache.spark.sql.connector.catalog.TableProvider;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.execution.streaming.Source;
 import org.apache.spark.sql.internal.SQLConf;
@@ -24,8 +25,8 @@ import scala.Option;
 import scala.Tuple2;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** spark.read.format("iceberg"), and spark.readStream. */
-public class IcebergSource implements TableProvider, StreamSourceProvider, CreatableRelationProvider {
+/** format("iceberg") of readers and writers, and of streams. */
+public class IcebergSource implements SupportsCatalogOptions, StreamSourceProvider, CreatableRelationProvider {
   /** Spark's own options of time travel, in lower case. */
   private static final String VERSION = "versionasof";
   private static final String TIMESTAMP = "timestampasof";
@@ -41,9 +42,22 @@ public class IcebergSource implements TableProvider, StreamSourceProvider, Creat
     return new Transform[0];
   }
 
-  /** The table whose schema was inferred: it must not be another version of it. */
+  /**
+   * The table whose schema was inferred: it must not be another version of it. Spark asks for it where a stream is
+   * written, and there without its catalog.
+   */
   public Table getTable(StructType schema, Transform[] partitioning, Map properties) {
-    return table != null ? table : loaded(new CaseInsensitiveStringMap(properties));
+    Table found = table != null ? table : loaded(new CaseInsensitiveStringMap(properties));
+    return found instanceof IcebergTable ? ((IcebergTable) found).withoutCatalog() : found;
+  }
+
+  public Identifier extractIdentifier(CaseInsensitiveStringMap options) {
+    String path = path(options);
+    return new RequestedTable(TableReads.ident(path), path, others(options));
+  }
+
+  public String extractCatalog(CaseInsensitiveStringMap options) {
+    return TableReads.catalog(path(options)).name();
   }
 
   public boolean supportsExternalMetadata() {
@@ -79,22 +93,31 @@ public class IcebergSource implements TableProvider, StreamSourceProvider, Creat
   }
 
   private static Table loaded(CaseInsensitiveStringMap options) {
-    String path = options.get("path");
-    if (path == null) {
-      throw Bridge.failure("InvalidInputError: spark.read.format(\"iceberg\") needs a table: load(\"db.t\"), or"
-          + " load(\"path/to/table\").", null);
-    }
+    String path = path(options);
     SQLConf conf = SQLConf.get();
+    Option travel = TimeTravelSpec$.MODULE$.fromOptions(options, TIMESTAMP, VERSION, conf.sessionLocalTimeZone());
+    if (travel.isEmpty()) {
+      return TableReads.load(path, null, null, others(options));
+    }
+    return travel.get() instanceof AsOfVersion
+        ? TableReads.load(path, ((AsOfVersion) travel.get()).version(), null, others(options))
+        : TableReads.load(path, null, Long.valueOf(((AsOfTimestamp) travel.get()).timestamp()), others(options));
+  }
+
+  private static Map others(CaseInsensitiveStringMap options) {
     Map others = new HashMap(options);
     others.remove(VERSION);
     others.remove(TIMESTAMP);
-    Option travel = TimeTravelSpec$.MODULE$.fromOptions(options, TIMESTAMP, VERSION, conf.sessionLocalTimeZone());
-    if (travel.isEmpty()) {
-      return TableReads.load(path, null, null, others);
+    return others;
+  }
+
+  private static String path(CaseInsensitiveStringMap options) {
+    String path = options.get("path");
+    if (path == null) {
+      throw Bridge.failure("InvalidInputError: format(\"iceberg\") needs a table: load(\"db.t\"), save(\"db.t\"), or"
+          + " load(\"path/to/table\").", null);
     }
-    return travel.get() instanceof AsOfVersion
-        ? TableReads.load(path, ((AsOfVersion) travel.get()).version(), null, others)
-        : TableReads.load(path, null, Long.valueOf(((AsOfTimestamp) travel.get()).timestamp()), others);
+    return path;
   }
 
   /** What DataFrameWriter.save ends in. */

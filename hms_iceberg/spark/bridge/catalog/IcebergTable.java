@@ -86,6 +86,17 @@ public class IcebergTable
     return new IcebergTable(this, asked);
   }
 
+  /** The same where Spark knows no catalog of it, so that no function of one can be used in a write. */
+  IcebergTable withoutCatalog() {
+    ObjectNode alone = (ObjectNode) question.deepCopy();
+    alone.put("without_catalog", true);
+    return new IcebergTable(this, alone);
+  }
+
+  boolean hasCatalog() {
+    return !question.has("without_catalog");
+  }
+
   String newestMetadata() {
     return source.metadataLocation();
   }

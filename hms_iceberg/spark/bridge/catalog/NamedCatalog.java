@@ -78,14 +78,23 @@ public final class NamedCatalog
   // ---------------------------------------------------------------------------------------------- tables
 
   public Table loadTable(Identifier ident) throws NoSuchTableException {
+    if (ident instanceof RequestedTable) {
+      return ((RequestedTable) ident).load(null, null);
+    }
     return existing(ident, load(ident, null, null, null));
   }
 
   public Table loadTable(Identifier ident, String version) throws NoSuchTableException {
+    if (ident instanceof RequestedTable) {
+      return ((RequestedTable) ident).load(version, null);
+    }
     return existing(ident, load(ident, version, null, null));
   }
 
   public Table loadTable(Identifier ident, long timestamp) throws NoSuchTableException {
+    if (ident instanceof RequestedTable) {
+      return ((RequestedTable) ident).load(null, Long.valueOf(timestamp));
+    }
     return existing(ident, load(ident, null, Long.valueOf(timestamp), null));
   }
 

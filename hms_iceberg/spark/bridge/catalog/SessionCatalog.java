@@ -74,6 +74,9 @@ public final class SessionCatalog extends DelegatingCatalogExtension
   }
 
   public Table loadTable(Identifier ident) throws NoSuchTableException {
+    if (ident instanceof RequestedTable) {
+      return ((RequestedTable) ident).load(null, null);
+    }
     Table table = load(ident, null, null, null);
     try {
       return table == null ? super.loadTable(ident) : table;
@@ -103,6 +106,9 @@ public final class SessionCatalog extends DelegatingCatalogExtension
   }
 
   public Table loadTable(Identifier ident, String version) throws NoSuchTableException {
+    if (ident instanceof RequestedTable) {
+      return ((RequestedTable) ident).load(version, null);
+    }
     Table table = load(ident, version, null, null);
     try {
       return table == null ? super.loadTable(ident, version) : table;
@@ -112,6 +118,9 @@ public final class SessionCatalog extends DelegatingCatalogExtension
   }
 
   public Table loadTable(Identifier ident, long timestamp) throws NoSuchTableException {
+    if (ident instanceof RequestedTable) {
+      return ((RequestedTable) ident).load(null, Long.valueOf(timestamp));
+    }
     Table table = load(ident, null, Long.valueOf(timestamp), null);
     try {
       return table == null ? super.loadTable(ident, timestamp) : table;

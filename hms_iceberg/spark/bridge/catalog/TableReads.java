@@ -28,14 +28,7 @@ final class TableReads {
           path.metadataLocation(), kind < 0 ? null : text.substring(kind + 1), version, asOfMicros, options);
     }
     SparkSession session = (SparkSession) SparkSession.active();
-    List parts;
-    try {
-      parts = CollectionConverters.asJava(session.sessionState().sqlParser().parseMultipartIdentifier(text));
-    } catch (Exception e) {
-      throw Bridge.failure("InvalidInputError: cannot read " + text + " as an Iceberg table: it is neither a name"
-          + " (db.t, db.t.files) nor a path (with a slash in it). " + e.getMessage(), e);
-    }
-    Table table = byName(session, (String[]) parts.toArray(new String[0]), version, asOfMicros, options);
+    Table table = byName(session, parts(session, text), version, asOfMicros, options);
     if (table == null) {
       throw Bridge.failure("NoSuchTableError: there is no Iceberg table " + text + ". If it is a table of another"
           + " format, read it with spark.table; a table by its path has a slash in its name.", null);
@@ -43,23 +36,61 @@ final class TableReads {
     return table;
   }
 
+  private static String[] parts(SparkSession session, String text) {
+    try {
+      List parts = CollectionConverters.asJava(session.sessionState().sqlParser().parseMultipartIdentifier(text));
+      return (String[]) parts.toArray(new String[0]);
+    } catch (Exception e) {
+      throw Bridge.failure("InvalidInputError: cannot read " + text + " as an Iceberg table: it is neither a name"
+          + " (db.t, db.t.files) nor a path (with a slash in it). " + e.getMessage(), e);
+    }
+  }
+
+  /** The catalog of a name; for a path, any that has the functions that a write needs. */
+  static CatalogPlugin catalog(String text) {
+    SparkSession session = (SparkSession) SparkSession.active();
+    CatalogManager catalogs = session.sessionState().catalogManager();
+    if (text.indexOf('/') >= 0) {
+      return catalogs.v2SessionCatalog();
+    }
+    return catalog(catalogs, parts(session, text));
+  }
+
+  /** That of the current view, or of the session, where the name says none. */
+  private static CatalogPlugin catalog(CatalogManager catalogs, String[] parts) {
+    if (parts.length > 1 && catalogs.isCatalogRegistered(parts[0])) {
+      return catalogs.catalog(parts[0]);
+    }
+    List view = CollectionConverters.asJava(AnalysisContext.get().catalogAndNamespace());
+    return view.isEmpty() ? catalogs.currentCatalog() : catalogs.catalog((String) view.get(0));
+  }
+
+  /** A name without its catalog. */
+  static Identifier ident(String text) {
+    if (text.indexOf('/') >= 0) {
+      return new TableName(new String[0], text);
+    }
+    SparkSession session = (SparkSession) SparkSession.active();
+    return ident(session.sessionState().catalogManager(), parts(session, text));
+  }
+
+  private static Identifier ident(CatalogManager catalogs, String[] parts) {
+    if (parts.length > 1) {
+      return TableName.of(catalogs.isCatalogRegistered(parts[0])
+          ? (String[]) Arrays.copyOfRange(parts, 1, parts.length) : parts);
+    }
+    List view = CollectionConverters.asJava(AnalysisContext.get().catalogAndNamespace());
+    String[] current = view.isEmpty() ? catalogs.currentNamespace()
+        : (String[]) view.subList(1, view.size()).toArray(new String[0]);
+    return new TableName(current, parts[0]);
+  }
+
   /** Null where the name is not one of an Iceberg table of ours. */
   static Table byName(SparkSession session, String[] parts, String version, Long asOfMicros, Map options) {
     CatalogManager catalogs = session.sessionState().catalogManager();
-    List view = CollectionConverters.asJava(AnalysisContext.get().catalogAndNamespace());
-    CatalogPlugin catalog = view.isEmpty() ? catalogs.currentCatalog() : catalogs.catalog((String) view.get(0));
-    Identifier ident;
-    if (parts.length == 1) {
-      String[] current = view.isEmpty() ? catalogs.currentNamespace()
-          : (String[]) view.subList(1, view.size()).toArray(new String[0]);
-      ident = new TableName(current, parts[0]);
-    } else if (catalogs.isCatalogRegistered(parts[0])) {
-      catalog = catalogs.catalog(parts[0]);
-      ident = TableName.of((String[]) Arrays.copyOfRange(parts, 1, parts.length));
-    } else {
-      ident = TableName.of(parts);
-    }
-    return catalog instanceof IcebergCatalog ? ((IcebergCatalog) catalog).load(ident, version, asOfMicros, options) : null;
+    CatalogPlugin catalog = catalog(catalogs, parts);
+    return catalog instanceof IcebergCatalog
+        ? ((IcebergCatalog) catalog).load(ident(catalogs, parts), version, asOfMicros, options) : null;
   }
 
   /** A table in a folder, or a metadata file. */

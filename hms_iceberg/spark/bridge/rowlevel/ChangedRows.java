@@ -71,7 +71,11 @@ final class ChangedRows implements DeltaWriter {
     }
   }
 
-  public void close() {}
+  public void close() {
+    if (files != null) {
+      files.close();
+    }
+  }
 
   static final class Writers implements DeltaWriterFactory, Serializable {
     private final RowWriters rows;

@@ -36,7 +36,9 @@ final class CopiedRows implements DataWriter {
     files.abort();
   }
 
-  public void close() {}
+  public void close() {
+    files.close();
+  }
 
   static final class Writers implements DataWriterFactory, Serializable {
     private final RowWriters rows;

@@ -5,6 +5,7 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.Arrays;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.arrow.vector.types.pojo.Schema;
 import org.apache.hadoop.mapreduce.InputSplit;
 import org.apache.hadoop.mapreduce.TaskAttemptContext;
 import org.apache.parquet.hadoop.ParquetWriter;
@@ -31,6 +32,8 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetFilters;
 import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.sources.BaseRelation;
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.ArrowUtils;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
@@ -156,6 +159,30 @@ final class SparkVersions {
       return;
     }
     throw new IllegalStateException("This version of Spark has no way to read a Parquet file with a given footer.");
+  }
+
+  /** The schema of rows in Arrow, times with a zone in UTC. */
+  static Schema arrowSchema(StructType schema) {
+    Method[] methods = ArrowUtils.class.getMethods();
+    for (int i = 0; i < methods.length; i++) {
+      Class[] types = methods[i].getParameterTypes();
+      if (!"toArrowSchema".equals(methods[i].getName()) || types.length < 4) {
+        continue;
+      }
+      Object[] arguments = new Object[types.length];
+      arguments[0] = schema;
+      arguments[1] = "UTC";
+      arguments[2] = Boolean.TRUE;
+      for (int j = 3; j < arguments.length; j++) {
+        arguments[j] = Boolean.FALSE;
+      }
+      try {
+        return (Schema) methods[i].invoke(null, arguments);
+      } catch (ReflectiveOperationException e) {
+        throw new IllegalStateException("This version of Spark is not supported: " + methods[i], e);
+      }
+    }
+    throw new IllegalStateException("This version of Spark has no Arrow schema for rows.");
   }
 
   /** Whether this Spark has a type time: 4.0 has none. */

@@ -21,14 +21,14 @@ import org.apache.spark.sql.internal.SQLConf$;
 import scala.runtime.AbstractFunction0;
 
 /** One Parquet file that is being written, by Spark's own writer of rows. */
-final class ParquetOutput {
+final class ParquetOutput implements FileOutput {
   private static final String BLOOM_FILTER = ParquetOutputFormat.BLOOM_FILTER_ENABLED + "#";
   private static final String BLOOM_FPP = ParquetOutputFormat.BLOOM_FILTER_FPP + "#";
   private static final String BLOOM_NDV = ParquetOutputFormat.BLOOM_FILTER_EXPECTED_NDV + "#";
   private static final String DICTIONARY = ParquetOutputFormat.ENABLE_DICTIONARY + "#";
   private static final String STATISTICS = ParquetOutputFormat.STATISTICS_ENABLED + "#";
 
-  final String location;
+  private final String location;
   private final Path path;
   private final Configuration conf;
   private final ParquetWriter writer;
@@ -45,7 +45,7 @@ final class ParquetOutput {
     this.writer = new Builder(HadoopOutputFile.fromPath(path, conf), rules).withSettings(conf, rules).build();
   }
 
-  void write(InternalRow row) throws IOException {
+  public void write(InternalRow row) throws IOException {
     if (floats != null) {
       floats.add(row);
     }
@@ -56,12 +56,11 @@ final class ParquetOutput {
     rows++;
   }
 
-  /** The bytes of the file if it ended here, about. */
-  long size() {
+  public long size() {
     return writer.getDataSize();
   }
 
-  WrittenFile close(PartitionKey partition) throws IOException {
+  public WrittenFile close(PartitionKey partition) throws IOException {
     writer.close();
     ByteArrayOutputStream footer = new ByteArrayOutputStream();
     Util.writeFileMetaData(new ParquetMetadataConverter().toParquetMetadata(1, writer.getFooter()), footer);
@@ -70,8 +69,7 @@ final class ParquetOutput {
         location, size, rows, partition, floats == null ? null : floats.json(), WrittenFile.deflated(footer));
   }
 
-  /** Gives the file up. */
-  void abandon() {
+  public void abandon() {
     try {
       writer.close();
     } catch (Exception e) {

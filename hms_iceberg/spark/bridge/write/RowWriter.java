@@ -28,5 +28,7 @@ final class RowWriter implements DataWriter {
     files.abort();
   }
 
-  public void close() {}
+  public void close() {
+    files.close();
+  }
 }

@@ -49,7 +49,8 @@ final class TableWrite implements RequiresDistributionAndOrdering {
   }
 
   RowWriters writers() {
-    return new RowWriters(session, new WriteRules(answer.get("rules"), question.get("query_id").asText()));
+    return new RowWriters(session, new WriteRules(
+        answer.get("rules"), question.get("query_id").asText(), table.planner().worker()));
   }
 
   SparkSession session() {
@@ -66,6 +67,9 @@ final class TableWrite implements RequiresDistributionAndOrdering {
     ObjectNode commit = (ObjectNode) question.deepCopy();
     commit.put("call", "commit-write");
     commit.set("decided", answer.get("decided"));
+    if (answer.hasNonNull("metadata_location")) {
+      commit.set("metadata_location", answer.get("metadata_location"));
+    }
     commit.remove("schema");
     return commit;
   }

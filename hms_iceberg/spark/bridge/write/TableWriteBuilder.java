@@ -76,6 +76,7 @@ final class TableWriteBuilder implements WriteBuilder, SupportsOverwriteV2, Supp
     question.put("branch", table.branch());
     question.put("app_id", session.sparkContext().applicationId());
     question.put("case_sensitive", session.sessionState().conf().caseSensitiveAnalysis());
+    question.put("has_functions", table.hasCatalog());
     question.put("time_type", SparkVersions.hasTimeType());
     question.set("session", settings(session));
     return question;

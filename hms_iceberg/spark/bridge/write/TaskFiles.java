@@ -32,6 +32,7 @@ final class TaskFiles {
   private final List written = new ArrayList();
   private Lane current;
   private int count;
+  private PythonWriter python;
 
   TaskFiles(WriteRules rules, Configuration conf, int partitionId, long taskId, long epoch) {
     this.rules = rules;
@@ -53,6 +54,16 @@ final class TaskFiles {
       current = lane(partition);
     }
     current.write(row);
+  }
+
+  private FileOutput open(String location) throws IOException {
+    if (rules.python == null) {
+      return new ParquetOutput(rules, conf, location);
+    }
+    if (python == null) {
+      python = new PythonWriter(rules.python);
+    }
+    return new PythonOutput(python, rules, count, location);
   }
 
   private Lane lane(PartitionKey partition) throws IOException {
@@ -98,6 +109,14 @@ final class TaskFiles {
     written.clear();
   }
 
+  /** Ends what is kept for all files; a task calls this last, whatever became of it. */
+  void close() {
+    if (python != null) {
+      python.close();
+      python = null;
+    }
+  }
+
   /** Tells Spark how much was written. */
   static void report(List files) {
     TaskContext task = TaskContext.get();
@@ -118,7 +137,7 @@ final class TaskFiles {
   /** The files of one partition, of which one is open. */
   final class Lane {
     final PartitionKey partition;
-    private ParquetOutput output;
+    private FileOutput output;
     private int unchecked;
 
     Lane(PartitionKey partition) {
@@ -128,7 +147,7 @@ final class TaskFiles {
     void write(InternalRow row) throws IOException {
       if (output == null) {
         String folder = rules.spec(partition.specId).folder(partition);
-        output = new ParquetOutput(rules, conf, rules.names.location(partitionId, taskId, epoch, ++count, folder));
+        output = open(rules.names.location(partitionId, taskId, epoch, ++count, folder));
       }
       output.write(row);
       if (++unchecked == ROWS_BETWEEN_CHECKS) {

@@ -2,9 +2,11 @@ package hms_iceberg.bridge;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.Serializable;
+import java.util.Base64;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
+import org.apache.spark.api.python.SimplePythonFunction;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -29,10 +31,12 @@ final class WriteRules implements Serializable {
   final String codec;
   /** Settings of Parquet's writer, by its names in Hadoop's configuration. */
   final Map settings;
+  /** How the process is started that writes other files than Parquet; null for Parquet. */
+  final PythonWriter.Start python;
   /** The footer's own keys. */
   final Map footer;
 
-  WriteRules(JsonNode answer, String operation) {
+  WriteRules(JsonNode answer, String operation, SimplePythonFunction worker) {
     this.schema = Placeholders.parse(answer.get("schema"));
     this.fileSchema = Placeholders.parse(answer.get("file_schema"));
     this.stored = StoredColumns.ordinals(answer.get("stored"));
@@ -47,6 +51,8 @@ final class WriteRules implements Serializable {
     this.names = new FileNames(answer.get("names"), operation);
     this.codec = answer.get("codec").asText();
     this.settings = texts(answer.get("settings"));
+    this.python = answer.get("job").isNull()
+        ? null : new PythonWriter.Start(worker, Base64.getDecoder().decode(answer.get("job").asText()));
     this.footer = texts(answer.get("footer"));
   }
 

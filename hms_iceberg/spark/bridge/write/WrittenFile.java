@@ -21,8 +21,15 @@ final class WrittenFile implements Serializable {
   private final String floats;
   /** The footer of a Parquet file, deflated: of wide tables it is large, and the driver gets all of them. */
   private final byte[] footer;
+  /** Python's own description of a file that it wrote. */
+  private final byte[] described;
 
   WrittenFile(String location, long size, long rows, PartitionKey partition, String floats, byte[] footer) {
+    this(location, size, rows, partition, floats, footer, null);
+  }
+
+  private WrittenFile(
+      String location, long size, long rows, PartitionKey partition, String floats, byte[] footer, byte[] described) {
     this.location = location;
     this.size = size;
     this.rows = rows;
@@ -30,6 +37,11 @@ final class WrittenFile implements Serializable {
     this.partition = PartitionValues.json(partition);
     this.floats = floats;
     this.footer = footer;
+    this.described = described;
+  }
+
+  static WrittenFile described(String location, long size, long rows, PartitionKey partition, byte[] described) {
+    return new WrittenFile(location, size, rows, partition, null, null, described);
   }
 
   static byte[] deflated(ByteArrayOutputStream bytes) throws IOException {
@@ -47,8 +59,13 @@ final class WrittenFile implements Serializable {
     file.put("spec_id", specId);
     file.set("partition", Json.read(partition));
     file.set("floats", Json.read(floats == null ? "{}" : floats));
-    file.put("footer", Base64.getEncoder().encodeToString(footer));
+    file.put("footer", text(footer));
+    file.put("described", text(described));
     return file;
+  }
+
+  private static String text(byte[] bytes) {
+    return bytes == null ? null : Base64.getEncoder().encodeToString(bytes);
   }
 
   /** Deletes a file that is part of no table. One that stays does no harm: the table does not know it. */

@@ -1,0 +1,116 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.JsonNodeFactory;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedInputStream;
+import java.io.BufferedOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.File;
+import java.io.IOException;
+import java.io.Serializable;
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.SparkFiles;
+import org.apache.spark.api.python.PythonUtils;
+import org.apache.spark.api.python.SimplePythonFunction;
+
+/**
+ * A Python process beside a task, which writes its files where Spark's JVM has no writer for their format. A message is
+ * JSON and bytes, each with its length before it; so is the answer, without bytes.
+ */
+final class PythonWriter {
+  private final Process process;
+  private final DataOutputStream to;
+  private final DataInputStream from;
+
+  PythonWriter(Start start) throws IOException {
+    ProcessBuilder builder = new ProcessBuilder(
+        new String[] {start.python, "-m", "hms_iceberg.spark.writing.worker"});
+    builder.environment().putAll(start.environment);
+    builder.environment().put("PYTHONPATH", start.pythonPath());
+    builder.redirectError(ProcessBuilder.Redirect.INHERIT);
+    this.process = builder.start();
+    this.to = new DataOutputStream(new BufferedOutputStream(process.getOutputStream(), 1048576));
+    this.from = new DataInputStream(new BufferedInputStream(process.getInputStream()));
+    ask("begin", -1, start.job);
+  }
+
+  JsonNode ask(String call, int file, byte[] data) throws IOException {
+    return ask(call, file, null, data);
+  }
+
+  JsonNode ask(String call, int file, String location, byte[] data) throws IOException {
+    ObjectNode message = JsonNodeFactory.instance.objectNode();
+    message.put("call", call);
+    message.put("file", file);
+    message.put("location", location);
+    JsonNode answer;
+    try {
+      byte[] text = message.toString().getBytes(StandardCharsets.UTF_8);
+      to.writeInt(text.length);
+      to.write(text);
+      to.writeInt(data.length);
+      to.write(data);
+      to.flush();
+      byte[] answered = new byte[from.readInt()];
+      from.readFully(answered);
+      answer = Json.read(new String(answered, StandardCharsets.UTF_8));
+    } catch (IOException e) {
+      throw new IOException("UnsupportedError: Python writes ORC and Avro files of Iceberg tables, and its process ended"
+          + " (its error is in this executor's stderr). Install the same hms_iceberg[spark] on all executors as on the"
+          + " driver, or set spark.pyspark.python to a Python that has it.", e);
+    }
+    if (answer.has("error")) {
+      throw new IOException(answer.get("error").asText());
+    }
+    return answer;
+  }
+
+  void close() {
+    try {
+      to.close(); // the process ends with its input
+      from.close();
+      if (!process.waitFor(10, java.util.concurrent.TimeUnit.SECONDS)) {
+        process.destroy();
+      }
+    } catch (IOException e) {
+      process.destroy();
+    } catch (InterruptedException e) {
+      process.destroy();
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  /** How the process is started, and what it is told first. */
+  static final class Start implements Serializable {
+    final String python;
+    final Map environment;
+    final byte[] job;
+
+    Start(SimplePythonFunction worker, byte[] job) {
+      this.python = worker.pythonExec();
+      this.environment = new HashMap(worker.envVars());
+      List files = worker.pythonIncludes();
+      this.environment.put("HMS_ICEBERG_PY_FILES", String.join(File.pathSeparator, files));
+      this.job = job;
+    }
+
+    /** As Spark has it for its own workers: its own path, that of the driver, of this executor, and added files. */
+    String pythonPath() {
+      StringBuilder path = new StringBuilder(PythonUtils.sparkPythonPath());
+      String[] names = ((String) environment.get("HMS_ICEBERG_PY_FILES")).split(File.pathSeparator);
+      for (int i = 0; i < names.length; i++) {
+        if (!names[i].isEmpty()) {
+          path.append(File.pathSeparator).append(new File(SparkFiles.getRootDirectory(), names[i]));
+        }
+      }
+      String own = (String) environment.get("PYTHONPATH");
+      String here = System.getenv("PYTHONPATH");
+      return path + (own == null ? "" : File.pathSeparator + own) + (here == null ? "" : File.pathSeparator + here);
+    }
+  }
+}

@@ -1,0 +1,136 @@
+"""The process beside a task of Spark that writes its ORC and Avro files: the bridge's class PythonWriter starts it.
+
+A message is JSON and bytes, each with its length before it (four bytes, big endian); so is the answer, without bytes.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import pickle
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+
+from hms_iceberg.arrow.formats.content_writers import ContentFormat, ContentWriter
+from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode, metrics_modes
+from hms_iceberg.spark.writing.spark_columns import from_spark
+from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.storage import Storage
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What all files of a write have in common."""
+
+    file_format: str
+    schema: Schema
+    properties: Mapping[str, str]
+    modes: Mapping[int, MetricsMode]
+    storage: Storage
+
+
+def write_job(
+    file_format: str, schema: Schema, metadata: TableMetadata, properties: Mapping[str, str], storage: Storage
+) -> str:
+    """What the process is told first, in base64.
+
+    Args:
+        file_format: `orc` or `avro`.
+        schema: the columns of the rows.
+        metadata: the table.
+        properties: the table's properties, with those of the write before them.
+        storage: where the files go.
+
+    Raises:
+        ConfigurationError: a property cannot be used.
+        UnsupportedError: a column cannot be written in the format.
+    """
+    modes = metrics_modes(metadata.schema(), properties, metadata.sort_order())
+    ContentFormat(storage, file_format, schema, properties, modes)
+    return base64.b64encode(pickle.dumps(_Job(file_format, schema, dict(properties), modes, storage))).decode()
+
+
+def described(data: bytes) -> DataFile:
+    """The file that the process described; its partition is not known there."""
+    file: DataFile = pickle.loads(data)
+    return file
+
+
+class _Files:
+    """The files that are open, by their number."""
+
+    def __init__(self, job: _Job) -> None:
+        self._schema = job.schema
+        self._format = ContentFormat(job.storage, job.file_format, job.schema, job.properties, job.modes)
+        self._open: dict[int, ContentWriter] = {}
+
+    def open(self, number: int, location: str) -> dict[str, Any]:
+        self._open[number] = self._format.open(location)
+        return {}
+
+    def write(self, number: int, rows: bytes) -> dict[str, Any]:
+        writer = self._open[number]
+        with pa.ipc.open_stream(rows) as stream:
+            writer.write_row_group([from_spark(batch, self._schema) for batch in stream])
+        return {"size": writer.size}
+
+    def close(self, number: int) -> dict[str, Any]:
+        file = self._open.pop(number).close()
+        data = base64.b64encode(pickle.dumps(file)).decode()
+        return {"size": file.file_size_in_bytes, "data_file": data}
+
+    def abandon(self, number: int | None = None) -> dict[str, Any]:
+        for each in [number] if number is not None else list(self._open):
+            if each in self._open:
+                self._open.pop(each).abandon()
+        return {}
+
+
+def serve(source: BinaryIO, target: BinaryIO) -> None:
+    """Answers messages until there are no more; files that are open then are given up."""
+    files: _Files | None = None
+    try:
+        while (length := source.read(4)) and len(length) == 4:
+            message = json.loads(source.read(int.from_bytes(length, "big")))
+            data = source.read(int.from_bytes(source.read(4), "big"))
+            try:
+                if message["call"] == "begin":
+                    files, answer = _Files(pickle.loads(data)), {}
+                else:
+                    assert files is not None
+                    answer = _answer(files, message, data)
+            except Exception as error:
+                answer = {"error": f"{type(error).__name__}: {error}"}
+            text = json.dumps(answer).encode()
+            target.write(len(text).to_bytes(4, "big") + text)
+            target.flush()
+    finally:
+        if files is not None:
+            files.abandon()
+
+
+def _answer(files: _Files, message: Mapping[str, Any], data: bytes) -> dict[str, Any]:
+    number = message["file"]
+    if message["call"] == "open":
+        return files.open(number, message["location"])
+    if message["call"] == "write":
+        return files.write(number, data)
+    return files.close(number) if message["call"] == "close" else files.abandon(number)
+
+
+def main() -> None:
+    """Serves the task at the other end of standard input and output; whatever else writes there goes to the errors."""
+    target = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    serve(sys.stdin.buffer, target)
+
+
+if __name__ == "__main__":
+    main()
