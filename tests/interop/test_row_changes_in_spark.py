@@ -25,7 +25,7 @@ STATEMENTS = (
     "merge into {t} t using (select id + 95 as id, cast(id as int) as v from range(10)) s on t.id = s.id "
     "when matched and s.v < 2 then delete when matched then update set v = s.v "
     "when not matched then insert (id, kind, v) values (s.id, 'new', s.v)",
-    "delete from {t} where id % 10 = 3 and kind = 'a'",
+    "delete from {t} where id % 10 = 3 and kind = 'b'",
     "update {t} set kind = 'z' where id in (4, 50, 101)",
     "merge into {t} t using (select id from range(0, 120, 9)) s on t.id = s.id when matched then delete",
 )
