@@ -84,9 +84,8 @@ def on_catalog(body: Callable[..., None]) -> Callable[..., None]:
     def command(
         catalog_name: str | None, uri: str | None, properties: tuple[str, ...], output: str, **own: Any
     ) -> None:
-        out = Output(output)
-        with out.errors(), open_catalog(catalog_name, uri, properties) as catalog:
-            body(catalog, out, **own)
+        with open_catalog(catalog_name, uri, properties) as catalog:
+            body(catalog, Output(output), **own)
 
     return catalog_options(OUTPUT_OPTION(command))
 
@@ -103,9 +102,8 @@ def on_table(body: Callable[..., None]) -> Callable[..., None]:
         output: str,
         **own: Any,
     ) -> None:
-        out = Output(output)
-        with out.errors(), loaded(table, catalog_name, uri, properties) as found:
-            body(found, out, **own)
+        with loaded(table, catalog_name, uri, properties) as found:
+            body(found, Output(output), **own)
 
     return table_command(command)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -11,6 +12,7 @@ from click.shell_completion import CompletionItem
 from hms_iceberg.cli.commands import COMMANDS, SUBJECTS
 from hms_iceberg.cli.connection import catalog_options
 from hms_iceberg.cli.groups import SuggestingGroup
+from hms_iceberg.cli.output import FORM, Output
 from hms_iceberg.errors import IcebergError
 
 
@@ -29,6 +31,16 @@ class LazyGroup(SuggestingGroup):
         command = getattr(import_module(entry.home), entry.attribute)
         assert isinstance(command, click.Command)
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command. Where its output is JSON, an error of this package is JSON as well, with exit code 1."""
+        try:
+            return super().invoke(ctx)
+        except IcebergError as error:
+            if ctx.meta.get(FORM) != "json" or ctx.params.get("verbose"):
+                raise
+            Output("json").json({"type": type(error).__name__, "message": str(error)})
+            raise click.exceptions.Exit(1) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands, by subject, without importing any of them."""
@@ -67,7 +79,8 @@ def cli(verbose: bool, **defaults: object) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
-    An error of this package is shown as one line on standard error, with exit code 1; `--verbose` shows its traceback.
+    An error of this package is shown as one line on standard error, with exit code 1; `--verbose` shows its traceback,
+    and where JSON was asked for, it is told so on standard output.
     Wrong usage ends with exit code 2, as click has it.
 
     Args:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from hms_iceberg.cli.groups import SuggestingGroup
+from hms_iceberg.cli.output import OUTPUT_OPTION, Output
 
 _DATA_DIR = click.option(
     "--data-dir",
@@ -32,7 +32,8 @@ def metastore() -> None:
 @click.option("--warehouse", help="Folder or URI of its warehouse. Default: `warehouse` in the data folder.")
 @click.option("--port", default=0, type=click.IntRange(0, 65535), help="TCP port. Default: a free one.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; it asks no password.")
-def start(data_dir: Path | None, warehouse: str | None, port: int, host: str) -> None:
+@OUTPUT_OPTION
+def start(data_dir: Path | None, warehouse: str | None, port: int, host: str, output: str) -> None:
     """Start a metastore that runs until `stop`.
 
     Example: hms-iceberg metastore start --port 9083
@@ -41,6 +42,9 @@ def start(data_dir: Path | None, warehouse: str | None, port: int, host: str) ->
 
     before = detached.status(data_dir)
     status = detached.start(data_dir, warehouse, port, host)
+    if output == "json":
+        Output(output).json(asdict(status))
+        return
     click.echo(f"{'Already running' if before.running else 'Started'}: {status.uri} (process {status.pid})")
     click.echo(f"Warehouse: {status.warehouse}")
     click.echo(f"Data:      {status.data_dir}")
@@ -50,7 +54,8 @@ def start(data_dir: Path | None, warehouse: str | None, port: int, host: str) ->
 
 @metastore.command()
 @_DATA_DIR
-def stop(data_dir: Path | None) -> None:
+@OUTPUT_OPTION
+def stop(data_dir: Path | None, output: str) -> None:
     """Stop the metastore; its data stay.
 
     Example: hms-iceberg metastore stop
@@ -58,14 +63,15 @@ def stop(data_dir: Path | None) -> None:
     from hms_iceberg.hms.embedded import detached
 
     stopped = detached.stop(data_dir)
-    click.echo("Stopped." if stopped else "No metastore was running.")
+    Output(output).text("Stopped." if stopped else "No metastore was running.", {"stopped": stopped})
 
 
 @metastore.command()
 @_DATA_DIR
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--json", "as_json", is_flag=True, help="The same as --output json.")
+@OUTPUT_OPTION
 @click.pass_context
-def status(ctx: click.Context, data_dir: Path | None, as_json: bool) -> None:
+def status(ctx: click.Context, data_dir: Path | None, as_json: bool, output: str) -> None:
     """Say whether it runs and where; the exit code is 3 where it does not.
 
     Example: hms-iceberg metastore status --json
@@ -73,8 +79,8 @@ def status(ctx: click.Context, data_dir: Path | None, as_json: bool) -> None:
     from hms_iceberg.hms.embedded import detached
 
     found = detached.status(data_dir)
-    if as_json:
-        click.echo(json.dumps(asdict(found)))
+    if as_json or output == "json":
+        Output("json").json(asdict(found))
     elif found.running:
         state = "answers" if found.answering else "does not answer yet"
         click.echo(f"Running: {found.uri} (process {found.pid}), {state}")

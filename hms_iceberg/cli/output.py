@@ -6,17 +6,17 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hms_iceberg.errors import IcebergError
-
 if TYPE_CHECKING:
     from rich.console import Console
+
+FORM = "hms_iceberg.output"
+"""Where a context of click has the form of the output."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 # A column of longer values may be folded to this width; where not even that fits, rows are shown one below the other.
@@ -33,14 +33,17 @@ def inherited(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
     return before if value is None else value
 
 
-def _output_form(ctx: click.Context, param: click.Parameter, value: str | None) -> str:
-    return inherited(ctx, param, value) or "text"
+def output_form(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """The form of the output that was asked for, if any; noted for errors too."""
+    form: str | None = inherited(ctx, param, value)
+    ctx.meta[FORM] = form
+    return form
 
 
 OUTPUT_OPTION = click.option(
     "--output",
     type=click.Choice(["text", "json"]),
-    callback=_output_form,
+    callback=lambda ctx, param, value: output_form(ctx, param, value) or "text",
     help="How the result is told.  [default: text]",
 )
 
@@ -129,17 +132,6 @@ class Output:
             click.echo("\t".join(map(shown, columns)))
             for row in rows:
                 click.echo("\t".join(shown(value, null) for value in row))
-
-    @contextmanager
-    def errors(self) -> Iterator[None]:
-        """Tell an error of this package as JSON where that was asked for, with exit code 1."""
-        try:
-            yield
-        except IcebergError as error:
-            if not self.is_json or click.get_current_context().find_root().params.get("verbose"):
-                raise
-            self.json({"type": type(error).__name__, "message": str(error)})
-            raise click.exceptions.Exit(1) from error
 
 
 def _console() -> Console:

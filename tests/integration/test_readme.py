@@ -1,10 +1,17 @@
-"""The README's Python examples run as they stand."""
+"""The README's examples run as they stand."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hms_iceberg.cli.main import main
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -25,5 +32,30 @@ def test_the_readme_s_catalog_example_runs_as_it_stands(metastore: Any, catalog:
     assert names["visits"].inspect.snapshots().num_rows == 3
     assert catalog.load_view("web.buyers").current_version().dialects == ["spark"]
     catalog.drop_view("web.buyers")
+    catalog.drop_table("web.visits", purge_requested=True)
+    catalog.drop_namespace("web")
+
+
+def test_the_readme_s_everyday_commands_run_as_they_stand(
+    metastore: Any, catalog: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = README.read_text(encoding="utf-8").split("## Everyday commands")[1]
+    block = text.split("```bash\n")[1].split("```")[0]
+    lines = [shlex.split(line.split(" >> ")[0], comments=True) for line in block.splitlines()]
+    commands = [words[1:] for words in lines if words[0] == "hms-iceberg"]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYICEBERG_CATALOG__DEFAULT__URI", metastore.uri)
+    rows = pa.table({"id": pa.array([1, 2], pa.int64()), "page": ["/", "/buy"]})
+    catalog.create_namespace("web")
+    catalog.create_table("web.visits", rows.schema)
+    (tmp_path / "monday.csv").write_text("id,page\n3,/\n")
+    pq.write_table(rows, tmp_path / "tuesday.parquet")
+
+    assert len(commands) == len(lines) - 1
+    for words in commands:
+        assert main(words) == 0, words
+
+    assert sorted(pq.read_table(tmp_path / "rows.parquet")["id"].to_pylist()) == [1, 3]
+    assert list(catalog.load_table("web.visits").refs()) == ["main", "year-end"]
     catalog.drop_table("web.visits", purge_requested=True)
     catalog.drop_namespace("web")

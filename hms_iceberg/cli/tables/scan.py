@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hms_iceberg.cli.connection import catalog_options, loaded
-from hms_iceberg.cli.output import Output, inherited, on_terminal
+from hms_iceberg.cli.output import Output, on_terminal, output_form
 from hms_iceberg.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _ROWS_ON_TERMINAL = 100
 @click.command()
 @click.argument("table", metavar="DB.TABLE")
 @catalog_options
-@click.option("--output", type=click.Choice(_FORMS), callback=inherited, help="[default: text, or that of --to]")
+@click.option("--output", type=click.Choice(_FORMS), callback=output_form, help="[default: text, or that of --to]")
 @click.option(
     "--to", "target", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write to this file."
 )
@@ -53,7 +53,7 @@ def scan(
     """
     form = _form(output, target)
     out = Output("json" if form == "json" else "text")
-    with out.errors(), loaded(table, catalog_name, uri, properties) as found:
+    with loaded(table, catalog_name, uri, properties) as found:
         if count:
             rows = _scan(found, **choices).count()
             out.text(f"{rows}", {"count": rows})

@@ -44,6 +44,7 @@ def test_a_table_is_made_filled_read_renamed_and_dropped(told: Any, catalog: Cat
     assert told("rollback", "cli_web.visits", "first")["after"] == first
     assert told("check", "cli_web.*")[0]["findings"] == []
 
+    assert told("locks", "list", "cli_web") == []
     told("rename", "cli_web.visits", "cli_web.views")
     assert told("list", "cli_web") == ["cli_web.views"]
     assert catalog.load_table("cli_web.views").scan().count() == 2

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pyarrow as pa
 import pytest
 
@@ -41,6 +43,8 @@ def test_a_table_is_checked_migrated_and_taken_back(
 
     assert main(["migrate", table, *uri]) == 0
     assert "is an Iceberg table already" in capsys.readouterr().out
+    assert main(["migrate", table, *uri, "--output", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["already_done"]
 
     assert main(["rollback-migration", table, *uri]) == 0
     assert f"{table} is the Hive table it was, with 2 files." in capsys.readouterr().out

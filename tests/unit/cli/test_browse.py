@@ -31,6 +31,7 @@ def test_what_does_not_exist_is_an_error_in_text_and_in_json(run: Any) -> None:
     assert said.code == 1
     assert said.json["type"] == "NoSuchTableError"
     assert "lake/db/none" in said.json["message"]
+    assert run("rewrite-manifests", "db.none", "--output", "json").json["type"] == "NoSuchTableError"
 
 
 def test_a_namespace_is_described_by_its_properties(run: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import subprocess
 import sys
@@ -143,6 +144,12 @@ def test_a_metastore_that_cannot_be_reached_is_told_with_its_address_and_what_to
     said = capsys.readouterr().err
     assert said.startswith(f"Error: No Hive Metastore answered at thrift://127.0.0.1:{port} ")
     assert "Check that it runs" in said
+
+
+def test_whether_an_embedded_metastore_runs_is_told_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--json"], ["--output", "json"]):
+        assert main(["metastore", "status", "--data-dir", str(tmp_path), *words]) == 3
+        assert json.loads(capsys.readouterr().out)["running"] is False
 
 
 def test_a_metastore_that_stays_silent_is_given_up_soon() -> None:
