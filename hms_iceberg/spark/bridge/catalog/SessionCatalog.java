@@ -323,6 +323,11 @@ public final class SessionCatalog extends DelegatingCatalogExtension
     return (Pointer) seen.get(key);
   }
 
+  /** A statement that changes the table it is about (MERGE WITH SCHEMA EVOLUTION) goes on with what it made of it. */
+  static void pinAnew(TableSource source) {
+    seenInThisQuery().put(source.name().toLowerCase(Locale.ROOT), source.pointer());
+  }
+
   private static Pointer newest(Identifier ident) {
     Map parameters = MetastoreRows.parameters(ident.namespace()[0], ident.name());
     boolean isView = MetastoreRows.isIcebergView(parameters);

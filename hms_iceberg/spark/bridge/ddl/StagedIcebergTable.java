@@ -20,11 +20,6 @@ final class StagedIcebergTable extends IcebergTable implements StagedTable {
     end("commit-staged");
   }
 
-  /** Spark 4.3 asks for them of every staged table. */
-  public CustomTaskMetric[] reportDriverMetrics() {
-    return new CustomTaskMetric[0];
-  }
-
   public void abortStagedChanges() {
     end("abort-staged");
   }

@@ -43,6 +43,7 @@ final class TableDefinitions {
   Table alter(Identifier ident, IcebergTable table, TableChange[] changes) {
     TableSource source = catalog.source(ident);
     ask(Alterations.alter(source.change("alter-table"), table.schema(), changes), ident);
+    SessionCatalog.pinAnew(source);
     return source.load(source.metadataLocation(), null, null, null, null);
   }
 
