@@ -1,0 +1,135 @@
+"""Our maintenance beside Apache Iceberg's on the same table: the same rows, the same live files, read by both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.catalog import Catalog
+from hms_iceberg.maintenance import (
+    check_table,
+    compute_partition_stats,
+    compute_table_stats,
+    convert_equality_deletes,
+    rewrite_data_files,
+    rewrite_position_delete_files,
+)
+from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms import IdentityTransform
+from hms_iceberg.spec.types import LongType, NestedField, StringType
+from hms_iceberg.table import Table
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "p", StringType()), NestedField(3, "v", LongType()))
+BY_P = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "p"))
+MERGE_ON_READ = {f"write.{each}.mode": "merge-on-read" for each in ("delete", "update", "merge")}
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": ids, "p": [["a", "b", None][each % 3] for each in ids], "v": [each * 10 for each in ids]})
+
+
+def make(catalog: Catalog, name: str, version: int, keyed: bool = False, **properties: str) -> Table:
+    """Four files a partition, rows of which are deleted by position, and by key where asked for."""
+    given = MERGE_ON_READ | {"format-version": str(version)} | properties
+    table = catalog.create_table(name, SCHEMA, partition_spec=BY_P, properties=given)
+    for start in range(0, 48, 12):
+        table.append(rows(*range(start, start + 12)))
+    table.delete("id in (1, 14, 27)")
+    table.delete("id in (2, 15)")
+    if keyed:
+        with table.new_row_delta() as delta:
+            delta.delete_equal(pa.table({"id": [3, 40], "p": [None, "b"]}), columns=["id", "p"])
+    return table
+
+
+def java_rows(iceberg_java: Any, table: Table) -> list[list[Any]]:
+    return sorted(iceberg_java.sql(f"select * from ice.{'.'.join(table.identifier)}"), key=repr)
+
+
+def our_rows(table: Table) -> list[list[Any]]:
+    return sorted(([*row.values()] for row in table.refresh().scan().to_arrow().to_pylist()), key=repr)
+
+
+def live_files(iceberg_java: Any, table: Table) -> list[list[Any]]:
+    """Live files by kind and partition, with their rows, as Java tells them."""
+    name = ".".join(table.identifier)
+    query = f"select content, partition.p, count(*), sum(record_count) from ice.{name}.files group by 1, 2"
+    return sorted(iceberg_java.sql(query), key=repr)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize(
+    ("arguments", "call"),
+    [
+        ({}, ""),
+        ({"strategy": "sort", "sort_order": "v desc"}, ", strategy => 'sort', sort_order => 'v desc'"),
+        ({"strategy": "sort", "sort_order": "zorder(id, v)"}, ", strategy => 'sort', sort_order => 'zorder(id, v)'"),
+        ({"where": "p = 'a'"}, ", where => 'p = \"a\"'"),
+    ],
+)
+def test_compaction_leaves_the_files_that_java_leaves(
+    iceberg_java: Any, catalog: Catalog, namespace: str, version: int, arguments: dict[str, str], call: str
+) -> None:
+    ours, theirs = (make(catalog, f"{namespace}.{name}", version) for name in ("ours", "theirs"))
+    before = our_rows(ours)
+    options = {"rewrite-all": "true", "remove-dangling-deletes": "true"}
+    result = rewrite_data_files(ours, options=options, **arguments)
+    ((rewritten, added, *_),) = iceberg_java.sql(
+        f"call ice.system.rewrite_data_files(table => '{namespace}.theirs'{call},"
+        " options => map('rewrite-all', 'true', 'remove-dangling-deletes', 'true'))"
+    )
+    assert (result.rewritten_data_files_count, result.added_data_files_count) == (rewritten, added)
+    assert java_rows(iceberg_java, ours) == our_rows(ours) == before
+    assert live_files(iceberg_java, ours) == live_files(iceberg_java, theirs)
+    assert check_table(ours).findings == ()
+    iceberg_java.sql(f"delete from ice.{namespace}.ours where id in (5, 6)")  # Java goes on where we left off
+    assert java_rows(iceberg_java, ours) == our_rows(ours) == [row for row in before if row[0] not in (5, 6)]
+
+
+def test_position_deletes_are_put_together_as_java_does(iceberg_java: Any, catalog: Catalog, namespace: str) -> None:
+    granular = {"write.delete.granularity": "partition"}
+    ours, theirs = (make(catalog, f"{namespace}.{name}", 2, **granular) for name in ("ours", "theirs"))
+    result = rewrite_position_delete_files(ours, options={"rewrite-all": "true"})
+    ((rewritten, added, *_),) = iceberg_java.sql(
+        f"call ice.system.rewrite_position_delete_files(table => '{namespace}.theirs',"
+        " options => map('rewrite-all', 'true'))"
+    )
+    assert (result.rewritten_delete_files_count, result.added_delete_files_count) == (rewritten, added)
+    assert live_files(iceberg_java, ours) == live_files(iceberg_java, theirs)
+    assert java_rows(iceberg_java, ours) == our_rows(ours) == our_rows(theirs)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_java_reads_what_equality_deletes_became(
+    iceberg_java: Any, catalog: Catalog, namespace: str, version: int
+) -> None:
+    table = make(catalog, f"{namespace}.t", version, keyed=True)
+    before = java_rows(iceberg_java, table)
+    assert [3, None, 30] not in before and [40, "b", 400] not in before
+    assert convert_equality_deletes(table).converted_equality_delete_files_count == 2
+    assert java_rows(iceberg_java, table) == our_rows(table) == before
+    kinds = iceberg_java.sql(f"select distinct content from ice.{namespace}.t.files order by 1")
+    assert kinds == [[0], [1]]
+
+
+def test_java_uses_the_statistics(iceberg_java: Any, catalog: Catalog, namespace: str) -> None:
+    table = make(catalog, f"{namespace}.t", 2)
+    ours = compute_table_stats(table)
+    ((path,),) = iceberg_java.sql(f"call ice.system.compute_table_stats(table => '{namespace}.t')")
+    theirs = next(each for each in table.refresh().metadata.statistics if each.statistics_path == path)
+    assert ours is not None
+
+    def counts(file: Any) -> list[tuple[Any, ...]]:
+        return sorted((blob.type, blob.fields, blob.properties["ndv"]) for blob in file.blob_metadata)
+
+    assert counts(ours) == counts(theirs)
+    assert compute_partition_stats(table) is not None
+    # Java takes ours for its own, and counts on from there.
+    table.append(rows(100))
+    ((path,),) = iceberg_java.sql(f"call ice.system.compute_partition_stats(table => '{namespace}.t')")
+    assert path
