@@ -24,11 +24,6 @@ final class StagedIcebergTable extends IcebergTable implements StagedTable {
     end("abort-staged");
   }
 
-  /** Several of the interfaces have a default for this, of which the JVM takes none. */
-  public CustomTaskMetric[] reportDriverMetrics() {
-    return new CustomTaskMetric[0];
-  }
-
   private void end(String call) {
     ObjectNode question = Bridge.question(call);
     question.set("staged", number);
