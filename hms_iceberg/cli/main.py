@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from hms_iceberg.cli.commands import COMMANDS, SUBJECTS
 from hms_iceberg.cli.connection import catalog_options
 from hms_iceberg.cli.groups import SuggestingGroup
 from hms_iceberg.cli.output import FORM, Output
 from hms_iceberg.errors import IcebergError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 class LazyGroup(SuggestingGroup):
@@ -51,6 +53,8 @@ class LazyGroup(SuggestingGroup):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Complete the name of a command without importing any of them, or an option."""
+        from click.shell_completion import CompletionItem
+
         if incomplete.startswith("-"):
             return super().shell_complete(ctx, incomplete)
         return [

@@ -300,6 +300,7 @@ def test_a_file_that_does_not_fit_appends_nothing(
     assert said.code == 1
     assert message in said.err
     assert len(table.refresh().snapshots()) == 2
+    assert len(list((tmp_path / "lake/db/t/data").iterdir())) == 2
 
 
 def test_files_without_rows_append_nothing(run: Any, table: Table, tmp_path: Path) -> None:

@@ -103,6 +103,7 @@ def test_a_diff_leaves_out_rows_that_came_and_went_unless_asked(run: Any, table:
     assert run("diff", "db.t", first, "--output", "json").json["rows"]["INSERT"] == 0
     assert run("diff", "db.t", first, "main", "--each-change", "--output", "json").json["rows"]["INSERT"] == 1
     assert run("diff", "db.t", "nothing").code == 1
+    assert "ancestor" in run("diff", "db.t", "main", first).err
 
 
 def test_a_diff_of_a_snapshot_with_itself_is_empty(run: Any, table: Table) -> None:
