@@ -24,6 +24,11 @@ final class StagedIcebergTable extends IcebergTable implements StagedTable {
     end("abort-staged");
   }
 
+  /** Spark 4.3 asks for them of every staged table. */
+  public CustomTaskMetric[] reportDriverMetrics() {
+    return new CustomTaskMetric[0];
+  }
+
   private void end(String call) {
     ObjectNode question = Bridge.question(call);
     question.set("staged", number);
