@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -171,10 +171,13 @@ def _rows_on_terminal(columns: Sequence[str], rows: list[list[Any]], null: str) 
             console.print(Text(f"--- {number}"), style="dim")
             _pairs_on_terminal(dict(zip(columns, row, strict=True)), console)
         return
+    gaps = _GAP * (len(columns) - 1)
+    fits = sum(map(max, longest, map(cell_len, columns))) + gaps <= console.width
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
     for index, name in enumerate(columns):
         is_number = bool(rows) and all(_is_number(row[index]) for row in rows)
-        table.add_column(Text(name), overflow="fold", justify="right" if is_number else "left", min_width=least[index])
+        justify: Literal["left", "right"] = "right" if is_number else "left"
+        table.add_column(Text(name), overflow="fold", justify=justify, min_width=None if fits else least[index])
     for row in cells:
         table.add_row(*map(Text, row))
     console.print(table)
