@@ -21,25 +21,29 @@ from hms_iceberg.spec.types import (
 )
 
 FILE = NestedField(2147483646, "_file", StringType(), True, "Path of the file in which a row is stored")
-POSITION = NestedField(2147483645, "_pos", LongType(), True, "Position of a row in its file, from 0")
+POSITION = NestedField(2147483645, "_pos", LongType(), True, "Ordinal position of a row in the source data file")
 DELETED = NestedField(2147483644, "_deleted", BooleanType(), True, "Whether the row has been deleted")
-SPEC_ID = NestedField(2147483643, "_spec_id", IntegerType(), False, "Partition spec of the file")
+SPEC_ID = NestedField(2147483643, "_spec_id", IntegerType(), False, "Spec ID used to track the file containing a row")
 PARTITION_ID = 2147483642
 PARTITION_NAME = "_partition"
-ROW_ID = NestedField(2147483540, "_row_id", LongType(), False, "Number that identifies the row in the table")
+ROW_ID = NestedField(2147483540, "_row_id", LongType(), False, "Implicit row ID that is automatically assigned")
 LAST_UPDATED_SEQUENCE_NUMBER = NestedField(
     2147483539,
     "_last_updated_sequence_number",
     LongType(),
     False,
-    "Sequence number of the commit that last updated the row",
+    "Sequence number when the row was last updated",
 )
-DELETE_FILE_PATH = NestedField(2147483546, "file_path", StringType(), True, "Path of a data file")
-DELETE_FILE_POSITION = NestedField(2147483545, "pos", LongType(), True, "Position of a deleted row")
+DELETE_FILE_PATH = NestedField(
+    2147483546, "file_path", StringType(), True, "Path of a file in which a deleted row is stored"
+)
+DELETE_FILE_POSITION = NestedField(
+    2147483545, "pos", LongType(), True, "Ordinal position of a deleted row in the data file"
+)
 DELETE_FILE_ROW_ID = 2147483544
-CHANGE_TYPE = NestedField(2147483543, "_change_type", StringType(), True, "What happened to the row")
-CHANGE_ORDINAL = NestedField(2147483542, "_change_ordinal", IntegerType(), False, "Number of the change's snapshot")
-COMMIT_SNAPSHOT_ID = NestedField(2147483541, "_commit_snapshot_id", LongType(), False, "Snapshot of the change")
+CHANGE_TYPE = NestedField(2147483543, "_change_type", StringType(), True, "Record type in changelog")
+CHANGE_ORDINAL = NestedField(2147483542, "_change_ordinal", IntegerType(), False, "Change ordinal in changelog")
+COMMIT_SNAPSHOT_ID = NestedField(2147483541, "_commit_snapshot_id", LongType(), False, "Commit snapshot ID")
 CHANGELOG_COLUMNS = (CHANGE_TYPE, CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID)
 
 _PLAIN = {field.name: field for field in (FILE, POSITION, DELETED, SPEC_ID, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)}
@@ -86,4 +90,4 @@ def partition_column(specs: Iterable[PartitionSpec], schema: Schema) -> NestedFi
             elif isinstance(known.field_type, UnknownType) and not isinstance(field.field_type, UnknownType):
                 fields[field.field_id] = replace(known, field_type=field.field_type)
     ordered = (fields[field_id] for field_id in sorted(fields))
-    return NestedField(PARTITION_ID, PARTITION_NAME, StructType(*ordered), False, "Partition to which a row belongs")
+    return NestedField(PARTITION_ID, PARTITION_NAME, StructType(*ordered), False, "Partition to which a row belongs to")

@@ -1,7 +1,7 @@
 """Apache Iceberg's own Spark runtime as a process that answers SQL over its standard streams.
 
 Runs in a PySpark of the version that the runtime was built for, so it imports nothing of this project.
-One JSON object a line: ``{"sql": …}`` in, ``{"rows": …}`` or ``{"error": …}`` out.
+One JSON object a line: ``{"sql": …}`` in, ``{"rows": …, "schema": …}`` or ``{"error": …}`` out.
 """
 
 from __future__ import annotations
@@ -65,8 +65,9 @@ def main() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            rows = spark.sql(request["sql"]).collect()
-            answer: dict[str, Any] = {"rows": [encode(row) for row in rows]}
+            frame = spark.sql(request["sql"])
+            rows = [encode(row) for row in frame.collect()]
+            answer: dict[str, Any] = {"rows": rows, "schema": frame.schema.jsonValue()}
         except Exception as error:  # the test decides what an error means
             answer = {"error": f"{type(error).__name__}: {error}"[:4000]}
         answers.write(json.dumps(answer) + "\n")

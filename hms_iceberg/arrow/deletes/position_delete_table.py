@@ -53,12 +53,12 @@ def position_deletes_schema(request: MetadataRequest) -> Schema:
     fields = [
         DELETE_FILE_PATH,
         DELETE_FILE_POSITION,
-        NestedField(DELETE_FILE_ROW_ID, "row", table.as_struct()),
-        NestedField(PARTITION_ID, "partition", partition, True),
+        NestedField(DELETE_FILE_ROW_ID, "row", table.as_struct(), doc="Deleted row values"),
+        NestedField(PARTITION_ID, "partition", partition, True, "Partition that position delete row belongs to"),
         replace(SPEC_ID, name="spec_id", required=True),
         replace(FILE, name="delete_file_path"),
-        NestedField(2147483641, "content_offset", LongType()),
-        NestedField(2147483640, "content_size_in_bytes", LongType()),
+        NestedField(2147483641, "content_offset", LongType(), doc="The offset in the DV where the content starts"),
+        NestedField(2147483640, "content_size_in_bytes", LongType(), doc="The length in bytes of the DV blob"),
     ]
     if request.metadata.format_version < 3:
         fields = fields[:-2]

@@ -31,7 +31,14 @@ if TYPE_CHECKING:
     import polars as pl
 
 _COUNTS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts")
-_READABLE = ("column_size", "value_count", "null_value_count", "nan_value_count", "lower_bound", "upper_bound")
+_READABLE = {
+    "column_size": "Total size on disk",
+    "value_count": "Total count, including null and NaN",
+    "null_value_count": "Null value count",
+    "nan_value_count": "NaN value count",
+    "lower_bound": "Lower bound",
+    "upper_bound": "Upper bound",
+}
 
 
 def files(request: MetadataRequest) -> MetadataTable:
@@ -127,29 +134,44 @@ def _entries(request: MetadataRequest, manifests: Sequence[ManifestFile]) -> Met
 def _file_fields(partition_type: StructType) -> list[NestedField]:
     """The fields of a data file as Java's tables have them; the partition is left out where the table has none."""
     fields = [
-        NestedField(134, "content", IntegerType()),
-        NestedField(100, "file_path", StringType(), True),
-        NestedField(101, "file_format", StringType(), True),
-        NestedField(141, "spec_id", IntegerType()),
-        NestedField(102, "partition", partition_type, True),
-        NestedField(103, "record_count", LongType(), True),
-        NestedField(104, "file_size_in_bytes", LongType(), True),
-        NestedField(108, "column_sizes", MapType(117, IntegerType(), 118, LongType())),
-        NestedField(109, "value_counts", MapType(119, IntegerType(), 120, LongType())),
-        NestedField(110, "null_value_counts", MapType(121, IntegerType(), 122, LongType())),
-        NestedField(137, "nan_value_counts", MapType(138, IntegerType(), 139, LongType())),
-        NestedField(125, "lower_bounds", MapType(126, IntegerType(), 127, BinaryType())),
-        NestedField(128, "upper_bounds", MapType(129, IntegerType(), 130, BinaryType())),
-        NestedField(131, "key_metadata", BinaryType()),
-        NestedField(132, "split_offsets", ListType(133, LongType())),
-        NestedField(135, "equality_ids", ListType(136, IntegerType())),
-        NestedField(140, "sort_order_id", IntegerType()),
-        NestedField(142, "first_row_id", LongType()),
-        NestedField(143, "referenced_data_file", StringType()),
-        NestedField(144, "content_offset", LongType()),
-        NestedField(145, "content_size_in_bytes", LongType()),
+        NestedField(
+            134, "content", IntegerType(), doc="Contents of the file: 0=data, 1=position deletes, 2=equality deletes"
+        ),
+        NestedField(100, "file_path", StringType(), True, "Location URI with FS scheme"),
+        NestedField(101, "file_format", StringType(), True, "File format name: avro, orc, or parquet"),
+        NestedField(141, "spec_id", IntegerType(), doc="Partition spec ID"),
+        NestedField(102, "partition", partition_type, True, "Partition data tuple, schema based on the partition spec"),
+        NestedField(103, "record_count", LongType(), True, "Number of records in the file"),
+        NestedField(104, "file_size_in_bytes", LongType(), True, "Total file size in bytes"),
+        _by_column(108, "column_sizes", 117, LongType(), "total size on disk"),
+        _by_column(109, "value_counts", 119, LongType(), "total count, including null and NaN"),
+        _by_column(110, "null_value_counts", 121, LongType(), "null value count"),
+        _by_column(137, "nan_value_counts", 138, LongType(), "number of NaN values in the column"),
+        _by_column(125, "lower_bounds", 126, BinaryType(), "lower bound"),
+        _by_column(128, "upper_bounds", 129, BinaryType(), "upper bound"),
+        NestedField(131, "key_metadata", BinaryType(), doc="Encryption key metadata blob"),
+        NestedField(132, "split_offsets", ListType(133, LongType(), True), doc="Splittable offsets"),
+        NestedField(135, "equality_ids", ListType(136, IntegerType(), True), doc="Equality comparison field IDs"),
+        NestedField(140, "sort_order_id", IntegerType(), doc="Sort order ID"),
+        NestedField(142, "first_row_id", LongType(), doc="The first row ID assigned to the first row in the data file"),
+        NestedField(
+            143,
+            "referenced_data_file",
+            StringType(),
+            doc="Fully qualified location (URI with FS scheme) of a data file that all deletes reference",
+        ),
+        NestedField(144, "content_offset", LongType(), doc="The offset in the file where the content starts"),
+        NestedField(
+            145, "content_size_in_bytes", LongType(), doc="The length of referenced content stored in the file"
+        ),
     ]
     return [each for each in fields if each.name != "partition" or partition_type.fields]
+
+
+def _by_column(field_id: int, name: str, key_id: int, value: IcebergType, doc: str) -> NestedField:
+    """A map from columns' ids; the value's id follows the key's."""
+    kind = MapType(key_id, IntegerType(), key_id + 1, value, True)
+    return NestedField(field_id, name, kind, doc=f"Map of column id to {doc}")
 
 
 def _file_columns(request: MetadataRequest, frame: pl.DataFrame, fields: Sequence[NestedField]) -> list[Any]:
@@ -178,9 +200,12 @@ def _readable_metrics(request: MetadataRequest, frame: pl.DataFrame) -> tuple[Ne
         parts = [_metric(frame, metric, field) for metric in _READABLE]
         columns.append(pl.DataFrame(parts).to_struct(name))
         kinds: list[IcebergType] = [LongType()] * 4 + [field.field_type] * 2
-        inner = (NestedField(next_id(), part, kind) for part, kind in zip(_READABLE, kinds, strict=True))
-        fields.append(NestedField(next_id(), name, StructType(*inner)))
-    struct = NestedField(next_id(), "readable_metrics", StructType(*fields))
+        inner = (
+            NestedField(next_id(), part, kind, doc=doc)
+            for (part, doc), kind in zip(_READABLE.items(), kinds, strict=True)
+        )
+        fields.append(NestedField(next_id(), name, StructType(*inner), doc=f"Metrics for column {name}"))
+    struct = NestedField(next_id(), "readable_metrics", StructType(*fields), doc="Column metrics in readable form")
     return struct, pl.DataFrame(columns).to_struct("readable_metrics")
 
 

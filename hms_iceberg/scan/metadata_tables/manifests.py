@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable
@@ -33,6 +34,8 @@ _SUMMARY = StructType(
     NestedField(12, "lower_bound", StringType()),
     NestedField(13, "upper_bound", StringType()),
 )
+# Lists of format version 1 may leave counts out, and older ones say nothing of NaN: these stay optional, though Java
+# has them as required in one of the two tables.
 _FIELDS = (
     NestedField(14, "content", IntegerType(), True),
     NestedField(1, "path", StringType(), True),
@@ -42,14 +45,15 @@ _FIELDS = (
     NestedField(5, "added_data_files_count", IntegerType()),
     NestedField(6, "existing_data_files_count", IntegerType()),
     NestedField(7, "deleted_data_files_count", IntegerType()),
-    NestedField(15, "added_delete_files_count", IntegerType()),
-    NestedField(16, "existing_delete_files_count", IntegerType()),
-    NestedField(17, "deleted_delete_files_count", IntegerType()),
-    NestedField(8, "partition_summaries", ListType(9, _SUMMARY, True)),
+    NestedField(15, "added_delete_files_count", IntegerType(), True),
+    NestedField(16, "existing_delete_files_count", IntegerType(), True),
+    NestedField(17, "deleted_delete_files_count", IntegerType(), True),
+    NestedField(8, "partition_summaries", ListType(9, _SUMMARY, True), True),
 )
+_OPTIONAL_OF_ALL = ("partition_spec_id", "added_snapshot_id", "partition_summaries")
 MANIFESTS = Schema(*_FIELDS)
 ALL_MANIFESTS = Schema(
-    *_FIELDS,
+    *(replace(each, required=False) if each.name in _OPTIONAL_OF_ALL else each for each in _FIELDS),
     NestedField(18, "reference_snapshot_id", LongType(), True),
     NestedField(19, "key_metadata", BinaryType()),
 )

@@ -91,14 +91,16 @@ def _schema(partition_type: StructType) -> Schema:
     fields = [
         NestedField(1, "partition", partition_type, True),
         NestedField(4, "spec_id", IntegerType(), True),
-        NestedField(2, "record_count", LongType(), True),
-        NestedField(3, "file_count", IntegerType(), True),
-        NestedField(11, "total_data_file_size_in_bytes", LongType(), True),
-        NestedField(5, "position_delete_record_count", LongType(), True),
-        NestedField(6, "position_delete_file_count", IntegerType(), True),
-        NestedField(7, "equality_delete_record_count", LongType(), True),
-        NestedField(8, "equality_delete_file_count", IntegerType(), True),
-        NestedField(9, "last_updated_at", TimestamptzType()),
-        NestedField(10, "last_updated_snapshot_id", LongType()),
+        NestedField(2, "record_count", LongType(), True, "Count of records in data files"),
+        NestedField(3, "file_count", IntegerType(), True, "Count of data files"),
+        NestedField(11, "total_data_file_size_in_bytes", LongType(), True, "Total size in bytes of data files"),
+        NestedField(5, "position_delete_record_count", LongType(), True, "Count of records in position delete files"),
+        NestedField(6, "position_delete_file_count", IntegerType(), True, "Count of position delete files"),
+        NestedField(7, "equality_delete_record_count", LongType(), True, "Count of records in equality delete files"),
+        NestedField(8, "equality_delete_file_count", IntegerType(), True, "Count of equality delete files"),
+        NestedField(
+            9, "last_updated_at", TimestamptzType(), doc="Commit time of snapshot that last updated this partition"
+        ),
+        NestedField(10, "last_updated_snapshot_id", LongType(), doc="Id of snapshot that last updated this partition"),
     ]
     return Schema(*(fields if partition_type.fields else fields[2:]))
