@@ -32,6 +32,7 @@ from hms_iceberg.spark.catalogs import (
 from hms_iceberg.spark.ddl.questions import answered as definition_answered
 from hms_iceberg.spark.procedures.questions import answered as procedure_answered
 from hms_iceberg.spark.read_options import planned
+from hms_iceberg.spark.reading.changes import changed_rows, describe_changes
 from hms_iceberg.spark.reading.descriptions import describe, release
 from hms_iceberg.spark.reading.filters import named_columns, row_filter
 from hms_iceberg.spark.reading.foreign_files import worker_command
@@ -70,6 +71,7 @@ _ROW_CHANGES: Mapping[str, Callable[[Mapping[str, Any], Table], dict[str, Any]]]
 }
 _TABLE_CALLS: Mapping[str, Callable[[TableMetadata, Storage, Mapping[str, Any]], dict[str, Any]]] = {
     "begin-rows": begin_rows,
+    "changes": describe_changes,
     "load": describe,
     "inspect": describe_inspection,
     "inspect-rows": inspection_rows,
@@ -140,6 +142,8 @@ class Planner:
         metadata = self._metadata(question["metadata_location"], storage)
         if call == "plan":
             return self._planned(metadata, storage, question)
+        if call == "changed-rows":
+            return changed_rows(metadata, storage, question)
         if call == "worker-command":
             schema = metadata.schema_by_id(question["schema_id"])
             command = worker_command(metadata, schema, question["columns"], storage)

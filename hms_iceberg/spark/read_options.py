@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,8 +24,9 @@ from hms_iceberg.table.scan import TableScan
 
 logger = logging.getLogger(__name__)
 
-_TRAVELS = ("snapshot-id", "as-of-timestamp", "branch", "tag", "versionasof", "timestampasof")
-_START, _END = "start-snapshot-id", "end-snapshot-id"
+TRAVELS = ("snapshot-id", "as-of-timestamp", "branch", "tag", "versionasof", "timestampasof")
+START, END = "start-snapshot-id", "end-snapshot-id"
+START_TIME, END_TIME = "start-timestamp", "end-timestamp"  # of changelogs
 _SIZES = ("split-size", "file-open-cost")
 _STREAMING_NUMBERS = (
     "stream-from-timestamp",
@@ -79,7 +80,7 @@ _OF_WRITES = (
     "queryname",
 )
 _SNAPSHOT_PROPERTY = "snapshot-property."
-_KNOWN = (*_TRAVELS, _START, _END, *_SIZES, *_STREAMING, *_IGNORED, *_OF_WRITES)
+_KNOWN = (*TRAVELS, START, END, *_SIZES, *_STREAMING, *_IGNORED, *_OF_WRITES)
 
 
 @dataclass(frozen=True)
@@ -107,34 +108,49 @@ def check_options(options: Mapping[str, str], table: str, streaming: bool = Fals
         InvalidInputError: an option is nearly one that is known, has no number where one is expected, or contradicts
             another.
     """
-    unknown = [name for name in options if name not in _KNOWN and not name.startswith(_SNAPSHOT_PROPERTY)]
+    for name in (START_TIME, END_TIME):
+        if name in options:
+            raise InvalidInputError(
+                f"Cannot read the table {table}: {name} is an option of changelogs. Read {table}.changes, or choose a "
+                "version with as-of-timestamp."
+            )
+    refuse_misspelled(options, _KNOWN, table)
+    for name in ("snapshot-id", "as-of-timestamp", START, END, *_SIZES, *_STREAMING_NUMBERS):
+        if name in options:
+            _number(options, name, table, least=None if name.endswith("-id") else 0 if "timestamp" in name else 1)
+    for name in _SWITCHES:
+        if options.get(name, "true").lower() not in ("true", "false"):
+            raise InvalidInputError(f"Cannot read the table {table}: {name} is {options[name]!r}, not true or false.")
+    chosen = [name for name in (*TRAVELS, START, END) if name in options]
+    if len(chosen) > 1 and chosen != [START, END]:
+        raise InvalidInputError(
+            f"Cannot read the table {table}: the options {' and '.join(chosen)} contradict each other. Give one of "
+            f"{', '.join(TRAVELS)}, or {START} with or without {END}."
+        )
+    if chosen == [END]:
+        raise InvalidInputError(f"Cannot read the table {table}: {END} needs {START}, after which to begin.")
+    if streaming and chosen:
+        raise InvalidInputError(
+            f"Cannot stream the table {table}: the option {chosen[0]} selects rows of one read. Use "
+            "stream-from-timestamp to say where the stream begins."
+        )
+
+
+def refuse_misspelled(options: Mapping[str, str], known: Collection[str], table: str) -> None:
+    """Refuses options that are misspelled; warns once of others that are not known.
+
+    Raises:
+        InvalidInputError: an option is nearly one that is known.
+    """
+    unknown = [name for name in options if name not in known and not name.startswith(_SNAPSHOT_PROPERTY)]
     for name in unknown:
-        near = difflib.get_close_matches(name, _KNOWN, 1, _MISSPELLED)
+        near = difflib.get_close_matches(name, known, 1, _MISSPELLED)
         if near:
             raise InvalidInputError(
                 f"Cannot read the table {table}: unknown option {name!r}; did you mean {near[0]!r}?"
             )
     if unknown:
         logger.warning("Reading the table %s without the options %s, which are not known.", table, ", ".join(unknown))
-    for name in ("snapshot-id", "as-of-timestamp", _START, _END, *_SIZES, *_STREAMING_NUMBERS):
-        if name in options:
-            _number(options, name, table, least=None if name.endswith("-id") else 0 if "timestamp" in name else 1)
-    for name in _SWITCHES:
-        if options.get(name, "true").lower() not in ("true", "false"):
-            raise InvalidInputError(f"Cannot read the table {table}: {name} is {options[name]!r}, not true or false.")
-    chosen = [name for name in (*_TRAVELS, _START, _END) if name in options]
-    if len(chosen) > 1 and chosen != [_START, _END]:
-        raise InvalidInputError(
-            f"Cannot read the table {table}: the options {' and '.join(chosen)} contradict each other. Give one of "
-            f"{', '.join(_TRAVELS)}, or {_START} with or without {_END}."
-        )
-    if chosen == [_END]:
-        raise InvalidInputError(f"Cannot read the table {table}: {_END} needs {_START}, after which to begin.")
-    if streaming and chosen:
-        raise InvalidInputError(
-            f"Cannot stream the table {table}: the option {chosen[0]} selects rows of one read. Use "
-            "stream-from-timestamp to say where the stream begins."
-        )
 
 
 def select(
@@ -156,7 +172,7 @@ def select(
         InvalidInputError: what `check_options` refuses; start and end that are not of one branch.
     """
     check_options(options, table)
-    chosen = [name for name in (*_TRAVELS, _START) if name in options]
+    chosen = [name for name in (*TRAVELS, START) if name in options]
     scan = TableScan(metadata, storage)
     if chosen and (version is not None or as_of_micros is not None):
         raise InvalidInputError(
@@ -175,8 +191,8 @@ def select(
     for kind in ("branch", "tag"):
         if kind in options:
             return Selection(_ref(scan, options[kind], kind))
-    if _START in options:
-        return _appends(scan, int(options[_START]), options)
+    if START in options:
+        return _appends(scan, int(options[START]), options)
     return Selection(scan)
 
 
@@ -216,7 +232,7 @@ def _ref(scan: TableScan, name: str, kind: str) -> TableScan:
 def _appends(scan: TableScan, start: int, options: Mapping[str, str]) -> Selection:
     """Rows that were appended, in the table's schema of today."""
     metadata = scan.metadata
-    last = snapshot_or_current(metadata, int(options[_END]) if _END in options else None)
+    last = snapshot_or_current(metadata, int(options[END]) if END in options else None)
     snapshots_between(metadata, start, last)
     return Selection(replace(scan, snapshot_id=None if last is None else last.snapshot_id), start)
 

@@ -19,7 +19,7 @@ from hms_iceberg.storage import Storage
 _TRANSFORM = re.compile(r"(\w+)(?:\[(\d+)\])?")
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 _SPARK_TRANSFORMS = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
-_DEFAULT_SIZE = 2**40  # unknown is large: nothing is broadcast on a guess
+UNKNOWN_SIZE = 2**40  # unknown is large: nothing is broadcast on a guess
 
 
 def release(question: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def _statistics(snapshot: Snapshot | None, start_snapshot_id: int | None) -> dic
     size = _number(summary, "total-files-size")
     rows = _number(summary, "total-records")
     return {
-        "size_in_bytes": _DEFAULT_SIZE if size is None else size,
+        "size_in_bytes": UNKNOWN_SIZE if size is None else size,
         "row_count": None if deletes or start_snapshot_id is not None else rows,
     }
 

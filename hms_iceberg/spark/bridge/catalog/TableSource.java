@@ -68,8 +68,11 @@ abstract class TableSource {
     if (selector != null) {
       question.withObject("/options").put(selector[0], selector[1]);
     }
-    return part == null || selector != null
-        ? (Table) new IcebergTable(this, question) : (Table) new MetadataTable(planner, question, part);
+    if (part == null || selector != null) {
+      return new IcebergTable(this, question);
+    }
+    return ChangesTable.NAME.equalsIgnoreCase(part)
+        ? (Table) new ChangesTable(planner, question) : (Table) new MetadataTable(planner, question, part);
   }
 
   /** db.t.branch_b, tag_t, snapshot_id_1 and at_timestamp_2 are versions of db.t, as the options of a read say. */

@@ -25,8 +25,8 @@ import scala.runtime.AbstractPartialFunction;
  */
 final class OptionsOfReads extends Rule {
   private static final String[] NAMES = {
-    "snapshot-id", "as-of-timestamp", "branch", "tag", "start-snapshot-id", "end-snapshot-id", "split-size",
-    "file-open-cost"
+    "snapshot-id", "as-of-timestamp", "branch", "tag", "start-snapshot-id", "end-snapshot-id",
+    "start-timestamp", "end-timestamp", "split-size", "file-open-cost"
   };
 
   private final SparkSession session;

@@ -50,6 +50,10 @@ public final class PlanScans extends Rule {
     if (plan instanceof DeleteFromTable) {
       return plan; // of whole files: Spark hands its condition to the table
     }
+    Scan changes = Scan.of(plan, ChangesTable.class);
+    if (changes != null) {
+      return changes.over(ChangesTable.rows(changes, session));
+    }
     LogicalPlan answered = MetadataAnswer.isWhole(plan) ? answered((Aggregate) plan) : null;
     if (answered != null) {
       return answered;

@@ -42,12 +42,17 @@ final class Scan {
 
   /** Null where the plan is something else. */
   static Scan of(LogicalPlan plan) {
+    return of(plan, IcebergTable.class);
+  }
+
+  /** The same of another class of tables. */
+  static Scan of(LogicalPlan plan, Class tables) {
     Project project = plan instanceof Project ? (Project) plan : null;
     LogicalPlan below = project == null ? plan : project.child();
     Filter filter = below instanceof Filter ? (Filter) below : null;
     LogicalPlan leaf = filter == null ? below : filter.child();
     boolean found = leaf instanceof DataSourceV2Relation
-        && unwrapped(((DataSourceV2Relation) leaf).table()) instanceof IcebergTable;
+        && tables.isInstance(unwrapped(((DataSourceV2Relation) leaf).table()));
     return found ? new Scan(project, filter, (DataSourceV2Relation) leaf) : null;
   }
 

@@ -71,13 +71,18 @@ final class ForeignFiles implements FileIndex, Cloneable {
   /** The rows of the files: some columns of a table, as these attributes. */
   LogicalPlan plan(SparkSession session, IcebergTable table, List columns, List output) {
     Placeholders.refuse(table, columns, true);
+    return plan(session, table.planner(), command(table, columns), output);
+  }
+
+  /** What Python workers make of the files. */
+  LogicalPlan plan(SparkSession session, Planner planner, byte[] command, List output) {
     HadoopFsRelation relation = new HadoopFsRelation(
         this, NONE, TASK, Option.empty(), new TaskFormat(description), FixedSettings.relationOptions(), session);
     AttributeReference task = attribute(TASK.fields()[0]);
     LogicalPlan scan = SparkVersions.logicalRelation((BaseRelation) relation, only(task));
-    SimplePythonFunction worker = table.planner().worker();
+    SimplePythonFunction worker = planner.worker();
     SimplePythonFunction function = new SimplePythonFunction(
-        command(table, columns), worker.envVars(), worker.pythonIncludes(), worker.pythonExec(), worker.pythonVer(),
+        command, worker.envVars(), worker.pythonIncludes(), worker.pythonExec(), worker.pythonVer(),
         worker.broadcastVars(), worker.accumulator());
     PythonUDF udf = new PythonUDF(
         "read_iceberg_files", function, schema(output), only(task), MAP_ARROW, true,

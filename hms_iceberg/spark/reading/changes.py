@@ -1,0 +1,181 @@
+"""What commits did to the rows of a table, for Spark: ``select * from db.t.changes``, and views of changes.
+
+The rows are streamed by one of Spark's Python workers.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from hms_iceberg.arrow.reading.changelog import changelog_schema
+from hms_iceberg.errors import InvalidInputError, UnsupportedError
+from hms_iceberg.spark.answers import AnswerWriter
+from hms_iceberg.spark.read_options import END, END_TIME, START, START_TIME, TRAVELS, refuse_misspelled
+from hms_iceberg.spark.reading.arrow_columns import for_spark
+from hms_iceberg.spark.reading.descriptions import UNKNOWN_SIZE
+from hms_iceberg.spark.schemas import spark_schema
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.metadata_columns import CHANGELOG_COLUMNS
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.storage import Storage
+from hms_iceberg.table.incremental import ChangelogScan
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+OPTIONS = (START, END, START_TIME, END_TIME)
+_CHANGELOG_NAMES = frozenset(field.name for field in CHANGELOG_COLUMNS)
+
+
+def describe_changes(metadata: TableMetadata, storage: Storage, question: Mapping[str, Any]) -> dict[str, Any]:
+    """What Spark's analyzer is told of the changes of a table.
+
+    Args:
+        metadata: the table.
+        storage: where its files are.
+        question: the table's name, and the options of the read.
+
+    Raises:
+        UnsupportedError: a version of the table is asked for.
+        InvalidInputError: the options contradict each other or are misspelled; the table has a column of the name of
+            one that every changelog has.
+        NoSuchSnapshotError: there is no such snapshot.
+    """
+    scan = _scan(metadata, storage, question)
+    scan.to_arrow_batch_reader().close()  # so that what is wrong is told now
+    schema = spark_schema(changelog_schema(scan.projection()), f"{question['name']}.changes")
+    return {"schema": schema, "size_in_bytes": UNKNOWN_SIZE}
+
+
+def changed_rows(metadata: TableMetadata, storage: Storage, question: Mapping[str, Any]) -> bytes:
+    """One file, as the bridge's class ForeignFiles takes it, and the function that makes the changed rows of it.
+
+    Args:
+        metadata: the table.
+        storage: where its files are.
+        question: as for :func:`describe_changes`, and the `columns` that are used.
+    """
+    import polars as pl
+
+    columns = question["columns"]
+    scan = _scan(metadata, storage, question)
+    scan = scan.select(*(name for name in columns if name not in _CHANGELOG_NAMES))
+    answer = AnswerWriter({}).texts(pl.Series([question["metadata_location"]])).longs(pl.Series([UNKNOWN_SIZE]))
+    return answer.blobs([b""]).blobs([command(scan, columns)]).done()
+
+
+def _scan(metadata: TableMetadata, storage: Storage, question: Mapping[str, Any]) -> ChangelogScan:
+    """All that was inserted and deleted, rows that were only copied to other files too, as Apache Iceberg has it."""
+    name = question["name"]
+    options = {key: value for key, value in (question.get("options") or {}).items() if key != "path"}
+    travels = [each for each in TRAVELS if each in options]
+    if travels or question["version"] is not None or question["as_of_micros"] is not None:
+        raise UnsupportedError(
+            f"Cannot read {name}.changes as of a version: it is what happened between two versions of the table. "
+            f"Choose these with the options {', '.join(OPTIONS)}."
+        )
+    refuse_misspelled(options, OPTIONS, name)
+    scan = ChangelogScan(metadata, storage, carryovers=True)
+    return between(scan, {key: value for key, value in options.items() if key in OPTIONS}, name)
+
+
+def between(scan: ChangelogScan, options: Mapping[str, str], table: str) -> ChangelogScan:
+    """The scan between the snapshots that the options say.
+
+    Args:
+        scan: the scan of all changes.
+        options: the options, of those in `OPTIONS`.
+        table: the table's name, for errors.
+
+    Raises:
+        InvalidInputError: an option is unknown or no number, or they contradict each other.
+    """
+    given = {name.lower(): value for name, value in options.items()}
+    unknown = given.keys() - set(OPTIONS)
+    if unknown:
+        raise InvalidInputError(
+            f"Cannot read the changes of table {table}: unknown option {min(unknown)!r}. Known are {START}, {END}, "
+            f"{START_TIME} and {END_TIME}."
+        )
+    for one, other in ((START, START_TIME), (END, END_TIME)):
+        if one in given and other in given:
+            raise InvalidInputError(f"Cannot set both {one} and {other} for changelogs of table {table}.")
+    numbers = {name: _number(name, value, table) for name, value in given.items()}
+    first, last = numbers.get(START), numbers.get(END)
+    if START_TIME in numbers and END_TIME in numbers and numbers[START_TIME] >= numbers[END_TIME]:
+        raise InvalidInputError(f"Cannot set {START_TIME} to be greater than or equal to {END_TIME} for changelogs.")
+    if START_TIME in numbers:
+        first, is_empty = _snapshot_before(scan.metadata, numbers[START_TIME])
+        scan = replace(scan, limit=0) if is_empty else scan
+    if END_TIME in numbers:
+        last = _snapshot_at(scan.metadata, numbers[END_TIME])
+        scan = replace(scan, limit=0) if last is None or last == first else scan
+    return replace(scan, from_snapshot_id=first, to_snapshot_id=last)
+
+
+def _number(name: str, value: str, table: str) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise InvalidInputError(f"Cannot read the changes of table {table}: {name} is {value!r}, no number.") from None
+
+
+def _snapshot_before(metadata: TableMetadata, time_ms: int) -> tuple[int | None, bool]:
+    """The snapshot after which a changelog from a time begins, and whether there is nothing after it.
+
+    A snapshot of that very millisecond is left out, as Apache Iceberg does.
+    """
+    first: int | None = None
+    for snapshot in metadata.ancestors_of(metadata.current_snapshot_id):
+        if snapshot.timestamp_ms <= time_ms:
+            return snapshot.snapshot_id, snapshot.snapshot_id == metadata.current_snapshot_id
+        first = snapshot.parent_snapshot_id
+    return first, metadata.current_snapshot_id is None
+
+
+def _snapshot_at(metadata: TableMetadata, time_ms: int) -> int | None:
+    ancestors = metadata.ancestors_of(metadata.current_snapshot_id)
+    return next((each.snapshot_id for each in ancestors if each.timestamp_ms <= time_ms), None)
+
+
+def command(scan: ChangelogScan, columns: Sequence[str] | None = None) -> bytes:
+    """What one of Spark's Python workers runs: it streams the changes, so that the driver holds none of them.
+
+    Args:
+        scan: which changes.
+        columns: which columns, in order; None takes all.
+    """
+    from pyspark.serializers import CloudPickleSerializer
+    from pyspark.sql.types import NullType
+
+    pickled = pickle.dumps((scan, columns))
+
+    # A function within a function travels with its code, so that it can say what a worker lacks.
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            from hms_iceberg.spark.reading.changes import read_changes
+        except ImportError as error:
+            raise ImportError(
+                "Python workers of Spark read the changes of Iceberg tables, and this one cannot import what it needs "
+                f"for that ({error}). Install the same hms_iceberg[spark] on all executors as on the driver, or set "
+                "spark.pyspark.python to a Python that has it."
+            ) from error
+        return read_changes(pickled, batches)
+
+    return bytes(CloudPickleSerializer().dumps((read, NullType())))
+
+
+def read_changes(pickled: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Runs in a Python worker of Spark: the changed rows, in Spark's types; once for each row it is given."""
+    scan, columns = pickle.loads(pickled)
+    schema = changelog_schema(scan.projection())
+    if columns is not None:
+        schema = Schema(*(schema.find_field(name) for name in columns))
+    names = [field.name for field in schema.fields]
+    for batch in batches:
+        for _ in range(batch.num_rows):
+            for changes in scan.to_arrow_batch_reader():
+                yield for_spark(changes.select(names), schema)
