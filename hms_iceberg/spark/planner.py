@@ -50,6 +50,7 @@ from hms_iceberg.spark.writing.begin import begin_write
 from hms_iceberg.spark.writing.commit import commit_write
 from hms_iceberg.spark.writing.merge_schema import merge_schema, merges_schema
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.metadata_columns import DELETED
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
@@ -168,13 +169,17 @@ class Planner:
         return {}
 
     def _planned(self, metadata: TableMetadata, storage: Storage, question: dict[str, Any]) -> bytes:
-        form = AnswerForm(question.get("time_type", True), question.get("partition_column", False))
+        form = AnswerForm(
+            question.get("time_type", True),
+            question.get("partition_column", False),
+            question.get("deleted_column", False),
+        )
         if "batch" in question:
             return plan_answer(plan_batch(metadata, storage, question), question["name"], form)
         schema = metadata.schema_by_id(question["schema_id"])
         condition = question.get("filter")
         if condition is not None:
-            schema = with_metadata_columns(metadata, schema, named_columns(condition))
+            schema = with_metadata_columns(metadata, schema, named_columns(condition) - {DELETED.name})
         wanted, exact = row_filter(condition, schema)
         asked = question.get("aggregates") if exact else None
         answers = None

@@ -11,6 +11,7 @@ from typing import Any
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import (
+    DELETED,
     FILE,
     LAST_UPDATED_SEQUENCE_NUMBER,
     POSITION,
@@ -156,7 +157,7 @@ def metadata_schema(metadata: TableMetadata, schema: Schema) -> dict[str, Any]:
         metadata: the table.
         schema: the schema that is read; a column of its own hides one of the same name.
     """
-    columns = [FILE, POSITION, SPEC_ID, partition_column(metadata.partition_specs, schema)]
+    columns = [FILE, POSITION, DELETED, SPEC_ID, partition_column(metadata.partition_specs, schema)]
     if metadata.format_version >= 3:
         columns += [ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER]
     fields = []

@@ -29,10 +29,12 @@ class AnswerForm:
     Args:
         time_type: whether this Spark has the type time.
         partition_column: whether the query uses the column ``_partition``.
+        deleted_column: whether the query uses the column ``_deleted``, and so gets deleted rows too.
     """
 
     time_type: bool = True
     partition_column: bool = False
+    deleted_column: bool = False
 
 
 def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Sequence[Any] | None = None) -> bytes:
@@ -45,13 +47,18 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
         aggregates: the answers to the query's aggregates, where metadata knows them.
 
     Raises:
-        UnsupportedError: a file is encrypted; names it.
+        UnsupportedError: a file is encrypted; names it. Deleted rows are wanted, and only Python can read their file.
     """
     import polars as pl
 
     for frame in (whole.files, whole.delete_files):
         _check_readable(frame, table)
     plan, foreign = split(whole, form.time_type)
+    if form.deleted_column and foreign and foreign.delete_files.height:
+        raise UnsupportedError(
+            f"Cannot read the column _deleted of the table {table}: {foreign.files['file_path'][0]} has deleted rows, "
+            "which can only be read from Parquet files with Parquet deletes or deletion vectors. Leave the column out."
+        )
     partitions = _Partitions(plan, table, form.partition_column)
     groups = _EqualityGroups(plan, table)
     positions = plan.assignments.filter(~pl.col("delete_file").is_in(groups.delete_files.implode()))
@@ -61,6 +68,7 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
         "location": plan.metadata.location,
         "description": _description(whole, table),
         "aggregates": aggregates,
+        "deleted_column": form.deleted_column,
         "foreign_files": foreign.files.height if foreign else 0,
         "name_mapping": _name_mapping(plan),
         "plain": not plan.has_deletes and plan.metadata.name_mapping() is None and not partitions.has_leftovers,

@@ -60,8 +60,6 @@ def test_partitions_are_not_those_of_hive(spark: SparkSession, orders: Table, na
 
     with pytest.raises(AnalysisException, match="does not support partition management"):
         spark.sql(f"show partitions {namespace}.orders")
-    with pytest.raises(AnalysisException, match="_deleted"):
-        spark.sql(f"select _deleted from {namespace}.orders")
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite"])

@@ -84,9 +84,9 @@ def test_a_type_that_spark_cannot_hold_stands_in_the_schema_under_its_own_name()
 
 def test_row_lineage_can_be_asked_for_from_version_3_on() -> None:
     names = [field["name"] for field in metadata_schema(metadata_of(SCHEMA), SCHEMA)["fields"]]
-    assert names == ["_file", "_pos", "_spec_id", "_partition"]
+    assert names == ["_file", "_pos", "_deleted", "_spec_id", "_partition"]
     fields = metadata_schema(metadata_of(SCHEMA, version=3), SCHEMA)["fields"]
-    assert [field["name"] for field in fields[4:]] == ["_row_id", "_last_updated_sequence_number"]
+    assert [field["name"] for field in fields[5:]] == ["_row_id", "_last_updated_sequence_number"]
     assert {field["metadata"]["iceberg.type"] for field in fields} == {"metadata"}
 
 

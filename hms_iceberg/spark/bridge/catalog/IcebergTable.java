@@ -145,6 +145,11 @@ public class IcebergTable
     return Structs.concat(idSchema, hiddenSchema);
   }
 
+  /** Whether a name is that of a hidden column, and not of a column of the table's own. */
+  boolean hides(String column) {
+    return Structs.has(hiddenSchema, column) && !Structs.has(schema, column);
+  }
+
   /** A session like this one that splits files as the options of the read say. */
   SparkSession sized(SparkSession session) {
     JsonNode split = question.path("options").get("split-size");

@@ -11,10 +11,11 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** The columns that no file has to have: where a row is, and its lineage. */
+/** The columns that no file has to have: where a row is, whether it is deleted, and its lineage. */
 final class MetadataColumns {
   static final String FILE = "_file";
   static final String POSITION = "_pos";
+  static final String DELETED = "_deleted";
   static final String SPEC_ID = "_spec_id";
   static final String PARTITION = "_partition";
   static final String ROW_ID = "_row_id";
@@ -27,7 +28,8 @@ final class MetadataColumns {
       return false;
     }
     String name = field.name();
-    return FILE.equals(name) || POSITION.equals(name) || SPEC_ID.equals(name) || PARTITION.equals(name);
+    return FILE.equals(name) || POSITION.equals(name) || DELETED.equals(name) || SPEC_ID.equals(name)
+        || PARTITION.equals(name);
   }
 
   private static String kind(StructField field) {
@@ -56,7 +58,7 @@ final class MetadataColumns {
     if (PARTITION.equals(field.name())) {
       return partition((StructType) field.dataType(), task.partition);
     }
-    return layering.positions();
+    return DELETED.equals(field.name()) ? layering.marks() : layering.positions();
   }
 
   /** The query may ask for some of its fields only. */

@@ -12,18 +12,28 @@ final class Layering {
   private final StructType fileColumns;
   private final FileColumns columns;
   private final FileTask task;
+  private final DeletedMarks marks;
 
-  Layering(ColumnarBatch batch, StructType read, StructType fileColumns, FileColumns columns, FileTask task) {
+  /** The marks are null where deleted rows are left out. */
+  Layering(
+      ColumnarBatch batch, StructType read, StructType fileColumns, FileColumns columns, FileTask task,
+      DeletedMarks marks) {
     this.batch = batch;
     this.read = read;
     this.fileColumns = fileColumns;
     this.columns = columns;
     this.task = task;
+    this.marks = marks;
   }
 
   /** The positions of the batch's rows in the file. */
   ColumnVector positions() {
     return batch.column(read.fieldIndex(FileReader.POSITION));
+  }
+
+  /** Which of the batch's rows are deleted. */
+  ColumnVector marks() {
+    return marks;
   }
 
   /** The columns of some wanted schema, in its order. */

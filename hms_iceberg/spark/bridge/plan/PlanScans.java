@@ -103,7 +103,9 @@ public final class PlanScans extends Rule {
   private static ScanFiles files(Scan scan, ArrayNode aggregates) {
     Placeholders.refuse(scan.table(), scan.columns(), false);
     ObjectNode question = scan.table().question("plan");
-    if (aggregates != null) {
+    boolean marksDeleted = marksDeleted(scan);
+    question.put("deleted_column", marksDeleted);
+    if (aggregates != null && !marksDeleted) {
       question.set("aggregates", aggregates);
     }
     ObjectNode filter = filter(scan);
@@ -117,6 +119,11 @@ public final class PlanScans extends Rule {
     ScanFiles files = (ScanFiles) scan.table().planner().askOnce(question, new Planned(scan.table()));
     ScanFiles own = files.plannedIn(System.nanoTime() - started);
     return scan.operation() instanceof CopyOnWrite ? own.replacedBy((CopyOnWrite) scan.operation()) : own;
+  }
+
+  /** Whether the query uses the column _deleted, and so gets deleted rows too. */
+  private static boolean marksDeleted(Scan scan) {
+    return scan.uses(MetadataColumns.DELETED) && scan.table().hides(MetadataColumns.DELETED);
   }
 
   /** By what files are planned; null for all. */

@@ -189,6 +189,11 @@ final class ScanFiles implements FileIndex, Cloneable {
     return header.get("plain").asBoolean();
   }
 
+  /** Whether deleted rows are among those that are read, and marked, because the query uses the column _deleted. */
+  boolean marksDeleted() {
+    return header.get("deleted_column").asBoolean();
+  }
+
   public StructType partitionSchema() {
     return partitionSchema;
   }
@@ -251,7 +256,8 @@ final class ScanFiles implements FileIndex, Cloneable {
   /** Two scans of one snapshot with the same filter hold the same files: plans that use both can share the work. */
   public boolean equals(Object other) {
     return other instanceof ScanFiles && table.equals(((ScanFiles) other).table)
-        && Arrays.equals(paths, ((ScanFiles) other).paths) && replaced == ((ScanFiles) other).replaced;
+        && Arrays.equals(paths, ((ScanFiles) other).paths) && replaced == ((ScanFiles) other).replaced
+        && marksDeleted() == ((ScanFiles) other).marksDeleted();
   }
 
   public int hashCode() {

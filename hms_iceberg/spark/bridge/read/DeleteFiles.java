@@ -187,7 +187,7 @@ final class DeleteFiles {
     VectorizedParquetRecordReader reader = parquet.read(read, filter);
     reader.initBatch(new StructType(), null);
     reader.enableReturningBatches();
-    return new Layering(reader.resultBatch(), read, read, fileColumns, null);
+    return new Layering(reader.resultBatch(), read, read, fileColumns, null, null);
   }
 
   /** Length (big endian), magic number, bitmaps (little endian), checksum (big endian). */

@@ -32,16 +32,18 @@ final class FileReader extends AbstractFunction1 implements Serializable {
   private final StructType partitionSchema;
   private final String nameMapping;
   private final Filter[] filters;
+  private final boolean marksDeleted;
   private final ReadSettings settings;
 
   FileReader(
       Broadcast conf, StructType wanted, StructType partitionSchema, String nameMapping, Filter[] filters,
-      ReadSettings settings) {
+      boolean marksDeleted, ReadSettings settings) {
     this.conf = conf;
     this.wanted = wanted;
     this.partitionSchema = partitionSchema;
     this.nameMapping = nameMapping;
     this.filters = filters;
+    this.marksDeleted = marksDeleted;
     this.settings = settings;
   }
 
@@ -85,9 +87,10 @@ final class FileReader extends AbstractFunction1 implements Serializable {
     reader.initBatch(partitionSchema, file.partitionValues());
     reader.enableReturningBatches();
     ColumnarBatch batch = reader.resultBatch();
-    Layering layering = new Layering(batch, read, fileColumns, columns, task);
+    DeletedMarks marks = marksDeleted ? new DeletedMarks() : null;
+    Layering layering = new Layering(batch, read, fileColumns, columns, task, marks);
     DeletedRows deleted = DeletedRows.of(task, layering, hadoop, settings);
-    return new Rows(parquet, reader, layering.output(wanted, partitionSchema), deleted, row());
+    return new Rows(parquet, reader, layering.output(wanted, partitionSchema), deleted, marks, row());
   }
 
   /** Spark expects batches, or rows; where it does not make its own unsafe rows of them, that is done here. */

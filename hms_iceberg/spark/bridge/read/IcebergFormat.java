@@ -27,6 +27,7 @@ public final class IcebergFormat extends ParquetFileFormat {
   private final StructType idSchema;
   private final String nameMapping;
   private final boolean plain;
+  private final boolean marksDeleted;
   private final boolean whole;
 
   /** The last argument says whether all rows of a file must be read by one task. */
@@ -36,6 +37,7 @@ public final class IcebergFormat extends ParquetFileFormat {
     this.idSchema = table.idSchema();
     this.nameMapping = files.nameMapping();
     this.plain = files.isPlain();
+    this.marksDeleted = files.marksDeleted();
     this.whole = whole;
   }
 
@@ -88,7 +90,7 @@ public final class IcebergFormat extends ParquetFileFormat {
         session.sparkContext().broadcast(
             new SerializableConfiguration(conf), ClassTag$.MODULE$.apply(SerializableConfiguration.class)),
         wanted, partitionSchema, nameMapping,
-        CollectionTools.filters(filters), settings);
+        CollectionTools.filters(filters), marksDeleted, settings);
   }
 
   /** What Spark asks for (perhaps fewer nested fields) with the ids of the table's fields, found by name. */

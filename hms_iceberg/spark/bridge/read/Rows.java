@@ -10,24 +10,28 @@ import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import scala.collection.AbstractIterator;
 
-/** The live rows of one split, as batches or one by one. */
+/** The live rows of one split, or all of them with the deleted ones marked, as batches or one by one. */
 final class Rows extends AbstractIterator implements Closeable {
   private final ParquetFile file;
   private final VectorizedParquetRecordReader reader;
   private final ColumnarBatch batch;
   private final ColumnarBatch read;
   private final DeletedRows deleted;
+  private final DeletedMarks marks;
   private final Shape shape;
   private ColumnarBatch next;
   private Iterator rows;
   private boolean closed;
 
-  Rows(ParquetFile file, VectorizedParquetRecordReader reader, ColumnarBatch batch, DeletedRows deleted, Shape shape) {
+  Rows(
+      ParquetFile file, VectorizedParquetRecordReader reader, ColumnarBatch batch, DeletedRows deleted,
+      DeletedMarks marks, Shape shape) {
     this.file = file;
     this.reader = reader;
     this.read = reader.resultBatch();
     this.batch = batch;
     this.deleted = deleted;
+    this.marks = marks;
     this.shape = shape;
   }
 
@@ -58,12 +62,16 @@ final class Rows extends AbstractIterator implements Closeable {
     return shape.projection == null ? row : shape.projection.apply(row);
   }
 
-  /** The next batch that has a live row. */
+  /** The next batch that has a row to show. */
   private boolean advance() {
     try {
       while (!closed && reader.nextBatch()) {
         int count = read.numRows();
         int[] live = deleted == null ? null : deleted.live(count);
+        if (marks != null) {
+          marks.set(count, live);
+          live = null;
+        }
         if (live == null) {
           batch.setNumRows(count);
           next = batch;
