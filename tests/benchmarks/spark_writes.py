@@ -21,7 +21,7 @@ SOURCE = """
 create table bench.source using parquet as select /*+ repartition(8) */ id, hash(id) as a, id % 1000 as b,
   rand(1) as c, rand(2) * 1e6 as d, cast(id % 100000 as decimal(12, 2)) as price, concat('item ', id % 5000) as item,
   sha2(cast(id as string), 0) as note, date_add(date'2024-01-01', cast(id % 365 as int)) as day,
-  timestamp_micros(1704067200000000 + hash(id, 7) % 4320000 * 1000000 + 4320000000000) as ts from range({rows})"""
+  timestamp_micros(1704067200000000 + pmod(cast(hash(id, 7) as bigint), 8640000) * 1000000) as ts from range({rows})"""
 TABLES = {
     "unpartitioned": "using iceberg",
     "day": "using iceberg partitioned by (days(ts))",
