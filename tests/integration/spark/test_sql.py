@@ -130,7 +130,7 @@ def test_the_table_describes_itself(spark: SparkSession, orders: Table, namespac
     name = f"{namespace}.orders"
     described = {row.col_name: row.data_type for row in spark.sql(f"describe extended {name}").collect()}
     assert described["id"] == "bigint"
-    assert (described["Provider"], described["Type"]) == ("iceberg", "EXTERNAL")
+    assert (described["Provider"], described["Type"]) == ("iceberg", "MANAGED")
     assert described["Location"] == orders.location()
     properties = {row.key: row.value for row in spark.sql(f"show tblproperties {name}").collect()}
     assert properties["format-version"] == "2"

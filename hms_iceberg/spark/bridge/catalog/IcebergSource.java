@@ -3,6 +3,7 @@ package hms_iceberg.bridge;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.HashMap;
 import java.util.Map;
+import java.util.Optional;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SaveMode;
@@ -58,6 +59,14 @@ public class IcebergSource implements SupportsCatalogOptions, StreamSourceProvid
 
   public String extractCatalog(CaseInsensitiveStringMap options) {
     return TableReads.catalog(path(options)).name();
+  }
+
+  public Optional extractTimeTravelVersion(CaseInsensitiveStringMap options) {
+    return Optional.ofNullable(options.get(VERSION));
+  }
+
+  public Optional extractTimeTravelTimestamp(CaseInsensitiveStringMap options) {
+    return Optional.ofNullable(options.get(TIMESTAMP));
   }
 
   public boolean supportsExternalMetadata() {
