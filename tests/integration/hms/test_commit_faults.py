@@ -258,18 +258,22 @@ def test_where_the_server_does_not_compare_a_late_rename_takes_no_commit_away(
 
 
 def test_where_the_server_does_not_compare_a_late_removal_of_columns_takes_no_commit_away(
-    proxy: ThriftProxy, catalog: Catalog, table: Table, name: str
+    strict_metastore: EmbeddedMetastore,
 ) -> None:
     """The server refuses the new columns in the old ones' places, so that these are taken out first."""
-    with table.update_schema() as update:
-        update.add_column("who", StringType())
-    proxy.late_seconds = 1.0
-    with load_catalog("late", uri=proxy.uri, **{"iceberg.hive.lock-compare-enabled": "false"}) as late:
-        victim = late.load_table(name)
-        proxy.on(ALTER, Fault.LATE_REQUEST, skip=1)
-        with victim.update_schema() as update:
-            update.move_first("who")
-        proxy.heal()
-    assert proxy.calls.count(ALTER) > 2
-    assert [field.name for field in table.refresh().schema().fields] == ["who", "id"]
-    assert [column.name for column in catalog.metastore.client.get_table(*table.identifier).sd.cols] == ["who", "id"]  # type: ignore[attr-defined]
+    with ThriftProxy(strict_metastore.port) as proxy, load_catalog("own", uri=strict_metastore.uri) as catalog:
+        catalog.create_namespace("late")
+        table = catalog.create_table("late.events", SCHEMA, properties=QUICK)
+        with table.update_schema() as update:
+            update.add_column("who", StringType())
+        proxy.late_seconds = 1.0
+        with load_catalog("late", uri=proxy.uri, **{"iceberg.hive.lock-compare-enabled": "false"}) as late:
+            victim = late.load_table("late.events")
+            proxy.on(ALTER, Fault.LATE_REQUEST, skip=1)
+            with victim.update_schema() as update:
+                update.move_first("who")
+            proxy.heal()
+        assert proxy.calls.count(ALTER) > 2
+        assert [field.name for field in table.refresh().schema().fields] == ["who", "id"]
+        columns = catalog.metastore.client.get_table(*table.identifier).sd.cols  # type: ignore[attr-defined]
+        assert [column.name for column in columns] == ["who", "id"]

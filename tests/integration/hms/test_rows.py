@@ -105,13 +105,6 @@ def test_the_embedded_metastore_lets_other_programs_drop_and_reorder_columns(cli
     assert client.config_value(COLUMN_SETTING, "?") == "false"
 
 
-@pytest.fixture(scope="module")
-def strict_metastore() -> Iterator[EmbeddedMetastore]:
-    """One that refuses columns of other types in the old ones' places, as a metastore does unless it is told."""
-    with EmbeddedMetastore(properties={COLUMN_SETTING: "true"}) as server:
-        yield server
-
-
 @pytest.mark.parametrize("lock", ["true", "false"], ids=["lock", "compare-and-swap"])
 def test_columns_may_be_dropped_reordered_and_retyped_although_the_server_forbids_it(
     strict_metastore: EmbeddedMetastore, lock: str, monkeypatch: pytest.MonkeyPatch
