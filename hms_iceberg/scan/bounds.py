@@ -8,8 +8,9 @@ widened. What is no bound of the type becomes null: nothing is known then.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.partition_columns import polars_dtype
 from hms_iceberg.spec.types import (
     BinaryType,
@@ -31,9 +32,6 @@ from hms_iceberg.spec.types import (
     UUIDType,
 )
 from hms_iceberg.spec.values.single_values import decimal_value, unscaled_value
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _MICROS = (TimestampType, TimestamptzType)
 _NANOS = (TimestampNanoType, TimestamptzNanoType)
@@ -76,8 +74,6 @@ def decode_bounds(stored: pl.Series, field_type: IcebergType) -> pl.Series:
     Returns:
         A column to compare with what :func:`comparable` makes of a value; null where no bound is known.
     """
-    import polars as pl
-
     if isinstance(field_type, _BYTES):
         return stored
     if isinstance(field_type, DecimalType):
@@ -104,8 +100,6 @@ def stored_bounds(stored: pl.Series, field_type: IcebergType) -> pl.Series:
         stored: single-value bytes, null where there is no bound.
         field_type: the type that the column has now.
     """
-    import polars as pl
-
     dtype = polars_dtype(field_type)
     if isinstance(field_type, StringType):
         return as_text(stored)
@@ -120,8 +114,6 @@ def stored_bounds(stored: pl.Series, field_type: IcebergType) -> pl.Series:
 
 def as_text(stored: pl.Series) -> pl.Series:
     """Bytes as text; null where they are not UTF-8."""
-    import polars as pl
-
     try:
         return stored.cast(pl.String)
     except pl.exceptions.ComputeError:
@@ -137,8 +129,6 @@ def _decoded(data: bytes | None) -> str | None:
 
 def bound_dtype(field_type: IcebergType) -> Any:
     """The polars type of decoded bounds of a type."""
-    import polars as pl
-
     if isinstance(field_type, _BYTES):
         return pl.Binary
     if isinstance(field_type, DecimalType):
@@ -173,8 +163,6 @@ def _numbers(stored: pl.Series, dtype: Any) -> pl.Series:
 
 
 def _decimals(stored: pl.Series) -> pl.Series:
-    import polars as pl
-
     digits = pl.col("b").bin.encode("hex")
     negative = digits.str.slice(0, 1) >= "8"
     text = (

@@ -11,13 +11,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifest_frames import MANIFEST, METRIC_COLUMNS, ManifestDecoder
 from hms_iceberg.scan.metric_columns import MetricColumns
-
-if TYPE_CHECKING:
-    import polars as pl
 
 DEFAULT_CACHE_BYTES = 512 * 1024 * 1024
 
@@ -88,8 +85,6 @@ def decode_small(decoder: ManifestDecoder) -> list[ManifestFrame]:
 
 def join_frames(frames: Sequence[ManifestFrame]) -> ManifestFrame:
     """Small manifests of one spec as one; all have all their metrics decoded."""
-    import polars as pl
-
     if len(frames) == 1:
         return frames[0]
     return _with_all_metrics(pl.concat([each.all_columns() for each in frames], rechunk=True))

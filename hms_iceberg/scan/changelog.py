@@ -11,11 +11,11 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING
 
 from hms_iceberg.errors import NoSuchSnapshotError
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.cache import ManifestCache
 from hms_iceberg.scan.delete_index import DeleteIndex
 from hms_iceberg.scan.incremental import added_files, snapshot_or_current, snapshots_between
@@ -27,9 +27,6 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Operation, Snapshot
 from hms_iceberg.storage import Storage
-
-if TYPE_CHECKING:
-    import polars as pl
 
 # What tells one delete file from another: deletion vectors share a file.
 _DELETE_KEY = ("file_path", "content_offset")
@@ -277,8 +274,6 @@ class _SnapshotDiffer:
         changed: Sequence[DeleteFiles],
     ) -> pl.Series:
         """Locations of files in both states to which one of these deletes applies."""
-        import polars as pl
-
         paths = []
         listed = self._paths(list(stayed))
         for deletes in changed:

@@ -13,16 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from hms_iceberg.errors import CorruptManifestError
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.bounds import decode_bounds, has_bounds
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.manifests.manifest import DataFileContent
 from hms_iceberg.spec.types import DoubleType, FloatType, IcebergType, PrimitiveType
-
-if TYPE_CHECKING:
-    import polars as pl
 
 # Field id of the path column of position delete files (specification, "Reserved Field IDs").
 DELETE_FILE_PATH_ID = 2147483546
@@ -58,8 +55,6 @@ class DeleteIndex:
         Raises:
             CorruptManifestError: two deletion vectors for one file, or one that does not belong to its file.
         """
-        import polars as pl
-
         if files.height == 0 or deletes.height == 0:
             return deletes.clear(), _no_pairs()
         data = files.with_row_index("data_file")
@@ -76,8 +71,6 @@ class DeleteIndex:
         return deletes[used["delete_file"]], pairs.sort("data_file", "delete_file")
 
     def _vectors(self, data: pl.DataFrame, vectors: pl.DataFrame) -> pl.DataFrame:
-        import polars as pl
-
         if vectors.height == 0:
             return _no_pairs()
         pairs = data.join(vectors, left_on="file_path", right_on="referenced_data_file", suffix="_delete")
@@ -102,8 +95,6 @@ class DeleteIndex:
         return pairs.select("data_file", "delete_file")
 
     def _positions(self, data: pl.DataFrame, deletes: pl.DataFrame, vectors: pl.DataFrame) -> pl.DataFrame:
-        import polars as pl
-
         if deletes.height == 0:
             return vectors.clear()
         data = data.join(vectors, on="data_file", how="anti")
@@ -121,8 +112,6 @@ class DeleteIndex:
         return pl.concat(found)
 
     def _equality(self, data: pl.DataFrame, deletes: pl.DataFrame) -> Iterator[pl.DataFrame]:
-        import polars as pl
-
         in_order = pl.col("sequence_number") < pl.col("sequence_number_delete")
         metrics = [name for field_id in self.key_types for name in key_metric_columns(field_id)]
         keys = [_is_key(field_id) for field_id in self.key_types]
@@ -135,8 +124,6 @@ class DeleteIndex:
 
     def _with_keys(self, deletes: pl.DataFrame) -> pl.DataFrame:
         """Adds a column for each key that says which delete files have it."""
-        import polars as pl
-
         # Not with `list.contains`, which is wrong for some lists in polars 1.30.
         lists = deletes["equality_ids"].to_list()
         return deletes.with_columns(
@@ -167,8 +154,6 @@ class DeleteIndex:
 
     def _with_common_key(self, pairs: pl.DataFrame) -> pl.DataFrame:
         """Pairs whose metrics leave a row possible that the delete file deletes."""
-        import polars as pl
-
         possible = pl.Series([True]).new_from_index(0, pairs.height)
         for field_id, key_type in self.key_types.items():
             if not isinstance(key_type, PrimitiveType):
@@ -210,8 +195,6 @@ def _overlaps(pairs: pl.DataFrame, field_id: int, key_type: IcebergType) -> pl.S
 
 def _with_zero_signs(frame: pl.DataFrame, keys: Collection[str]) -> pl.DataFrame:
     """Adds the sign of zeros as a key: partitions of -0.0 and 0.0 differ, and a join takes them for equal."""
-    import polars as pl
-
     floating = [name for name in keys if frame.schema[name] in (pl.Float32, pl.Float64)]
     return frame.with_columns(
         ((pl.col(name) == 0) & (1 / pl.col(name) < 0)).fill_null(False).alias(f"zero_{name}") for name in floating
@@ -224,12 +207,8 @@ def _by_spec(deletes: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
 
 
 def _no_pairs() -> pl.DataFrame:
-    import polars as pl
-
     return pl.DataFrame(schema={"data_file": pl.UInt32, "delete_file": pl.UInt32})
 
 
 def _null() -> object:
-    import polars as pl
-
     return pl.Null

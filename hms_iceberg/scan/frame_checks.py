@@ -6,9 +6,10 @@ Source: Iceberg specification, "Manifest Lists".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hms_iceberg.errors import CorruptManifestError, IcebergError
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.manifests.manifest import ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.manifests.manifest_counts import Count, check_contents, check_counts
@@ -25,9 +26,6 @@ from hms_iceberg.spec.types import (
     TimeType,
 )
 from hms_iceberg.spec.values.single_values import from_bytes
-
-if TYPE_CHECKING:
-    import polars as pl
 
 # The column that says to which of several manifests an entry belongs.
 MANIFEST = "manifest"
@@ -56,8 +54,6 @@ def check_frame(entries: pl.DataFrame, manifests: Sequence[ManifestFile], partit
     Raises:
         CorruptManifestError: a manifest is not what its manifest list says.
     """
-    import polars as pl
-
     found: list[dict[int, Count]] = [{} for _ in manifests]
     contents: list[set[int]] = [set() for _ in manifests]
     content = pl.col("content").fill_null(0) if "content" in entries.columns else pl.lit(0)
@@ -73,8 +69,6 @@ def check_frame(entries: pl.DataFrame, manifests: Sequence[ManifestFile], partit
 
 
 def _check_partitions(entries: pl.DataFrame, manifests: Sequence[ManifestFile], partitions: PartitionColumns) -> None:
-    import polars as pl
-
     spec_id = manifests[0].partition_spec_id
     fields = partitions.structs[spec_id].fields
     names = partitions.columns(spec_id)

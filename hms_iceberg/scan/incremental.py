@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.cache import ManifestCache
 from hms_iceberg.scan.manifest_source import manifests_of, named_snapshot, named_table
 from hms_iceberg.scan.plan import ScanPlan
@@ -19,9 +19,6 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Operation, Snapshot
 from hms_iceberg.storage import Storage
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -152,7 +149,5 @@ def _added_manifests(snapshots: Iterable[Snapshot], storage: Storage) -> list[Ma
 
 def _added_by(files: pl.DataFrame, snapshots: Iterable[Snapshot]) -> pl.DataFrame:
     """Files that these snapshots added, each once: a manifest may also carry over what another of them added."""
-    import polars as pl
-
     ids = pl.Series([each.snapshot_id for each in snapshots], dtype=pl.Int64)
     return files.filter(files["snapshot_id"].is_in(ids.implode())).unique("file_path", maintain_order=True)

@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from hms_iceberg.errors import CorruptManifestError
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifest_frames import ManifestDecoder
 from hms_iceberg.spec.manifests.avro_container import encode_long
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _SIZES = {"boolean": 1, "float": 4, "double": 8}
 

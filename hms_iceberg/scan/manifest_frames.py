@@ -15,9 +15,10 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.frame_checks import MANIFEST, check_frame
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.manifests.avro_container import (
@@ -30,9 +31,6 @@ from hms_iceberg.spec.manifests.avro_container import (
 )
 from hms_iceberg.spec.manifests.manifest import ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.manifests.manifest_layout import MALFORMED, EntryLayout, entry_layout
-
-if TYPE_CHECKING:
-    import polars as pl
 
 # Columns of a frame, apart from one per partition field.
 FILE_COLUMNS = (
@@ -211,8 +209,6 @@ def _what(manifest: ManifestFile) -> str:
 
 def _repeat(values: Iterable[int | None], counts: Sequence[int]) -> pl.Series:
     """Each value as often as its count says."""
-    import polars as pl
-
     repeated = pl.Series(list(values), dtype=pl.Int64)
     if len(counts) == 1:
         return repeated.new_from_index(0, counts[0])
@@ -223,8 +219,6 @@ def _repeat(values: Iterable[int | None], counts: Sequence[int]) -> pl.Series:
 @lru_cache(maxsize=1)
 def file_dtypes() -> dict[str, Any]:
     """The polars type of each of ``FILE_COLUMNS``."""
-    import polars as pl
-
     special = {
         "content": pl.Int32,
         "spec_id": pl.Int32,
@@ -242,7 +236,6 @@ def file_dtypes() -> dict[str, Any]:
 @lru_cache(maxsize=1)
 def metric_dtypes() -> dict[str, Any]:
     """The polars type of each of ``METRIC_COLUMNS`` and of ``column_sizes``."""
-    import polars as pl
 
     def pairs(value: Any) -> Any:
         return pl.List(pl.Struct({"key": pl.Int32, "value": value}))
@@ -255,8 +248,6 @@ def metric_dtypes() -> dict[str, Any]:
 
 
 def _columns(live: pl.DataFrame, dtypes: dict[str, Any], manifests: Sequence[ManifestFile]) -> dict[str, pl.Expr]:
-    import polars as pl
-
     schema = live.schema
     columns = {name: _column(schema, name, dtype) for name, dtype in dtypes.items()}
     inherited = _of_manifest([each.sequence_number for each in manifests])
@@ -276,8 +267,6 @@ def _columns(live: pl.DataFrame, dtypes: dict[str, Any], manifests: Sequence[Man
 
 def _of_manifest(values: Sequence[int | None]) -> pl.Expr:
     """A value of each row's manifest."""
-    import polars as pl
-
     if all(value == values[0] for value in values):
         return pl.lit(values[0], pl.Int64)
     return pl.lit(pl.Series(values, dtype=pl.Int64)).gather(pl.col(MANIFEST))
@@ -285,8 +274,6 @@ def _of_manifest(values: Sequence[int | None]) -> pl.Expr:
 
 def _column(schema: Mapping[str, Any], name: str, dtype: Any) -> pl.Expr:
     """A column of the file with the type it is to have; null where the file lacks it."""
-    import polars as pl
-
     found = schema.get(name)
     if found is None:
         return pl.lit(None, dtype)
@@ -295,8 +282,6 @@ def _column(schema: Mapping[str, Any], name: str, dtype: Any) -> pl.Expr:
 
 
 def _row_ids(own: pl.Expr, first_row_ids: Sequence[int | None]) -> pl.Expr:
-    import polars as pl
-
     if all(each is None for each in first_row_ids):
         # Before the first snapshot of format v3 no file has row ids, whatever it says itself.
         return pl.lit(None, pl.Int64)
@@ -384,8 +369,6 @@ def _decode(
     containers: Sequence[AvroContainer], manifests: Sequence[ManifestFile], flat: _FlatSchema, columns: list[str]
 ) -> tuple[list[int], pl.DataFrame]:
     """The number of entries of each manifest, and some of their columns below one another."""
-    import polars as pl
-
     try:
         rows, avro = _with_new_header(containers, manifests, flat)
         try:
@@ -443,8 +426,6 @@ def _flat_record(record: dict[str, Any], flat: _FlatSchema) -> dict[str, Any]:
 
 
 def _partition_types(flat: _FlatSchema) -> dict[str, Any]:
-    import polars as pl
-
     primitives = {
         "boolean": pl.Boolean,
         "int": pl.Int32,

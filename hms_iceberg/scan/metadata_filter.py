@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hms_iceberg.expressions.bound import BoundPredicate
 from hms_iceberg.expressions.terms import Reference
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or, UnboundPredicate
 from hms_iceberg.expressions.visitors import ExpressionVisitor, bound_predicates, fold
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.partition_columns import PartitionColumns, polars_dtype
 from hms_iceberg.scan.partition_filter import partition_predicate
 from hms_iceberg.spec.manifests.manifest import DataFile
@@ -28,9 +29,6 @@ from hms_iceberg.spec.metadata_columns import (
 )
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import NestedField, StructType
-
-if TYPE_CHECKING:
-    import polars as pl
 
 # In a filter the fields of `_partition` have ids of their own: a table's columns may have those of partition fields.
 _PARTITION_FIELDS = 2_100_000_000
@@ -99,8 +97,6 @@ class FileFilter:
             spec_id: the spec of all files.
             files: the files of a manifest.
         """
-        import polars as pl
-
         if isinstance(self._filter, AlwaysTrue):
             return None
         struct, names = self._partitions.structs[spec_id], self._partitions.columns(spec_id)

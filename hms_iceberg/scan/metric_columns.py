@@ -7,13 +7,10 @@ per file, null where the file says nothing of the field. Maps are decoded when t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.bounds import decode_bounds
 from hms_iceberg.spec.types import IcebergType, UUIDType
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 class MetricColumns:
@@ -103,8 +100,6 @@ class MetricColumns:
 
     def _of_one_row_group(self, stored: pl.Series) -> pl.Series:
         """Bounds of UUIDs that can be relied on: Java merges those of several row groups in another order."""
-        import polars as pl
-
         row_groups = self._files["split_offsets"].list.len().fill_null(0)
         return stored.zip_with(row_groups <= 1, pl.Series([None], dtype=pl.Binary).new_from_index(0, len(stored)))
 
@@ -126,8 +121,6 @@ def map_values(maps: pl.Series, key: int) -> pl.Series:
         maps: lists of key/value structs.
         key: the key.
     """
-    import polars as pl
-
     value_type = maps.dtype.inner.to_schema()["value"]  # type: ignore[attr-defined]
     if len(maps) == 0 or maps.null_count() == len(maps):
         return pl.Series(maps.name, [None] * len(maps), dtype=value_type)

@@ -9,17 +9,15 @@ Source: Iceberg specification, "Scan Planning".
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hms_iceberg.expressions.bound import BoundPredicate, BoundReference, BoundTerm
 from hms_iceberg.expressions.tree import BooleanExpression, Operation
 from hms_iceberg.expressions.visitors import BoundExpressionVisitor, bound_predicates, fold
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.bounds import bound_dtype, comparable, has_bounds
 from hms_iceberg.scan.metric_columns import MetricColumns
 from hms_iceberg.spec.types import DoubleType, FloatType, UnknownType
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 def may_match(expression: BooleanExpression, metrics: MetricColumns, only: Collection[int] | None = None) -> pl.Series:
@@ -198,8 +196,6 @@ class _MetricsPredicate(BoundExpressionVisitor["pl.Series"]):
     # ------------------------------------------------------------------------------------------- helpers
 
     def _constant(self, value: bool) -> pl.Series:
-        import polars as pl
-
         return pl.Series([value], dtype=pl.Boolean).new_from_index(0, len(self._metrics))
 
     def _is_usable(self, term: BoundTerm) -> bool:
@@ -259,14 +255,10 @@ class _MetricsPredicate(BoundExpressionVisitor["pl.Series"]):
 
 def _series(term: BoundTerm, values: Sequence[Any]) -> pl.Series:
     """Stored values in the form that decoded bounds are compared with; a single one stands for every row."""
-    import polars as pl
-
     return pl.Series([comparable(term.type, value) for value in values], dtype=bound_dtype(term.type))
 
 
 def _bytes(value: bytes) -> pl.Series:
-    import polars as pl
-
     return pl.Series([value], dtype=pl.Binary)
 
 

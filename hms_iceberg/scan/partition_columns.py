@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hms_iceberg.errors import CorruptMetadataError
+from hms_iceberg.lazy import pl
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitioning import PartitionField
 from hms_iceberg.spec.types import (
@@ -94,8 +95,6 @@ def partition_columns(metadata: TableMetadata) -> PartitionColumns:
 
 def polars_dtype(field_type: IcebergType) -> Any:
     """The polars type that holds stored values of an Iceberg type (dates and times as integers)."""
-    import polars as pl
-
     if isinstance(field_type, BooleanType):
         return pl.Boolean
     if isinstance(field_type, IntegerType | DateType):

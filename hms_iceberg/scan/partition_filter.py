@@ -7,16 +7,14 @@ It follows SQL where Iceberg's Java differs: NaN is greater than every other num
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hms_iceberg.expressions.bound import BoundTerm
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.expressions.visitors import BoundExpressionVisitor, fold
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.partition_columns import polars_dtype
 from hms_iceberg.spec.types import DoubleType, FloatType, UUIDType
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 def partition_predicate(expression: BooleanExpression, columns: Mapping[int, str]) -> pl.Expr:
@@ -34,23 +32,15 @@ class _PartitionPredicate(BoundExpressionVisitor["pl.Expr"]):
         self._columns = columns
 
     def visit_true(self) -> pl.Expr:
-        import polars as pl
-
         return pl.lit(True)
 
     def visit_false(self) -> pl.Expr:
-        import polars as pl
-
         return pl.lit(False)
 
     def visit_and(self, operands: Sequence[pl.Expr]) -> pl.Expr:
-        import polars as pl
-
         return pl.all_horizontal(*operands)
 
     def visit_or(self, operands: Sequence[pl.Expr]) -> pl.Expr:
-        import polars as pl
-
         return pl.any_horizontal(*operands)
 
     def visit_is_null(self, term: BoundTerm) -> pl.Expr:
@@ -96,23 +86,15 @@ class _PartitionPredicate(BoundExpressionVisitor["pl.Expr"]):
         return self._column(term).str.starts_with(prefix).not_()
 
     def _column(self, term: BoundTerm) -> pl.Expr:
-        import polars as pl
-
         return pl.col(self._columns[term.ref.field_id])
 
     def _is_number(self, term: BoundTerm) -> pl.Expr:
-        import polars as pl
-
         return self._column(term).is_not_nan() if isinstance(term.type, FloatType | DoubleType) else pl.lit(True)
 
     def _literal(self, term: BoundTerm, value: Any) -> pl.Expr:
-        import polars as pl
-
         return pl.lit(_plain(term, value), polars_dtype(term.type))
 
     def _literals(self, term: BoundTerm, values: Sequence[Any]) -> pl.Series:
-        import polars as pl
-
         return pl.Series([_plain(term, value) for value in values], dtype=polars_dtype(term.type)).implode()
 
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.scan.tasks import FileScanTask, planned_tasks
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 __all__ = ["FileScanTask", "PlanMetrics", "ScanPlan", "ScanRequest"]
 

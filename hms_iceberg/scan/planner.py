@@ -10,13 +10,13 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
 
 from hms_iceberg.errors import NoSuchSnapshotError
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.complement import complement
 from hms_iceberg.expressions.projections import inclusive_projection, strict_projection
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.bounds import as_text
 from hms_iceberg.scan.cache import ManifestCache, ManifestFrame, shared_cache
 from hms_iceberg.scan.delete_index import DELETE_FILE_PATH_ID, DeleteIndex, key_metric_columns
@@ -33,9 +33,6 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.spec.types import IcebergType
 from hms_iceberg.storage import Storage
-
-if TYPE_CHECKING:
-    import polars as pl
 
 logger = logging.getLogger(__name__)
 
@@ -122,8 +119,6 @@ def file_metrics(plan: ScanPlan, storage: Storage, types: Mapping[int, IcebergTy
     Returns:
         Columns as in ``plan.files``, and those of :func:`~hms_iceberg.scan.delete_index.key_metric_columns`.
     """
-    import polars as pl
-
     planner = Planner(plan.metadata, plan.schema, plan.row_filter, manifest_source(plan.metadata, storage, None))
     manifests = [] if plan.snapshot is None else manifests_of(plan.snapshot, storage)
     found = planner.data_files([each for each in manifests if each.content is ManifestContent.DATA], types).frame
@@ -241,8 +236,6 @@ class Planner:
 
     def data_files(self, manifests: Sequence[ManifestFile], key_types: Mapping[int, IcebergType]) -> DataFiles:
         """The data files that may hold a row that matches."""
-        import polars as pl
-
         kept = keep_manifests(manifests, self._projection, self._partitions)
         found = self._source.map(
             kept,
@@ -369,8 +362,6 @@ class Planner:
         Only the key columns of an equality delete file count: what its rows hold in other columns need not be what the
         deleted rows held. Position deletes say nothing of the rows.
         """
-        import polars as pl
-
         keys = [None if ids is None else tuple(ids) for ids in decoded.frame["equality_ids"].to_list()]
         result = pl.Series([key is None for key in keys], dtype=pl.Boolean)
         for key in sorted({key for key in keys if key is not None}):
@@ -380,8 +371,6 @@ class Planner:
 
     def _frame(self, frames: Iterable[pl.DataFrame], columns: Sequence[str]) -> pl.DataFrame:
         """Frames of any specs below one another, with the partition columns of all specs."""
-        import polars as pl
-
         dtypes = file_dtypes()
         model = pl.DataFrame(schema={**{name: dtypes[name] for name in columns}, **self._partitions.dtypes})
         return pl.concat([model, *(frame for frame in frames if frame.height)], how="diagonal_relaxed")
@@ -411,8 +400,6 @@ def _key_metrics(decoded: ManifestFrame, key_types: Mapping[int, IcebergType]) -
 
 def _referenced_data_file(decoded: ManifestFrame) -> pl.Series:
     """The one data file that a position delete file is about: named, or both bounds of the paths in it."""
-    import polars as pl
-
     named = decoded.frame["referenced_data_file"]
     lower, upper = decoded.metrics.stored_bounds(DELETE_FILE_PATH_ID)
     is_position = decoded.frame["content"] == int(DataFileContent.POSITION_DELETES)

@@ -10,13 +10,14 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from hms_iceberg.expressions.residuals import residual_by_constants, residual_evaluator
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.expressions.visitors import bound_predicates
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.metadata_filter import file_constants, is_of_file
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
@@ -24,9 +25,6 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.spec.types import StructType, UUIDType
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _ROWS_AT_ONCE = 1000
 _REQUIRED = ("file_path", "file_format", "record_count", "file_size_in_bytes", "spec_id")

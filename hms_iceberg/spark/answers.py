@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import polars as pl
+from hms_iceberg.lazy import pl
 
 
 class AnswerWriter:
@@ -20,14 +19,10 @@ class AnswerWriter:
 
     def longs(self, values: pl.Series) -> AnswerWriter:
         """Adds 64-bit numbers."""
-        import polars as pl
-
         return self._array(values.cast(pl.Int64).to_numpy().tobytes())
 
     def ints(self, values: pl.Series) -> AnswerWriter:
         """Adds 32-bit numbers."""
-        import polars as pl
-
         return self._array(values.cast(pl.Int32).to_numpy().tobytes())
 
     def texts(self, values: pl.Series) -> AnswerWriter:

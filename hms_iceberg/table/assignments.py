@@ -14,6 +14,7 @@ from hms_iceberg.arrow.columns.schema import to_arrow, to_arrow_type
 from hms_iceberg.arrow.columns.values import constant
 from hms_iceberg.arrow.reading.row_rewrites import AffectedRows
 from hms_iceberg.errors import IcebergError, InvalidInputError, NullValueError, TypeMismatchError
+from hms_iceberg.lazy import pl
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import NestedField
 from hms_iceberg.spec.values.single_values import from_python
@@ -152,8 +153,6 @@ def _is_polars(value: Any) -> bool:
 
 
 def _select(expression: Any, rows: pa.RecordBatch) -> pa.ChunkedArray:
-    import polars as pl
-
     frame = pl.from_arrow(pa.Table.from_batches([rows]))
     assert isinstance(frame, pl.DataFrame)
     selected = frame.select(expression.alias("value"))

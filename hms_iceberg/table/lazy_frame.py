@@ -16,11 +16,10 @@ from hms_iceberg.arrow.columns.schema import to_arrow
 from hms_iceberg.expressions.literals import Literal, literal, stored_literal
 from hms_iceberg.expressions.terms import Reference
 from hms_iceberg.expressions.tree import And, BooleanExpression, Operation, Or, predicate
+from hms_iceberg.lazy import pl
 from hms_iceberg.spec.types import DateType, TimestampNanoType, TimestampType, TimestamptzNanoType, TimestamptzType
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from hms_iceberg.table.scan import TableScan
 
 _COMPARISONS = {
@@ -46,7 +45,6 @@ def lazy_frame(scan: TableScan) -> pl.LazyFrame:
     Args:
         scan: the scan.
     """
-    import polars as pl
     from polars.io.plugins import register_io_source
 
     empty = pl.DataFrame(to_arrow(scan.projection()).empty_table())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.lazy import pl
 from hms_iceberg.metastore import Identifier, MetadataVersion
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.name_mapping import NameMapping
@@ -25,7 +26,6 @@ from hms_iceberg.table.time_travel import snapshot_as_of
 if TYPE_CHECKING:
     import bodo
     import daft
-    import polars as pl
 
 
 class ReadableTable:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from hms_iceberg.errors import InvalidInputError, MissingDependencyError
 from hms_iceberg.expressions.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue, And, BooleanExpression
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.metadata_filter import filter_schema
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import metadata_column
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     import daft
     import duckdb
     import pandas as pd
-    import polars as pl
     import pyarrow as pa
     import ray
 
@@ -132,8 +132,6 @@ class RowSource(ABC):
 
     def to_polars(self) -> pl.DataFrame:
         """The rows as a polars data frame."""
-        import polars as pl
-
         frame = pl.from_arrow(self.to_arrow())
         assert isinstance(frame, pl.DataFrame)
         return frame

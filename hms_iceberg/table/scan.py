@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from hms_iceberg.arrow.columns.schema import to_arrow
 from hms_iceberg.arrow.reading.read import count_rows, read_all, read_tasks, up_to
 from hms_iceberg.errors import NoSuchRefError, NoSuchSnapshotError
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.plan import FileScanTask, ScanPlan, ScanRequest
 from hms_iceberg.scan.planner import plan_parts, plan_scan
 from hms_iceberg.scan.splitting import ScanTaskGroup, SplitOptions, task_groups
@@ -22,7 +23,6 @@ from hms_iceberg.table.row_source import RowSource, limited
 from hms_iceberg.table.time_travel import milliseconds, snapshot_as_of
 
 if TYPE_CHECKING:
-    import polars as pl
     import pyarrow as pa
 
 _BATCH_ROWS = 131_072

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +31,7 @@ from hms_iceberg.expressions.tree import (
     LessThanOrEqual,
     Or,
 )
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
@@ -48,9 +49,6 @@ from hms_iceberg.spec.types import (
 from hms_iceberg.table.change_options import ChangeOptions
 from hms_iceberg.table.row_change import RowChange, rows_in
 from hms_iceberg.transaction.transaction import Transaction
-
-if TYPE_CHECKING:
-    import polars as pl
 
 # Larger batches where keys are looked up, since each look-up has a cost of its own.
 _KEY_BATCH_ROWS = 1 << 20

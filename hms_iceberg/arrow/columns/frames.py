@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.nested import conform
 from hms_iceberg.arrow.columns.schema import to_arrow
+from hms_iceberg.lazy import pl
 from hms_iceberg.spec.schema import Schema
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 def frame_to_arrow(frame: pl.DataFrame, schema: Schema) -> pa.Table:

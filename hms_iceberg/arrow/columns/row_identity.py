@@ -5,22 +5,18 @@ Null equals null, NaN equals NaN, -0.0 differs from 0.0; a map whose entries are
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns.nested import list_parts, list_values, make_list, map_entries
-
-if TYPE_CHECKING:
-    import polars as pl
+from hms_iceberg.lazy import pl
 
 
 def identity_frame(rows: pa.Table) -> pl.DataFrame:
     """The columns of a table in a form in which polars finds equal what is the same."""
-    import polars as pl
-
     frames: list[pl.DataFrame] = []
     for batch in rows.to_batches():
         columns = {f"v{place}": _comparable(column) for place, column in enumerate(batch.columns)}
@@ -38,8 +34,6 @@ def unmatched(left: pa.Table, right: pa.Table) -> tuple[Any, Any]:
     Returns:
         A numpy array of booleans for each: True for the rows that remain.
     """
-    import polars as pl
-
     remain = np.ones(left.num_rows, np.bool_), np.ones(right.num_rows, np.bool_)
     if not left.num_rows or not right.num_rows:
         return remain
@@ -65,8 +59,6 @@ def net_changes(rows: pa.Table, signs: Any) -> Any:
     Returns:
         A numpy array of booleans: of each row the latest of what is left over.
     """
-    import polars as pl
-
     if not rows.num_rows:
         return np.empty(0, np.bool_)
     frame = identity_frame(rows)

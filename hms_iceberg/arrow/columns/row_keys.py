@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-if TYPE_CHECKING:
-    import polars as pl
+from hms_iceberg.lazy import pl
 
 
 def key_frame(columns: Iterable[pa.Array | pa.ChunkedArray]) -> pl.DataFrame:
@@ -21,8 +19,6 @@ def key_frame(columns: Iterable[pa.Array | pa.ChunkedArray]) -> pl.DataFrame:
     Returns:
         Columns `k0`, `k1` …; joins on them must be told that nulls are equal.
     """
-    import polars as pl
-
     found = {f"k{place}": _comparable(column) for place, column in enumerate(columns)}
     frame = pl.from_arrow(pa.table(found))
     assert isinstance(frame, pl.DataFrame)

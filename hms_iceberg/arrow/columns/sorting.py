@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns.partitions import column_at, source_path
 from hms_iceberg.arrow.columns.transforms import transform_array
+from hms_iceberg.lazy import pl
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import NullOrder, SortDirection, SortOrder
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 class RowOrder(ABC):
@@ -53,8 +50,6 @@ class RowOrder(ABC):
 
     def positions(self, keys: pl.DataFrame) -> pl.Series:
         """Row numbers in order, those of equal keys ascending."""
-        import polars as pl
-
         expression = pl.arg_sort_by(
             *keys.columns, descending=self._descending, nulls_last=self._nulls_last, maintain_order=True
         )
@@ -86,8 +81,6 @@ class RowSorter(RowOrder):
 
     def keys(self, batches: Sequence[pa.RecordBatch]) -> pl.DataFrame:
         """The transformed columns of the order."""
-        import polars as pl
-
         columns = {}
         for number, (transform, kind, path) in enumerate(self._fields):
             chunks = [sortable(transform_array(transform, kind, column_at(batch, path))) for batch in batches]

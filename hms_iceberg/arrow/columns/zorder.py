@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.partitions import column_at, source_path
 from hms_iceberg.arrow.columns.sorting import RowOrder, sortable
+from hms_iceberg.lazy import pl
 from hms_iceberg.spec.schema import Schema
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _KEY_BITS = 63
 _MOST_BITS = 16
@@ -40,8 +37,6 @@ class ZOrder(RowOrder):
 
     def keys(self, batches: Sequence[pa.RecordBatch]) -> pl.DataFrame:
         """The place of each row on the curve."""
-        import polars as pl
-
         curve = np.zeros(sum(batch.num_rows for batch in batches), np.int64)
         for number, (path, cuts) in enumerate(zip(self._paths, self._cuts, strict=True)):
             ranks = _ranks(cuts, _series([column_at(batch, path) for batch in batches]))
@@ -52,8 +47,6 @@ class ZOrder(RowOrder):
 
     def _cut_points(self, chunks: Sequence[pa.Array]) -> pl.Series:
         """Values that part the sample into ranges of about the same number of rows."""
-        import polars as pl
-
         if not chunks:
             return pl.Series([], dtype=pl.Null)
         values = _series(chunks).drop_nulls().sort()
@@ -71,8 +64,6 @@ def _ranks(cuts: pl.Series, values: pl.Series) -> np.ndarray:
 
 
 def _series(chunks: Sequence[pa.Array]) -> pl.Series:
-    import polars as pl
-
     series = pl.from_arrow(pa.chunked_array([sortable(chunk) for chunk in chunks]))
     assert isinstance(series, pl.Series)
     return series.cast(pl.Int8) if series.dtype == pl.Boolean else series

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,14 +20,12 @@ from hms_iceberg.arrow.columns.values import constant
 from hms_iceberg.arrow.deletes.delete_reader import open_delete_file
 from hms_iceberg.arrow.memo import Memo
 from hms_iceberg.errors import CorruptDataFileError
+from hms_iceberg.lazy import pl
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import NestedField
 from hms_iceberg.storage import Storage
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _BATCH_ROWS = 1 << 18
 # Keys that a scan keeps, of single files and of sets of them.
@@ -105,16 +103,12 @@ class EqualityDeletes:
         names = tuple(sorted(file.file_path for file in files))
 
         def unite() -> pl.DataFrame:
-            import polars as pl
-
             frames = [self._rows.get(file.file_path, partial(self._read, file, ids, columns)) for file in files]
             return (pl.concat(frames) if len(frames) > 1 else frames[0]).unique()
 
         return KeySet(ids, columns, self._sets.get(names, unite))
 
     def _read(self, file: DataFile, ids: tuple[int, ...], columns: list[NestedField]) -> pl.DataFrame:
-        import polars as pl
-
         with open_delete_file(self._storage, file, self._mapping) as reader:
             projection = FileProjection(reader.schema, columns, {}, file.file_path, reader.reads_nested_fields)
             frames = [
@@ -157,8 +151,6 @@ class KeySet:
 
 def _frame(ids: Sequence[int], columns: Sequence[NestedField], arrays: Sequence[pa.Array]) -> pl.DataFrame:
     """Key values in the form in which equal bytes mean equal keys."""
-    import polars as pl
-
     found = {f"k{field_id}": _comparable(_leaf(array)) for field_id, array in zip(ids, arrays, strict=True)}
     frame = pl.from_arrow(pa.table(found))
     assert isinstance(frame, pl.DataFrame)

@@ -21,6 +21,7 @@ from hms_iceberg.arrow.columns.schema import to_arrow
 from hms_iceberg.arrow.parallel import default_workers, read_in_order
 from hms_iceberg.arrow.reading.task_reader import ScanContext, read_task
 from hms_iceberg.arrow.storage.filesystems import parse_location
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.changelog import ChangelogScanTask, ChangeType, SnapshotChanges
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import CHANGE_ORDINAL, CHANGELOG_COLUMNS, COMMIT_SNAPSHOT_ID
@@ -161,8 +162,6 @@ class _Changelog:
 
         A key that was deleted or inserted more than once stays as it is: nobody can say which row became which.
         """
-        import polars as pl
-
         nothing = np.empty(0, np.int64)
         if not self._options.key or not deletes.num_rows or not inserts.num_rows:
             return nothing, nothing

@@ -15,6 +15,7 @@ from hms_iceberg.arrow.parallel import default_workers, read_in_order
 from hms_iceberg.arrow.reading.task_reader import ScanContext, count_live, read_task
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.expressions.tree import AlwaysTrue
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.plan import FileScanTask, ScanPlan
 from hms_iceberg.scan.splitting import split
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
@@ -135,8 +136,6 @@ def count_rows(plans: Iterable[ScanPlan], metadata: TableMetadata, storage: Stor
         metadata: the table.
         storage: where its files are.
     """
-    import polars as pl
-
     nothing = Schema()
     total = 0
     for plan in plans:

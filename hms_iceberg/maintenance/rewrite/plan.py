@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.lazy import pl
 from hms_iceberg.maintenance.rewrite.groups import FileGroup, in_job_order, is_worth_it, limited, packed
 from hms_iceberg.maintenance.rewrite.options import DataFileRules, SizeRules
 from hms_iceberg.scan.plan import ScanPlan, ScanRequest
@@ -19,9 +19,6 @@ from hms_iceberg.spec.manifests.manifest import DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.storage import Storage
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -103,8 +100,6 @@ def plan_rewrite(
 
 def _files_with_deletes(plan: ScanPlan) -> pl.DataFrame:
     """The plan's files with their row numbers, how many delete files apply, and how many rows are surely deleted."""
-    import polars as pl
-
     deletes = plan.delete_files.select(
         pl.int_range(pl.len(), dtype=pl.UInt32).alias("delete_file"),
         (pl.col("content") == DataFileContent.POSITION_DELETES.value).alias("by_position"),
@@ -136,8 +131,6 @@ def _runs(
     Files of another partition spec than the table's have no partition in common with the new files: all of them go
     together, as in Apache Iceberg.
     """
-    import polars as pl
-
     size = pl.col("file_size_in_bytes")
     too_many = pl.col("delete_files") >= rules.delete_file_threshold
     ratio = pl.min_horizontal("deleted", "record_count") / pl.col("record_count").clip(lower_bound=1)

@@ -6,11 +6,11 @@ Source: Iceberg specification, "Partition Statistics".
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
 
 from hms_iceberg.arrow.columns.frames import frame_to_arrow
 from hms_iceberg.arrow.formats.content_writers import ContentFormat, format_name
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.metadata_tables.files import entry_frame, live
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, partition_struct
 from hms_iceberg.scan.partition_columns import polars_dtype
@@ -20,9 +20,6 @@ from hms_iceberg.spec.statistics import PartitionStatisticsFile
 from hms_iceberg.spec.table_properties import metadata_folder
 from hms_iceberg.spec.types import IntegerType, LongType, NestedField, StructType
 from hms_iceberg.table.table import Table
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 def compute_partition_stats(table: Table, *, snapshot_id: int | None = None) -> PartitionStatisticsFile | None:
@@ -71,8 +68,6 @@ def compute_partition_stats(table: Table, *, snapshot_id: int | None = None) -> 
 
 def _rows(request: MetadataRequest) -> pl.DataFrame:
     """The statistics, sorted by partition with nulls first."""
-    import polars as pl
-
     frame = live(entry_frame(request, request.manifests()))
     times = pl.DataFrame(
         [(each.snapshot_id, each.timestamp_ms) for each in request.metadata.snapshots],

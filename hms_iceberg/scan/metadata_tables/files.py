@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.bounds import stored_bounds
 from hms_iceberg.scan.manifest_frames import MANIFEST, ManifestDecoder, file_dtypes, metric_dtypes
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable, partition_struct
@@ -26,9 +27,6 @@ from hms_iceberg.spec.types import (
     StringType,
     StructType,
 )
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _COUNTS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts")
 _READABLE = {
@@ -83,7 +81,6 @@ def all_entries(request: MetadataRequest) -> MetadataTable:
 
 def entry_frame(request: MetadataRequest, manifests: Sequence[ManifestFile]) -> pl.DataFrame:
     """All entries of some manifests, with the partition columns of all specs."""
-    import polars as pl
 
     def read(manifest: ManifestFile) -> pl.DataFrame:
         data = request.storage.read(manifest.manifest_path)
@@ -113,8 +110,6 @@ def _files(request: MetadataRequest, manifests: Sequence[ManifestFile]) -> Metad
 
 
 def _entries(request: MetadataRequest, manifests: Sequence[ManifestFile]) -> MetadataTable:
-    import polars as pl
-
     frame = entry_frame(request, manifests)
     fields = _file_fields(request.partition_type)
     readable, metrics = _readable_metrics(request, frame)
@@ -182,8 +177,6 @@ def _file_columns(request: MetadataRequest, frame: pl.DataFrame, fields: Sequenc
 
 def _readable_metrics(request: MetadataRequest, frame: pl.DataFrame) -> tuple[NestedField, pl.Series]:
     """The metrics of every primitive column under its name, bounds as values."""
-    import polars as pl
-
     schema = request.metadata.schema()
     used = [each.field_id for each in request.partition_type.fields]
     next_id = count(max(schema.highest_field_id, 1000, *used) + 1).__next__

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import OPERATION
@@ -17,9 +18,6 @@ from hms_iceberg.spec.types import (
     StringType,
     TimestamptzType,
 )
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _MICROS = 1000
 
@@ -56,8 +54,6 @@ METADATA_LOG_ENTRIES = Schema(
 
 def snapshots(request: MetadataRequest) -> MetadataTable:
     """One row for each snapshot that has not expired."""
-    import polars as pl
-
     rows = []
     for each in request.metadata.snapshots:
         summary = [{"key": key, "value": value} for key, value in (each.summary or {}).items() if key != OPERATION]
@@ -115,8 +111,6 @@ def metadata_log_entries(request: MetadataRequest) -> MetadataTable:
 
 
 def _frame(schema: Schema, rows: Iterable[tuple[Any, ...]], **special: Any) -> pl.DataFrame:
-    import polars as pl
-
     from hms_iceberg.scan.partition_columns import polars_dtype
 
     dtypes = {each.name: special.get(each.name) or polars_dtype(each.field_type) for each in schema.fields}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable
 from hms_iceberg.scan.partition_columns import field_types
 from hms_iceberg.spec.manifests.manifest import FieldSummary, ManifestContent, ManifestFile
@@ -24,9 +25,6 @@ from hms_iceberg.spec.types import (
     UnknownType,
 )
 from hms_iceberg.spec.values.single_values import from_bytes
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _SUMMARY = StructType(
     NestedField(10, "contains_null", BooleanType(), True),
@@ -118,8 +116,6 @@ def _row(manifest: ManifestFile, summaries: _SummaryTexts) -> tuple[Any, ...]:
 
 
 def _frame(rows: Iterable[tuple[Any, ...]], is_all: bool = False) -> pl.DataFrame:
-    import polars as pl
-
     summary = {"contains_null": pl.Boolean, "contains_nan": pl.Boolean}
     bounds = {"lower_bound": pl.String, "upper_bound": pl.String}
     special = {

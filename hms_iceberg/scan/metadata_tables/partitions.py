@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.projections import inclusive_projection
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.metadata_tables.files import entry_frame, live
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable, partition_struct
 from hms_iceberg.scan.partition_columns import polars_dtype
@@ -14,14 +13,9 @@ from hms_iceberg.spec.manifests.manifest import DataFileContent
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import IntegerType, LongType, NestedField, StructType, TimestamptzType
 
-if TYPE_CHECKING:
-    import polars as pl
-
 
 def partitions(request: MetadataRequest) -> MetadataTable:
     """One row for each partition of the snapshot; one row in all for a table that was never partitioned."""
-    import polars as pl
-
     frame = live(entry_frame(request, request.manifests()))
     if request.row_filter is not None:
         frame = _matching(frame, request)
@@ -48,8 +42,6 @@ def partitions(request: MetadataRequest) -> MetadataTable:
 
 def _matching(frame: pl.DataFrame, request: MetadataRequest) -> pl.DataFrame:
     """The entries whose partition may hold a row that matches the request's filter."""
-    import polars as pl
-
     assert request.row_filter is not None
     schema = request.metadata.schema()
     matches = pl.lit(False)
@@ -62,8 +54,6 @@ def _matching(frame: pl.DataFrame, request: MetadataRequest) -> pl.DataFrame:
 
 
 def _counts() -> list[pl.Expr]:
-    import polars as pl
-
     def of(content: DataFileContent) -> pl.Expr:
         return pl.col("content") == int(content)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from hms_iceberg.errors import NoSuchSnapshotError
 from hms_iceberg.expressions.tree import BooleanExpression
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifest_source import manifests_of
 from hms_iceberg.scan.partition_columns import PartitionColumns, partition_columns
 from hms_iceberg.spec.manifests.manifest import ManifestFile
@@ -18,9 +18,6 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.spec.types import StructType, UnknownType
 from hms_iceberg.storage import Storage
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -116,7 +113,6 @@ def partition_struct(frame: pl.DataFrame, fields: StructType, dtypes: Sequence[o
         fields: all partition fields of the table.
         dtypes: their polars types.
     """
-    import polars as pl
 
     def value(name: str, field_id: int, dtype: object) -> pl.Expr:
         column = f"p{field_id}"

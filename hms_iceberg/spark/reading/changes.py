@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.arrow.reading.changelog import changelog_schema
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
+from hms_iceberg.lazy import pl
 from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.read_options import END, END_TIME, START, START_TIME, TRAVELS, refuse_misspelled
 from hms_iceberg.spark.reading.arrow_columns import for_spark
@@ -58,8 +59,6 @@ def changed_rows(metadata: TableMetadata, storage: Storage, question: Mapping[st
         storage: where its files are.
         question: as for :func:`describe_changes`, and the `columns` that are used.
     """
-    import polars as pl
-
     columns = question["columns"]
     scan = _scan(metadata, storage, question)
     scan = scan.select(*(name for name in columns if name not in _CHANGELOG_NAMES))

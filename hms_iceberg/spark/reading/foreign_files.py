@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from hms_iceberg.arrow.reading.read import read_tasks
 from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.metadata_filter import with_metadata_columns
 from hms_iceberg.scan.plan import FileScanTask, ScanPlan
 from hms_iceberg.spark.reading.arrow_columns import for_spark
@@ -24,7 +25,6 @@ from hms_iceberg.spec.types import NestedField
 from hms_iceberg.storage import Storage
 
 if TYPE_CHECKING:
-    import polars as pl
     import pyarrow as pa
 
 _BATCH_ROWS = 10_000  # what Spark's own Arrow batches hold
@@ -37,8 +37,6 @@ def split(plan: ScanPlan, time_type: bool) -> tuple[ScanPlan, ScanPlan | None]:
         plan: the whole.
         time_type: whether this Spark has the type time.
     """
-    import polars as pl
-
     foreign = _not_parquet(plan.files)
     deletes = _not_parquet(plan.delete_files) & plan.delete_files["content_size_in_bytes"].is_null()
     deletes |= _of_unheld_keys(plan, time_type)
@@ -57,8 +55,6 @@ def _not_parquet(frame: pl.DataFrame) -> pl.Series:
 
 def _of_unheld_keys(plan: ScanPlan, time_type: bool) -> pl.Series:
     """Which delete files have keys that Spark cannot compare, because it cannot hold them."""
-    import polars as pl
-
     keys = plan.delete_files["equality_ids"]
     if keys.null_count() == len(keys):
         return pl.repeat(False, len(keys), dtype=pl.Boolean, eager=True)
@@ -78,8 +74,6 @@ def subset(plan: ScanPlan, mask: pl.Series) -> ScanPlan:
         plan: the whole.
         mask: which of its files.
     """
-    import polars as pl
-
     files = plan.files.with_row_index("data_file").filter(mask).with_row_index("new_data_file")
     assigned = plan.assignments.join(files.select("data_file", "new_data_file"), on="data_file", how="inner")
     used = assigned.select("delete_file").unique().sort("delete_file").with_row_index("new_delete_file")

@@ -7,10 +7,11 @@ writer takes them from what it wrote. Bounds of texts and bytes are cut off, so 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hms_iceberg.expressions.residuals import residual_evaluator
 from hms_iceberg.expressions.tree import AlwaysTrue
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.bounds import stored_bounds
 from hms_iceberg.scan.delete_index import key_metric_columns
 from hms_iceberg.scan.manifest_source import manifests_of
@@ -35,9 +36,6 @@ from hms_iceberg.spec.types import (
     UUIDType,
 )
 from hms_iceberg.storage import Storage
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _FLOATS = (FloatType, DoubleType)
 _FIXED_SIZE = (BooleanType, IntegerType, LongType, DateType, TimestampType, TimestamptzType, DecimalType, *_FLOATS)
@@ -116,8 +114,6 @@ def _row_count(plan: ScanPlan) -> int | None:
     It does where partitions decide the filter, and nothing is deleted, or only by deletion vectors: the same position
     may stand in several delete files, but a vector is the only one of its file and counts each position once.
     """
-    import polars as pl
-
     if plan.delete_files.filter(pl.col("content_size_in_bytes").is_null()).height:
         return None
     if not isinstance(plan.row_filter, AlwaysTrue) and not _partitions_decide(plan):
@@ -173,8 +169,6 @@ class _Column:
 
     def _extremes(self, op: str) -> pl.Series | None:
         """Values among which the least (or greatest) is; None where it is not known for a file."""
-        import polars as pl
-
         kind: IcebergType = self.field.field_type
         if not isinstance(kind, _FIXED_SIZE):
             return None

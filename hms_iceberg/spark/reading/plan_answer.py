@@ -6,9 +6,10 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.partition_columns import field_types
 from hms_iceberg.scan.plan import ScanPlan
 from hms_iceberg.spark.answers import AnswerWriter
@@ -17,9 +18,6 @@ from hms_iceberg.spark.schemas import is_held, key_schema, spark_field, spark_ty
 from hms_iceberg.spec.manifests.manifest import DataFileContent
 from hms_iceberg.spec.metadata_columns import partition_column
 from hms_iceberg.spec.types import IcebergType, NestedField, StructType, UnknownType
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -49,8 +47,6 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
     Raises:
         UnsupportedError: a file is encrypted; names it. Deleted rows are wanted, and only Python can read their file.
     """
-    import polars as pl
-
     for frame in (whole.files, whole.delete_files):
         _check_readable(frame, table)
     plan, foreign = split(whole, form.time_type)
@@ -95,8 +91,6 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
 
 
 def _check_readable(frame: pl.DataFrame, table: str) -> None:
-    import polars as pl
-
     encrypted = frame.filter(pl.col("key_metadata").is_not_null())
     if encrypted.height:
         raise UnsupportedError(f"Cannot read the table {table}: {encrypted['file_path'][0]} is encrypted.")
@@ -139,7 +133,6 @@ def _delete_files(plan: ScanPlan) -> list[dict[str, Any]]:
 def _spread(answer: AnswerWriter, count: int, owners: pl.Series, numbers: pl.Series) -> None:
     """Numbers by owner: where each owner's begin, then the numbers."""
     import numpy as np
-    import polars as pl
 
     per_owner = np.bincount(owners.to_numpy(), minlength=count) if len(owners) else np.zeros(count, np.int64)
     answer.ints(pl.Series(np.concatenate(([0], np.cumsum(per_owner)))))
@@ -227,8 +220,6 @@ def _nullable(field: dict[str, Any]) -> dict[str, Any]:
 
 def _numbered(files: pl.DataFrame, columns: Sequence[str]) -> tuple[pl.DataFrame, pl.Series]:
     """The distinct partitions, and for each file the number of its own. 0.0 and -0.0 are two partitions."""
-    import polars as pl
-
     keyed = files.select("spec_id", *columns).with_columns(
         (1.0 / pl.col(column) == float("-inf")).alias(f"{column} is -0.0")
         for column in columns
@@ -244,8 +235,6 @@ class _EqualityGroups:
     and compared by sequence number, however many commits wrote them."""
 
     def __init__(self, plan: ScanPlan, table: str) -> None:
-        import polars as pl
-
         deletes = plan.delete_files.with_row_index("delete_file").filter(
             pl.col("content") == int(DataFileContent.EQUALITY_DELETES)
         )
@@ -274,8 +263,6 @@ class _EqualityGroups:
 
     @staticmethod
     def _assignments(plan: ScanPlan, group_of: dict[int, int]) -> pl.DataFrame:
-        import polars as pl
-
         known = pl.DataFrame(
             {"delete_file": list(group_of), "group": list(group_of.values())},
             schema={"delete_file": plan.assignments.schema["delete_file"], "group": pl.Int32},

@@ -13,6 +13,7 @@ from typing import Any
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError, UnsupportedError
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.tree import AlwaysTrue
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.incremental import added_files, snapshots_between
 from hms_iceberg.scan.plan import ScanPlan
 from hms_iceberg.scan.planner import Planner, manifest_source
@@ -85,8 +86,6 @@ def plan_batch(metadata: TableMetadata, storage: Storage, question: Mapping[str,
     Raises:
         NoSuchSnapshotError: a snapshot has expired since.
     """
-    import polars as pl
-
     batch, name, started = question["batch"], question["name"], time.perf_counter()
     start = _offset(batch["start"], name) or _first(metadata, batch["options"])
     end = _offset(batch["end"], name)

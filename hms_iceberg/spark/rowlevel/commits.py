@@ -12,6 +12,7 @@ from hms_iceberg.arrow.deletes.delete_writer import write_row_deletes
 from hms_iceberg.errors import CommitConflictError, InvalidInputError
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.plan import ScanPlan
 from hms_iceberg.spark.reading.filters import row_filter
 from hms_iceberg.spark.reading.foreign_files import subset
@@ -115,8 +116,6 @@ def _delta(change: RowChange, added: tuple[DataFile, ...], asked: CommitRows) ->
 
 def _planned(change: RowChange, paths: Iterable[str]) -> ScanPlan:
     """The plan of some data files, with all deletes of their rows: a filter would leave out deletes of other rows."""
-    import polars as pl
-
     wanted = set(paths)
     if not wanted:
         return change.plan(AlwaysFalse())

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifest_bytes import EntryBytes
 from hms_iceberg.scan.manifest_frames import ManifestDecoder
 from hms_iceberg.scan.partition_columns import PartitionColumns, partition_columns
@@ -30,9 +30,6 @@ from hms_iceberg.spec.table_properties import MANIFEST_TARGET_SIZE_BYTES, int_pr
 from hms_iceberg.updates.machinery.manifest_files import metadata_file
 from hms_iceberg.updates.machinery.update import Workspace
 
-if TYPE_CHECKING:
-    import polars as pl
-
 _NUMBERS = ("sequence_number", "file_sequence_number")
 _EXISTING, _DELETED = int(ManifestEntryStatus.EXISTING), int(ManifestEntryStatus.DELETED)
 
@@ -47,8 +44,6 @@ class ManifestSplice:
     def __init__(
         self, manifest: ManifestFile, entries: EntryBytes, container: AvroContainer, base: TableMetadata
     ) -> None:
-        import polars as pl
-
         self._manifest = manifest
         self._entries = entries
         self._container = container
@@ -83,8 +78,6 @@ class ManifestSplice:
             snapshot_id: of the snapshot that removes them.
             workspace: takes the new manifests.
         """
-        import polars as pl
-
         gone = self.files["file_path"].is_in(list(paths))
         if not gone.any():
             return None
