@@ -4,7 +4,8 @@ python spark_worker.py ours URI WAREHOUSE        this project's extension
 python spark_worker.py java URI WAREHOUSE JAR    Apache Iceberg's runtime, as the session catalog's Iceberg
 
 ``{"sql": …}`` is answered by ``{"seconds": …, "rows": […]}``; ``{"views": {name: [paths]}}`` makes views of Parquet
-files. Which PySpark it is depends on PYTHONPATH; for ``java`` it imports nothing of this project.
+files; ``{"stream": {"source": table, "table": table, "checkpoint": folder}}`` appends a table's files, an epoch each.
+Which PySpark it is depends on PYTHONPATH; for ``java`` it imports nothing of this project.
 """
 
 from __future__ import annotations
@@ -52,6 +53,17 @@ def session(kind: str, uri: str, warehouse: str, *jar: str) -> Any:
     )
 
 
+def stream(spark: Any, source: str, table: str, checkpoint: str) -> float:
+    """Seconds of a stream that appends each file of a source in an epoch of its own."""
+    files = spark.table(source)
+    folder = files.inputFiles()[0].rsplit("/", 1)[0]
+    rows = spark.readStream.schema(files.schema).option("maxFilesPerTrigger", 1).parquet(folder)
+    started = time.perf_counter()
+    query = rows.writeStream.trigger(availableNow=True).option("checkpointLocation", checkpoint).toTable(table)
+    query.awaitTermination()
+    return time.perf_counter() - started
+
+
 def shown(value: Any) -> str:
     """A value to compare; sums of floats depend on their order in the last digits."""
     if isinstance(value, float):
@@ -78,6 +90,8 @@ def main() -> None:
                 started = time.perf_counter()
                 rows = spark.sql(request["sql"]).collect()
                 answer = {"seconds": time.perf_counter() - started, "rows": [shown(row) for row in rows]}
+            if "stream" in request:
+                answer = {"seconds": stream(spark, **request["stream"])}
         except Exception as error:  # the benchmark stops on it
             answer = {"error": f"{type(error).__name__}: {error}"[:2000]}
         answers.write(json.dumps(answer) + "\n")

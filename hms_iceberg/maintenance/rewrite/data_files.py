@@ -6,63 +6,23 @@ Source: Iceberg documentation, "Spark Procedures", `rewrite_data_files`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from hms_iceberg.arrow.writing.write import TARGET_FILE_BYTES
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
-from hms_iceberg.maintenance.dangling_deletes import remove_dangling_deletes
-from hms_iceberg.maintenance.rewrite.groups import FileGroup
+from hms_iceberg.maintenance.rewrite.commits import GroupCommits
 from hms_iceberg.maintenance.rewrite.layout import layout_of
 from hms_iceberg.maintenance.rewrite.local_engine import LocalEngine
 from hms_iceberg.maintenance.rewrite.options import RewriteOptions
-from hms_iceberg.maintenance.rewrite.plan import RewritePlan, plan_rewrite
-from hms_iceberg.maintenance.rewrite.run import GroupRun, Replaced, workers_for
-from hms_iceberg.scan.tasks import FileScanTask
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.maintenance.rewrite.plan import plan_rewrite
+from hms_iceberg.maintenance.rewrite.rewriting import DataFileRewrite, Engine, RewriteResult
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.spec.sorting import SortOrder
 from hms_iceberg.spec.table_properties import int_property
 from hms_iceberg.table.table import Table
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on
-
-
-class Engine(Protocol):
-    """Writes the rows of a group of files anew."""
-
-    def rewrite(self, group: FileGroup[FileScanTask], on_create: Callable[[str], None]) -> tuple[DataFile, ...]:
-        """Writes a group's live rows to new files.
-
-        Args:
-            group: the files with their deletes.
-            on_create: called with each location before, or as soon as, the file is made: a failure deletes it.
-        """
-        ...
-
-
-@dataclass(frozen=True)
-class RewriteResult:
-    """What a rewriting of data files did.
-
-    Attributes:
-        plan: what was to be done.
-        rewritten_data_files_count: data files that were replaced.
-        added_data_files_count: data files that take their place.
-        rewritten_bytes_count: bytes of the files that were replaced.
-        failed_data_files_count: data files of groups that could not be rewritten or committed; they are as they were.
-        removed_delete_files_count: delete files that went, as they applied to nothing any more.
-        failures: why groups failed.
-    """
-
-    plan: RewritePlan
-    rewritten_data_files_count: int = 0
-    added_data_files_count: int = 0
-    rewritten_bytes_count: int = 0
-    failed_data_files_count: int = 0
-    removed_delete_files_count: int = 0
-    failures: tuple[str, ...] = ()
 
 
 def rewrite_data_files(
@@ -94,7 +54,8 @@ def rewrite_data_files(
         branch: the branch to rewrite.
         case_sensitive: how names of columns are matched.
         dry_run: only plan.
-        engine: what reads and writes files; by default this process, with Arrow.
+        engine: what reads and writes files; by default this process, with Arrow. `hms_iceberg.spark.SparkEngine` is
+            another.
         stop: asked before each group; True leaves what is not begun for another run.
 
     Raises:
@@ -105,6 +66,38 @@ def rewrite_data_files(
         CommitStateUnknownError: nobody can tell whether a group was committed; no file was deleted.
         MissingFileError, CorruptDataFileError, StorageError: without partial progress, a file cannot be read or
             written.
+    """
+    planned = plan_data_files(
+        table,
+        strategy=strategy,
+        sort_order=sort_order,
+        where=where,
+        options=options,
+        branch=branch,
+        case_sensitive=case_sensitive,
+        stop=stop,
+    )
+    if dry_run or planned.plan.snapshot is None:
+        return RewriteResult(planned.plan)
+    (engine or LocalEngine()).run(planned)
+    return planned.result()
+
+
+def plan_data_files(
+    table: Table,
+    *,
+    strategy: str = "binpack",
+    sort_order: str | SortOrder | None = None,
+    where: str | BooleanExpression | None = None,
+    options: Mapping[str, Any] | None = None,
+    branch: str = MAIN_BRANCH,
+    case_sensitive: bool = True,
+    stop: Callable[[], bool] = lambda: False,
+) -> DataFileRewrite:
+    """Plans what `rewrite_data_files` does, from metadata alone; arguments and errors are its.
+
+    Returns:
+        the rewriting, of which nothing is done yet.
     """
     name = ".".join(table.identifier)
     metadata = table.refresh().metadata
@@ -124,27 +117,8 @@ def rewrite_data_files(
     snapshot = parent_on(metadata, branch)
     row_filter = parse(where) if isinstance(where, str) else where or AlwaysTrue()
     plan = plan_rewrite(metadata, snapshot, table.storage, sizes, rules, row_filter, case_sensitive)
-    if dry_run or snapshot is None:
-        return RewriteResult(plan)
-    workers = workers_for(commits, len(plan.groups))
-    chosen = engine or LocalEngine(metadata, table.storage, name, layout, plan.output_spec_id, workers)
-    number = snapshot.sequence_number if rules.use_starting_sequence_number and metadata.format_version > 1 else None
-
-    def write(group: FileGroup[FileScanTask], on_create: Callable[[str], None]) -> Replaced:
-        return Replaced(tuple(task.file for task in group.items), chosen.rewrite(group, on_create))
-
-    run = GroupRun(table, write, commits, branch, number, stop)
-    run.rewrite(plan.groups, workers)
-    table.refresh()
-    removed = run.removed_deletes
-    if rules.remove_dangling_deletes:
-        removed += len(remove_dangling_deletes(table, branch=branch))
-    return RewriteResult(
-        plan,
-        rewritten_data_files_count=sum(len(each.group.items) for each in run.committed),
-        added_data_files_count=sum(len(each.replaced.added) for each in run.committed),
-        rewritten_bytes_count=sum(each.group.input_bytes for each in run.committed),
-        failed_data_files_count=sum(len(group.items) for group, _ in run.failed),
-        removed_delete_files_count=removed,
-        failures=tuple(reason for _, reason in run.failed),
-    )
+    number = None
+    if snapshot is not None and rules.use_starting_sequence_number and metadata.format_version > 1:
+        number = snapshot.sequence_number
+    done = GroupCommits(table, commits, branch, number)
+    return DataFileRewrite(table, plan, layout, done, branch, rules.remove_dangling_deletes, stop)

@@ -17,10 +17,11 @@ from hms_iceberg.arrow.deletes.delete_writer import DeletedPositions, write_row_
 from hms_iceberg.arrow.reading.row_rewrites import RowRewriter, earlier_positions, positions_of
 from hms_iceberg.arrow.reading.task_reader import read_task
 from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.maintenance.rewrite.commits import GroupCommits, Replaced
 from hms_iceberg.maintenance.rewrite.groups import FileGroup
 from hms_iceberg.maintenance.rewrite.options import RewriteOptions
 from hms_iceberg.maintenance.rewrite.position_deletes import live_deletes
-from hms_iceberg.maintenance.rewrite.run import GroupRun, Replaced, workers_for
+from hms_iceberg.maintenance.rewrite.run import rewrite_groups, workers_for
 from hms_iceberg.scan.plan import ScanRequest
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.tasks import FileScanTask
@@ -84,8 +85,8 @@ def convert_equality_deletes(
     if dry_run or not groups or snapshot is None:
         return ConversionResult(groups)
     converter = _Converter(metadata, snapshot, table.storage)
-    run = GroupRun(table, converter.convert, commits, branch)
-    run.rewrite(groups, workers_for(commits, len(groups)))
+    run = GroupCommits(table, commits, branch)
+    rewrite_groups(run, groups, converter.convert, workers_for(commits, len(groups)))
     table.refresh()
     added = [file for each in run.committed for file in each.replaced.added]
     return ConversionResult(

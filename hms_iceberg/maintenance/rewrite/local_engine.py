@@ -17,8 +17,11 @@ from hms_iceberg.arrow.reading.read import read_tasks
 from hms_iceberg.arrow.reading.row_rewrites import RowRewriter
 from hms_iceberg.arrow.writing.external_sort import sorted_batches
 from hms_iceberg.arrow.writing.write import write_data_files
+from hms_iceberg.maintenance.rewrite.commits import Replaced
 from hms_iceberg.maintenance.rewrite.groups import FileGroup
 from hms_iceberg.maintenance.rewrite.layout import Layout
+from hms_iceberg.maintenance.rewrite.rewriting import DataFileRewrite
+from hms_iceberg.maintenance.rewrite.run import rewrite_groups, workers_for
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
@@ -33,6 +36,25 @@ _SAMPLED_ROWS = 200_000
 
 
 class LocalEngine:
+    """Rewrites groups of files in this process."""
+
+    def run(self, rewrite: DataFileRewrite) -> None:
+        """Writes the groups of a plan, several at once, and hands each over when it is written.
+
+        Raises:
+            IcebergError: as of `rewrite_data_files`.
+        """
+        table, plan = rewrite.table, rewrite.plan
+        workers = workers_for(rewrite.commits.rules, len(plan.groups))
+        writer = GroupWriter(table.metadata, table.storage, rewrite.name, rewrite.layout, plan.output_spec_id, workers)
+
+        def write(group: FileGroup[FileScanTask], on_create: Callable[[str], None]) -> Replaced:
+            return Replaced(tuple(task.file for task in group.items), writer.rewrite(group, on_create))
+
+        rewrite_groups(rewrite.commits, plan.groups, write, workers, rewrite.stop)
+
+
+class GroupWriter:
     """Reads and writes groups of files with Arrow.
 
     Args:

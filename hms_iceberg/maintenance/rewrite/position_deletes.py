@@ -18,9 +18,10 @@ from hms_iceberg.arrow.deletes.position_deletes import PositionDeletes, read_pos
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.parser import parse
 from hms_iceberg.expressions.tree import BooleanExpression
+from hms_iceberg.maintenance.rewrite.commits import GroupCommits, Replaced
 from hms_iceberg.maintenance.rewrite.groups import FileGroup, in_job_order, is_worth_it, limited, packed
 from hms_iceberg.maintenance.rewrite.options import RewriteOptions, SizeRules
-from hms_iceberg.maintenance.rewrite.run import GroupRun, Replaced, workers_for
+from hms_iceberg.maintenance.rewrite.run import rewrite_groups, workers_for
 from hms_iceberg.scan.plan import ScanRequest
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, ManifestContent
@@ -98,8 +99,8 @@ def rewrite_position_delete_files(
     if dry_run or not groups or snapshot is None:
         return DeleteRewriteResult(groups)
     rewriter = _Rewriter(metadata, snapshot, table.storage)
-    run = GroupRun(table, rewriter.rewrite, commits, branch)
-    run.rewrite(groups, workers_for(commits, len(groups)))
+    run = GroupCommits(table, commits, branch)
+    rewrite_groups(run, groups, rewriter.rewrite, workers_for(commits, len(groups)))
     table.refresh()
     removed = [file for each in run.committed for file in each.replaced.removed]
     added = [file for each in run.committed for file in each.replaced.added]

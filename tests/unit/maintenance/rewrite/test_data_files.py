@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import duckdb
@@ -13,6 +12,8 @@ import pytest
 
 from hms_iceberg.errors import CommitConflictError, InvalidInputError, UnknownColumnError
 from hms_iceberg.maintenance import check_table, rewrite_data_files
+from hms_iceberg.maintenance.rewrite.local_engine import LocalEngine
+from hms_iceberg.maintenance.rewrite.rewriting import DataFileRewrite
 from hms_iceberg.table import Table
 from tests.support.operations import ARROW, BY_CITY, MERGE_ON_READ, SCHEMA, rows
 from tests.support.row_tables import create, other_writer
@@ -107,7 +108,7 @@ def test_equality_deletes_of_a_concurrent_writer_keep_applying(tmp_path: Path) -
         table.append(rows(number))
     start = table.current_snapshot().sequence_number
     other = other_writer(table)
-    engine = _Meanwhile(table, lambda: _delete_by_key(other, 2))
+    engine = _Meanwhile(lambda: _delete_by_key(other, 2))
     rewrite_data_files(table, options=ALL, engine=engine)
     assert ids(table) == [0, 1, 3]
     assert [task.data_sequence_number for task in table.scan().plan_files()] == [start]
@@ -118,7 +119,7 @@ def test_row_deletes_of_a_concurrent_writer_lose_their_group_only(tmp_path: Path
     for number in (0, 2, 4):
         table.append(pa.concat_tables([rows(number, number + 1, city="Ulm"), rows(10 + number, 11 + number)]))
     other = other_writer(table)
-    engine = _Meanwhile(table, lambda: other.delete("id = 11 and city = 'Bonn'"))
+    engine = _Meanwhile(lambda: other.delete("id = 11 and city = 'Bonn'"))
     result = rewrite_data_files(table, options=ALL | {"partial-progress.max-commits": 1}, engine=engine)
     assert (result.rewritten_data_files_count, result.added_data_files_count) == (3, 1)
     assert result.failed_data_files_count == 3 and "deleted rows" in result.failures[0]
@@ -133,7 +134,7 @@ def test_without_partial_progress_a_conflict_changes_nothing(tmp_path: Path) -> 
     for number in (0, 2, 4):
         table.append(rows(number, number + 1))
     other = other_writer(table)
-    engine = _Meanwhile(table, lambda: other.delete("id = 1"))
+    engine = _Meanwhile(lambda: other.delete("id = 1"))
     with pytest.raises(CommitConflictError):
         rewrite_data_files(table, options=ALL | {"partial-progress.enabled": "false"}, engine=engine)
     assert len(files(table.refresh())) == 3 and ids(table) == [0, 2, 3, 4, 5]
@@ -187,26 +188,14 @@ def test_bad_input_is_refused_with_the_table_named(
 
 
 class _Meanwhile:
-    """The local engine; another writer commits while the first group is written."""
+    """The local engine; another writer commits before the first group is."""
 
-    def __init__(self, table: Table, commit: Any) -> None:
-        self._table = table
+    def __init__(self, commit: Any) -> None:
         self._commit = commit
-        self._lock = Lock()
 
-    def rewrite(self, group: Any, on_create: Any) -> Any:
-        from hms_iceberg.maintenance.rewrite.layout import Layout
-        from hms_iceberg.maintenance.rewrite.local_engine import LocalEngine
-
-        table = self._table
-        spec_id = table.metadata.default_spec_id
-        engine = LocalEngine(table.metadata, table.storage, "t", Layout(), spec_id, 1)
-        written = engine.rewrite(group, on_create)
-        with self._lock:
-            commit, self._commit = self._commit, None
-            if commit is not None:
-                commit()
-        return written
+    def run(self, rewrite: DataFileRewrite) -> None:
+        self._commit()
+        LocalEngine().run(rewrite)
 
 
 def _delete_by_key(table: Table, number: int) -> None:

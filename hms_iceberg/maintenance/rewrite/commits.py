@@ -1,0 +1,161 @@
+"""Groups of files that were written anew, committed as they are done."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hms_iceberg.errors import CommitConflictError, CommitFailedError, IcebergError
+from hms_iceberg.maintenance.rewrite.groups import FileGroup
+from hms_iceberg.maintenance.rewrite.options import CommitRules
+from hms_iceberg.metastore import MetadataVersion
+from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.table.table import Table
+from hms_iceberg.transaction.origin import Existing
+from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.updates.rewrite_files import RewriteFiles
+
+logger = logging.getLogger(__name__)
+
+Group = FileGroup[Any]
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """What the rewriting of a group comes to.
+
+    Attributes:
+        removed: the files that go.
+        added: the files that take their place.
+        referenced: data files that must still be there when this is committed.
+    """
+
+    removed: tuple[DataFile, ...]
+    added: tuple[DataFile, ...]
+    referenced: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Written:
+    """A group that is written, with every file that was created for it."""
+
+    group: Group
+    replaced: Replaced
+    created: tuple[str, ...]
+
+
+class GroupCommits:
+    """Commits groups, whoever writes them, on the version of the table that was planned.
+
+    Args:
+        table: the table at that version.
+        rules: how groups become commits.
+        branch: the branch.
+        data_sequence_number: of new data files, None for that of the commit.
+
+    Attributes:
+        committed: the groups that were done.
+        failed: the groups that were not, and why.
+        removed_deletes: delete files that went with data files.
+    """
+
+    def __init__(self, table: Table, rules: CommitRules, branch: str, data_sequence_number: int | None = None) -> None:
+        self.table = table
+        self.rules = rules
+        self.committed: list[Written] = []
+        self.failed: list[tuple[Group, str]] = []
+        self.removed_deletes = 0
+        self._branch = branch
+        self._data_sequence_number = data_sequence_number
+        # Conflicts are looked for in everything that came after the version that was planned.
+        self._planned = Existing(MetadataVersion(table.metadata_location, table.metadata))
+        self._waiting: list[Written] = []
+        self._per_commit: int | None = None
+        self._failed_commits = 0
+
+    def begin(self, groups: int) -> None:
+        """How many groups there will be, which decides how many a commit has."""
+        self._per_commit = -(-groups // self.rules.max_commits) if self.rules.partial_progress else None
+
+    def take(self, written: Written) -> None:
+        """A group is written; with partial progress it is committed when there are enough for a commit.
+
+        Raises:
+            CommitConflictError, CommitFailedError: without partial progress, or after too many failed commits.
+            CommitStateUnknownError: nobody can tell whether a commit was made; its files stay.
+        """
+        self._waiting.append(written)
+        if self._per_commit is not None and len(self._waiting) >= self._per_commit:
+            self.end()
+
+    def lose(self, group: Group, error: IcebergError) -> None:
+        """A group could not be written.
+
+        Raises:
+            IcebergError: without partial progress, the error.
+        """
+        if not self.rules.partial_progress:
+            raise error
+        self._note(group, error)
+
+    def end(self) -> None:
+        """Commits what is written and not committed yet; raises as `take`."""
+        ready, self._waiting = self._waiting, []
+        if ready:
+            self._commit_some(ready)
+
+    def abandon(self) -> None:
+        """Deletes the files of groups that are written and not committed."""
+        waiting, self._waiting = self._waiting, []
+        self.delete(waiting)
+
+    def _commit_some(self, written: Sequence[Written]) -> None:
+        """Some groups in one commit; after a conflict each by itself, so that only what is concerned is lost."""
+        try:
+            self._commit(written)
+        except CommitConflictError as error:
+            if self.rules.partial_progress and len(written) > 1:
+                for each in written:
+                    self._commit_some([each])
+            else:
+                self._fail(written, error)
+        except CommitFailedError as error:
+            self._fail(written, error)
+
+    def _fail(self, written: Sequence[Written], error: IcebergError) -> None:
+        self.delete(written)
+        for each in written:
+            self._note(each.group, error)
+        self._failed_commits += 1
+        if not self.rules.partial_progress or self._failed_commits > self.rules.max_failed_commits:
+            raise error
+
+    def _commit(self, written: Sequence[Written]) -> None:
+        parts = [each.replaced for each in written]
+        update = RewriteFiles(
+            removed=tuple(file for part in parts for file in part.removed),
+            added=tuple(file for part in parts for file in part.added),
+            referenced=frozenset().union(*(part.referenced for part in parts)),
+            data_sequence_number=self._data_sequence_number,
+            branch=self._branch,
+        )
+        transaction = Transaction(self.table.identifier, self._planned, self.table.metastore, self.table.storage)
+        transaction.add(update, preview=False)
+        snapshot = transaction.commit().metadata.snapshot_by_id(update.snapshot_id)
+        self.removed_deletes += int(snapshot.summary.get("removed-delete-files", 0)) if snapshot else 0
+        self.committed += written
+
+    def _note(self, group: Group, error: IcebergError) -> None:
+        name = ".".join(self.table.identifier)
+        logger.warning("A group of %d files of table %s was not rewritten: %s", len(group.items), name, error)
+        self.failed.append((group, str(error)))
+
+    def delete(self, written: Iterable[Written]) -> None:
+        """Files that no commit took."""
+        for location in (location for each in written for location in each.created):
+            try:
+                self.table.storage.delete(location)
+            except IcebergError as error:
+                logger.warning("Could not delete the unused file %s: %s", location, error)

@@ -1,0 +1,114 @@
+"""A rewriting of data files between its plan and its result, and what may carry it out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from hms_iceberg.maintenance.dangling_deletes import remove_dangling_deletes
+from hms_iceberg.maintenance.rewrite.commits import GroupCommits, Replaced, Written
+from hms_iceberg.maintenance.rewrite.groups import FileGroup
+from hms_iceberg.maintenance.rewrite.layout import Layout
+from hms_iceberg.maintenance.rewrite.plan import RewritePlan
+from hms_iceberg.scan.tasks import FileScanTask
+from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.table.table import Table
+
+
+@dataclass(frozen=True)
+class RewriteResult:
+    """What a rewriting of data files did.
+
+    Attributes:
+        plan: what was to be done.
+        rewritten_data_files_count: data files that were replaced.
+        added_data_files_count: data files that take their place.
+        rewritten_bytes_count: bytes of the files that were replaced.
+        failed_data_files_count: data files of groups that could not be rewritten or committed; they are as they were.
+        removed_delete_files_count: delete files that went, as they applied to nothing any more.
+        failures: why groups failed.
+    """
+
+    plan: RewritePlan
+    rewritten_data_files_count: int = 0
+    added_data_files_count: int = 0
+    rewritten_bytes_count: int = 0
+    failed_data_files_count: int = 0
+    removed_delete_files_count: int = 0
+    failures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class DataFileRewrite:
+    """A rewriting that is planned. Whoever writes its groups hands them to `commits`, or tells it that it could not.
+
+    Attributes:
+        table: the table, at the version that was planned.
+        plan: which files are rewritten.
+        layout: how rows are ordered.
+        commits: takes groups that are written; not to be called by two threads at once.
+        branch: the branch that is rewritten.
+        remove_dangling_deletes: whether deletes that apply to nothing any more are removed at the end.
+        stop: asked before each group; True leaves what is not begun for another run.
+    """
+
+    table: Table
+    plan: RewritePlan
+    layout: Layout
+    commits: GroupCommits
+    branch: str
+    remove_dangling_deletes: bool
+    stop: Callable[[], bool]
+
+    @property
+    def name(self) -> str:
+        """The table's name, for messages."""
+        return ".".join(self.table.identifier)
+
+    @property
+    def groups_at_once(self) -> int:
+        """How many groups may be written at the same time."""
+        return max(1, min(self.commits.rules.workers, len(self.plan.groups)))
+
+    def take(self, group: FileGroup[FileScanTask], added: tuple[DataFile, ...], created: tuple[str, ...]) -> None:
+        """A group is written.
+
+        Args:
+            group: one of the plan.
+            added: its new files.
+            created: the locations of all files that were made for it.
+
+        Raises:
+            CommitConflictError, CommitFailedError, CommitStateUnknownError: as of `rewrite_data_files`.
+        """
+        removed = tuple(task.file for task in group.items)
+        self.commits.take(Written(group, Replaced(removed, added), created))
+
+    def result(self) -> RewriteResult:
+        """What was done, when all groups are."""
+        table, done = self.table.refresh(), self.commits
+        removed = done.removed_deletes
+        if self.remove_dangling_deletes:
+            removed += len(remove_dangling_deletes(table, branch=self.branch))
+        return RewriteResult(
+            self.plan,
+            rewritten_data_files_count=sum(len(each.group.items) for each in done.committed),
+            added_data_files_count=sum(len(each.replaced.added) for each in done.committed),
+            rewritten_bytes_count=sum(each.group.input_bytes for each in done.committed),
+            failed_data_files_count=sum(len(group.items) for group, _ in done.failed),
+            removed_delete_files_count=removed,
+            failures=tuple(reason for _, reason in done.failed),
+        )
+
+
+class Engine(Protocol):
+    """Carries out a rewriting that is planned."""
+
+    def run(self, rewrite: DataFileRewrite) -> None:
+        """Writes the groups of a plan, and hands each to the rewriting when it is written.
+
+        Raises:
+            IcebergError: as of `rewrite_data_files`.
+        """
+        ...
