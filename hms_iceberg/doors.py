@@ -56,6 +56,11 @@ _HOMES = {
     "transform.to_arrow": "hms_iceberg.arrow.columns.transforms:arrow_transform",
     # Applications.
     "table.maintenance": "hms_iceberg.maintenance.table_maintenance:TableMaintenance",
+    # What notebooks show.
+    "table.to_html": "hms_iceberg.report.notebook:table_html",
+    "scan.to_html": "hms_iceberg.report.notebook:scan_html",
+    "schema.to_html": "hms_iceberg.report.notebook:schema_html",
+    "snapshot.to_html": "hms_iceberg.report.notebook:snapshot_html",
 }
 
 

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hms_iceberg.cli.connection import on_catalog
 from hms_iceberg.cli.output import Output
-from hms_iceberg.errors import IcebergError, MetastoreUnavailableError, NoSuchTableError
+from hms_iceberg.cli.patterns import matching_tables
+from hms_iceberg.errors import IcebergError, MetastoreUnavailableError
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
-
-_WILD = frozenset("*?[")
 
 
 @click.command()
@@ -40,7 +37,7 @@ def check(
     if no_files and record_counts:
         raise click.UsageError("--no-files and --record-counts exclude each other")
     told: list[dict[str, Any]] = []
-    for name in _tables(catalog, patterns):
+    for name in matching_tables(catalog, patterns):
         result = _checked(
             catalog, name, files=not no_files, record_counts=record_counts, snapshot_ids=snapshot_ids or None
         )
@@ -55,25 +52,6 @@ def check(
         click.echo(f"{len(told)} tables checked, {problems} problems in {bad} of them.")
     if problems:
         raise click.exceptions.Exit(1)
-
-
-def _tables(catalog: Catalog, patterns: tuple[str, ...]) -> Iterator[str]:
-    """The tables that the patterns name; a pattern that names none is an error, as it may be mistyped."""
-    seen: set[str] = set()
-    for pattern in patterns:
-        names = list(_matching(catalog, pattern)) if _WILD & set(pattern) else [pattern]
-        if not names:
-            raise NoSuchTableError(f"No Iceberg table matches {pattern!r}. List them: hms-iceberg list NAMESPACE")
-        yield from (name for name in names if name not in seen)
-        seen.update(names)
-
-
-def _matching(catalog: Catalog, pattern: str) -> Iterator[str]:
-    namespace_pattern = pattern.partition(".")[0]
-    for namespace in catalog.list_namespaces():
-        if fnmatchcase(".".join(namespace), namespace_pattern):
-            names = (".".join(each) for each in catalog.list_tables(namespace))
-            yield from (name for name in names if fnmatchcase(name, pattern))
 
 
 def _checked(catalog: Catalog, name: str, **choices: Any) -> dict[str, Any]:

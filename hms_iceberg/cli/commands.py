@@ -58,6 +58,7 @@ SUBJECTS: dict[str, dict[str, Entry]] = {
         **_of("snapshots.diff", diff="Tell what changed between two snapshots."),
     },
     "Maintenance": {
+        **_of("report", report="Show pictures of tables, or write them to an HTML page."),
         **_of("check", check="Check the metadata of tables against their files."),
         **_of("maintain", maintain="Look after many tables: once, or as a service."),
         **_of(

@@ -134,7 +134,8 @@ class Output:
                 click.echo("\t".join(shown(value, null) for value in row))
 
 
-def _console() -> Console:
+def console() -> Console:
+    """Standard output as a terminal of its width, without colours if `NO_COLOR` is set."""
     from rich.console import Console
 
     plain = bool(os.environ.get("NO_COLOR"))
@@ -145,7 +146,7 @@ def _lines(value: Any) -> list[str]:
     return [shown(each) for each in value] if isinstance(value, (list, tuple)) else [shown(value)]
 
 
-def _pairs_on_terminal(values: Mapping[str, Any], console: Console | None = None) -> None:
+def _pairs_on_terminal(values: Mapping[str, Any], on: Console | None = None) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -154,7 +155,7 @@ def _pairs_on_terminal(values: Mapping[str, Any], console: Console | None = None
     grid.add_column(overflow="fold")
     for name, value in values.items():
         grid.add_row(Text(shown(name)), Text("\n".join(_lines(value))))
-    (console or _console()).print(grid)
+    (on or console()).print(grid)
 
 
 def _rows_on_terminal(columns: Sequence[str], rows: list[list[Any]], null: str) -> None:
@@ -162,17 +163,17 @@ def _rows_on_terminal(columns: Sequence[str], rows: list[list[Any]], null: str) 
     from rich.table import Table
     from rich.text import Text
 
-    console = _console()
+    screen = console()
     cells = [[shown(value, null) for value in row] for row in rows]
     longest = [max((cell_len(row[index]) for row in cells), default=0) for index in range(len(columns))]
     least = [max(cell_len(name), min(width, _LEAST_WIDTH)) for name, width in zip(columns, longest, strict=True)]
-    if sum(least) + _GAP * (len(columns) - 1) > console.width:
+    if sum(least) + _GAP * (len(columns) - 1) > screen.width:
         for number, row in enumerate(cells, start=1):
-            console.print(Text(f"--- {number}"), style="dim")
-            _pairs_on_terminal(dict(zip(columns, row, strict=True)), console)
+            screen.print(Text(f"--- {number}"), style="dim")
+            _pairs_on_terminal(dict(zip(columns, row, strict=True)), screen)
         return
     gaps = _GAP * (len(columns) - 1)
-    fits = sum(map(max, longest, map(cell_len, columns))) + gaps <= console.width
+    fits = sum(map(max, longest, map(cell_len, columns))) + gaps <= screen.width
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
     for index, name in enumerate(columns):
         is_number = bool(rows) and all(_is_number(row[index]) for row in rows)
@@ -180,7 +181,7 @@ def _rows_on_terminal(columns: Sequence[str], rows: list[list[Any]], null: str) 
         table.add_column(Text(name), overflow="fold", justify=justify, min_width=None if fits else least[index])
     for row in cells:
         table.add_row(*map(Text, row))
-    console.print(table)
+    screen.print(table)
 
 
 def _is_number(value: Any) -> bool:

@@ -103,6 +103,10 @@ class Schema(JsonModel):
         object.__setattr__(self, "_names", names)
         object.__setattr__(self, "_parents", parents)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return str(door("schema.to_html")(self))
+
     @property
     def index_by_id(self) -> dict[int, NestedField]:
         """Every field, nested ones included, by its id."""

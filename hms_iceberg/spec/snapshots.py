@@ -106,6 +106,10 @@ class Snapshot(JsonModel):
     def __post_init__(self) -> None:
         object.__setattr__(self, "summary", Summary.of(self.summary))
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return str(door("snapshot.to_html")(self))
+
     @property
     def operation(self) -> str | None:
         """The summary's operation, or None where an old table has none."""

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from hms_iceberg.doors import door
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.lazy import pl
@@ -40,6 +41,10 @@ class ReadableTable:
         columns = ", ".join(f"{field.name}: {field.field_type}" for field in self.schema().fields)
         snapshot = self.metadata.current_snapshot_id
         return f"{type(self).__name__}({'.'.join(self._identifier)}, columns=[{columns}], snapshot={snapshot})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return str(door("table.to_html")(self))
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from hms_iceberg.arrow.columns.schema import to_arrow
 from hms_iceberg.arrow.reading.read import count_rows, read_all, read_tasks, up_to
+from hms_iceberg.doors import door
 from hms_iceberg.errors import NoSuchRefError, NoSuchSnapshotError
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.plan import FileScanTask, ScanPlan, ScanRequest
@@ -40,6 +41,10 @@ class TableScan(RowSource):
 
     snapshot_id: int | None = None
     schema_id: int | None = None
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return str(door("scan.to_html")(self))
 
     def use_ref(self, name: str) -> TableScan:
         """Reads a branch (with the table's current schema) or a tag (with the schema of its snapshot).

@@ -25,6 +25,7 @@ COMMANDS = {
     "scan": ["scan", "db.t"],
     "history": ["history", "db.t"],
     "list-refs": ["list-refs", "db.t"],
+    "report": ["report", "db.t"],
     "diff": ["diff", "db.t", "end", "--rows"],
 }
 
@@ -48,7 +49,10 @@ def settled(text: str, table: Table) -> str:
     for number, snapshot in enumerate(table.snapshots(), start=1):
         text = text.replace(str(snapshot.snapshot_id), f"{number}" * 19)
     text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "00000000-0000-0000-0000-000000000000", text)
-    text = re.sub(r"20\d\d-\d\d-\d\d([T ])\d\d:\d\d:\d\d\.\d{3}", r"2026-01-31\g<1>12:00:00.000", text)
+    time = "2026-01-31 12:00:00.000"
+    pattern = r"20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{3})?)?"
+    text = re.sub(pattern, lambda found: time[:10] + found[0][10] + time[11 : len(found[0])], text)
+    text = re.sub(r"\b\d\.\d+ KiB", "1.23 KiB", text)
     text = re.sub(r"\b1,?\d{3}\b", lambda found: "1,234" if "," in found[0] else "1234", text)
     return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 

@@ -153,3 +153,22 @@ def test_a_pattern_that_names_nothing_is_an_error(run: Any, table: Table) -> Non
     assert "No Iceberg table matches 'dc.*'" in run("check", "dc.*").err
     assert run("check", "db.none").code == 1
     assert run("check").code == 2
+
+
+def test_a_report_is_a_page_or_json_and_names_the_tables_it_cannot_show(
+    run: Any, lake: Catalog, table: Table, tmp_path: Path
+) -> None:
+    told = run("report", "db.t", "--output", "json").json
+    assert [(each["name"], each["rows"], len(each["snapshots"])) for each in told] == [("db.t", 3, 2)]
+
+    lake.create_table("db.broken", table.schema()).append(table.scan().to_arrow())
+    broken = lake.load_table("db.broken").current_snapshot()
+    assert broken is not None and broken.manifest_list is not None
+    Path(broken.manifest_list.removeprefix("file:")).unlink()
+    said = run("report", "db.*", "--to", tmp_path / "page.html")
+    assert said.code == 1
+    assert "Not shown: db.broken" in said.err
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<h2>db.t</h2>" in page
+    assert "Tables that could not be read" in page
+    assert run("report", "no.*").code == 1

@@ -1,0 +1,132 @@
+"""Looks at a table's metadata and tells what a picture of it shows. No data file is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from hms_iceberg.maintenance.service.assessment import needs_of
+from hms_iceberg.maintenance.service.policy import Policy
+from hms_iceberg.report.portrait import Advice, Bin, PartitionShare, SnapshotPoint, TablePortrait
+from hms_iceberg.report.words import partition_fields, sort_fields
+from hms_iceberg.spec.manifests.manifest import DataFileContent
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+    from hms_iceberg.spec.snapshots import Snapshot
+    from hms_iceberg.table.table import Table
+
+MOST_PARTITIONS = 20
+# Four-fold steps from 1 KiB to 16 GiB: the usual targets of 128 and 512 MiB fall into steps of their own.
+_SIZE_LIMITS = (0, *(1024 * 4**step for step in range(13)), 2**62)
+_COUNT_LIMITS = (0, 1, 2, 3, 5, 9, 17, 33, 65, 129, 2**31)
+
+
+def portrait_of(table: Table, most_partitions: int = MOST_PARTITIONS) -> TablePortrait:
+    """What a picture of a table shows.
+
+    Args:
+        table: the table, at the version to be shown.
+        most_partitions: how many partitions are told, the largest first.
+
+    Raises:
+        StorageError, CorruptManifestError: its metadata cannot be read.
+    """
+    import polars as pl
+
+    metadata = table.metadata
+    name = ".".join(table.name())
+    plan = table.scan().plan()
+    deletes = plan.delete_files
+    positions = deletes.filter(pl.col("content") == int(DataFileContent.POSITION_DELETES))
+    vectors = positions.filter(pl.col("file_format").str.to_lowercase() == "puffin").height
+    applied = plan.assignments.group_by("data_file").len()["len"]
+    without = pl.zeros(plan.files.height - applied.len(), dtype=pl.Int64, eager=True)
+    partitions, partition_count = _partitions(table, most_partitions)
+    return TablePortrait(
+        name=name,
+        location=metadata.location,
+        uuid=str(metadata.table_uuid),
+        format_version=metadata.format_version,
+        updated_ms=metadata.last_updated_ms,
+        columns=tuple(str(field) for field in table.schema().fields),
+        partitioned_by=partition_fields(table.spec(), table.schema()),
+        sorted_by=sort_fields(table.sort_order(), table.schema()),
+        properties=dict(sorted(metadata.properties.items())),
+        rows=int(plan.files["record_count"].sum()),
+        data_files=plan.files.height,
+        data_bytes=int(plan.files["file_size_in_bytes"].sum()),
+        position_delete_files=positions.height - vectors,
+        deletion_vectors=vectors,
+        equality_delete_files=deletes.height - positions.height,
+        deleted_positions=int(positions["record_count"].sum()),
+        file_sizes=_histogram(plan.files["file_size_in_bytes"], _SIZE_LIMITS),
+        deletes_per_file=_histogram(applied.cast(pl.Int64).append(without), _COUNT_LIMITS),
+        snapshots=_history(metadata),
+        partitions=partitions,
+        partition_count=partition_count,
+        advice=tuple(
+            Advice(need.action, need.why) for need in needs_of(table, Policy().of_table(table.properties, name))
+        ),
+    )
+
+
+def _histogram(values: pl.Series, limits: Sequence[int]) -> tuple[Bin, ...]:
+    """How many values are between limits that follow each other, without the empty bins at both ends."""
+    bins = [Bin(low, high, int(((values >= low) & (values < high)).sum())) for low, high in pairwise(limits)]
+    filled = [index for index, each in enumerate(bins) if each.count]
+    return tuple(bins[filled[0] : filled[-1] + 1]) if filled else ()
+
+
+def _history(metadata: TableMetadata) -> tuple[SnapshotPoint, ...]:
+    known = {each.snapshot_id: each for each in metadata.snapshots}
+    current = set()
+    each = metadata.current_snapshot()
+    while each is not None and each.snapshot_id not in current:
+        current.add(each.snapshot_id)
+        each = known.get(each.parent_snapshot_id or 0)
+    newest = sorted(known.values(), key=lambda found: (found.sequence_number, found.timestamp_ms), reverse=True)
+    return tuple(_point(each, metadata, known, each.snapshot_id in current) for each in newest)
+
+
+def _point(snapshot: Snapshot, metadata: TableMetadata, known: dict[int, Snapshot], is_current: bool) -> SnapshotPoint:
+    def count(key: str) -> int | None:
+        text = snapshot.summary[key]
+        return int(text) if text is not None and text.isdigit() else None
+
+    parent = snapshot.parent_snapshot_id
+    return SnapshotPoint(
+        snapshot_id=snapshot.snapshot_id,
+        parent_id=parent if parent in known else None,
+        timestamp_ms=snapshot.timestamp_ms,
+        operation=None if snapshot.operation is None else str(snapshot.operation),
+        added_rows=count("added-records"),
+        deleted_rows=count("deleted-records"),
+        total_rows=count("total-records"),
+        total_bytes=count("total-files-size"),
+        refs=tuple(sorted(name for name, ref in metadata.refs.items() if ref.snapshot_id == snapshot.snapshot_id)),
+        is_current=is_current,
+    )
+
+
+def _partitions(table: Table, most: int) -> tuple[tuple[PartitionShare, ...], int]:
+    """The largest partitions, and how many there are."""
+    found = table.inspect.partitions()
+    if "partition" not in found.column_names:
+        return (), 0
+    largest = found.sort_by([("total_data_file_size_in_bytes", "descending")]).slice(0, most)
+    return tuple(map(_share, largest.to_pylist())), found.num_rows
+
+
+def _share(row: dict[str, Any]) -> PartitionShare:
+    values = ((name, "null" if value is None else value) for name, value in row["partition"].items())
+    return PartitionShare(
+        name=", ".join(f"{name}={value}" for name, value in values),
+        rows=row["record_count"],
+        files=row["file_count"],
+        bytes=row["total_data_file_size_in_bytes"],
+        delete_files=row["position_delete_file_count"] + row["equality_delete_file_count"],
+    )

@@ -1,0 +1,96 @@
+"""Where the snapshots of a table stand in a picture of its branches: rows from the newest to the oldest, in lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hms_iceberg.report.portrait import SnapshotPoint
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A snapshot and its place.
+
+    Attributes:
+        snapshot: the snapshot.
+        lane: its lane; 0 is the first.
+        passing: lanes of lines that go by it.
+        joining: lanes whose lines end at it: branches that start here.
+        parent_row: the row of the snapshot that it was made from; None if that is not in the picture.
+    """
+
+    snapshot: SnapshotPoint
+    lane: int
+    passing: tuple[int, ...]
+    joining: tuple[int, ...]
+    parent_row: int | None
+
+
+def placed(snapshots: Sequence[SnapshotPoint]) -> tuple[Placed, ...]:
+    """The places of snapshots. A snapshot comes after those that were made from it.
+
+    Args:
+        snapshots: the newest first.
+    """
+    rows = {each.snapshot_id: row for row, each in enumerate(snapshots)}
+    # For each lane the snapshot that its line leads to. The first is kept for the main branch.
+    waiting: list[int | None] = [next((each.snapshot_id for each in snapshots if each.is_current), None)]
+    begun: set[int] = set()
+    found = []
+    for each in snapshots:
+        lanes = [lane for lane, expected in enumerate(waiting) if expected == each.snapshot_id]
+        lane = lanes[0] if lanes else _free(waiting)
+        for joining in lanes[1:]:
+            waiting[joining] = None
+        waiting[lane] = None
+        begun.add(lane)
+        passing = tuple(other for other, expected in enumerate(waiting) if expected is not None and other in begun)
+        parent = rows.get(each.parent_id) if each.parent_id is not None else None
+        found.append(Placed(each, lane, passing, tuple(lanes[1:]), parent))
+        waiting[lane] = each.parent_id if parent is not None else None
+    return tuple(found)
+
+
+def _free(waiting: list[int | None]) -> int:
+    """The first lane that no line uses; a new one if all are used."""
+    for lane, expected in enumerate(waiting):
+        if expected is None:
+            return lane
+    waiting.append(None)
+    return len(waiting) - 1
+
+
+def drawn(places: Sequence[Placed]) -> list[tuple[str, SnapshotPoint | None]]:
+    """The graph as lines of text: of a snapshot each, and between them those on which lanes join.
+
+    Returns:
+        Lines without what is told of the snapshot, all of one width, each with its snapshot if it has one.
+    """
+    width = 1 + max((max(each.lane, *each.passing, *each.joining, 0) for each in places), default=0)
+    lines: list[tuple[str, SnapshotPoint | None]] = []
+    for each in places:
+        if each.joining:
+            lines.append((_join(each, width), None))
+        cells = ["●" if lane == each.lane else "│" if lane in each.passing else " " for lane in range(width)]
+        lines.append((" ".join(cells), each.snapshot))
+    return lines
+
+
+def _join(each: Placed, width: int) -> str:
+    last = max(each.joining)
+    text = ""
+    for lane in range(width):
+        inside = each.lane < lane < last
+        if lane == each.lane:
+            cell = "├"
+        elif lane == last:
+            cell = "╯"
+        elif lane in each.joining:
+            cell = "┴"
+        elif lane in each.passing:
+            cell = "┼" if inside else "│"
+        else:
+            cell = "─" if inside else " "
+        text += cell + ("─" if each.lane <= lane < last else " ")
+    return text[:-1]

@@ -1,0 +1,135 @@
+"""What is told of a table, compared with what went into it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.catalog import Catalog, load_catalog
+from hms_iceberg.report import Failure, html_page, portrait_of
+from hms_iceberg.report.terminal import sparkline
+from hms_iceberg.table import Table
+
+DAYS = [dt.date(2026, 1, day) for day in (1, 1, 2, 3)]
+ROWS = pa.table({"id": pa.array([1, 2, 3, 4], pa.int64()), "day": DAYS, "page": ["/", "/buy", None, "/<b>"]})
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Catalog:
+    catalog = load_catalog(type="hadoop", warehouse=str(tmp_path))
+    catalog.create_namespace("web")
+    return catalog
+
+
+@pytest.fixture
+def visits(lake: Catalog) -> Table:
+    """Three days, a branch, rows deleted by vectors in one file."""
+    table = lake.create_table(
+        "web.visits", ROWS.schema, properties={"format-version": "3", "write.delete.mode": "merge-on-read"}
+    )
+    with table.update_spec() as spec:
+        spec.add_identity("day")
+    table.append(ROWS)
+    table.append(ROWS.slice(3))
+    table.manage_snapshots().create_branch(table.snapshots()[0].snapshot_id, "audit").commit()
+    table.append(ROWS.slice(0, 1), branch="audit")
+    table.delete("id = 1")
+    return table
+
+
+def test_counts_are_those_of_the_files(visits: Table) -> None:
+    told = portrait_of(visits)
+    assert (told.name, told.format_version, told.rows, told.data_files) == ("web.visits", 3, 5, 4)
+    assert (told.position_delete_files, told.deletion_vectors, told.equality_delete_files) == (0, 1, 0)
+    assert (told.deleted_positions, told.delete_files) == (1, 1)
+    assert (told.partitioned_by, told.sorted_by) == (("day",), ())
+    paths = {task.file.file_path for task in visits.scan().plan_files()}
+    assert told.data_bytes == sum(Path(re.sub("^file:", "", path)).stat().st_size for path in paths)
+    assert sum(each.count for each in told.file_sizes) == told.data_files
+    assert [(each.low, each.count) for each in told.deletes_per_file] == [(0, 3), (1, 1)]
+
+
+def test_partitions_are_told_by_size_and_snapshots_from_the_newest(visits: Table) -> None:
+    told = portrait_of(visits, most_partitions=2)
+    assert told.partition_count == 3
+    assert len(told.partitions) == 2
+    assert told.partitions[0].bytes >= told.partitions[1].bytes
+    every = portrait_of(visits).partitions
+    assert {(each.name, each.rows, each.files, each.delete_files) for each in every} == {
+        ("day=2026-01-01", 2, 1, 1),
+        ("day=2026-01-02", 1, 1, 0),
+        ("day=2026-01-03", 2, 2, 0),
+    }
+    assert [(each.operation, each.refs, each.is_current) for each in told.snapshots] == [
+        ("delete", ("main",), True),
+        ("append", ("audit",), False),
+        ("append", (), True),
+        ("append", (), True),
+    ]
+
+
+def test_a_table_without_rows_is_told(lake: Catalog) -> None:
+    told = portrait_of(lake.create_table("web.empty", ROWS.schema))
+    assert (told.rows, told.data_files, told.file_sizes, told.snapshots, told.partitions) == (0, 0, (), (), ())
+    assert "web.empty" in html_page("web.empty", 0, [told])
+
+
+class Page(HTMLParser):
+    """Checks that tags are closed in order, and collects what would be fetched from elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.foreign: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "script":
+            self.foreign.append(tag)
+        self.foreign += [
+            f"{name}={value}" for name, value in attrs if name in ("src", "href") and not (value or "").startswith("#")
+        ]
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_and_needs_nothing_from_elsewhere(visits: Table) -> None:
+    visits.set_properties({"owner": "<script>alert(1)</script>"})
+    text = html_page("All of <web>", 0, [portrait_of(visits)] * 2, [Failure("web.gone", "no <metadata>")])
+    page = Page()
+    page.feed(text)
+    assert page.open == []
+    assert page.foreign == []
+    assert "url(" not in text and "@import" not in text
+    assert "&lt;script&gt;alert(1)" in text
+    assert "no &lt;metadata&gt;" in text
+    assert text.count('class="curve"') == 4  # rows and bytes of both
+
+
+def test_a_sparkline_has_the_newest_value_last_and_is_as_wide_as_there_is_room() -> None:
+    assert sparkline([0, 7], 10) == "▁█"
+    assert sparkline([0], 10) == "▁"
+    assert len(sparkline(list(range(1000)), 40)) <= 40
+    assert sparkline([5, 5, 5, 0], 2)[-1] == "▁"
+
+
+def test_notebooks_show_tables_schemas_snapshots_and_scans(visits: Table) -> None:
+    visits.set_properties({"comment": "<b>"})
+    for shown in (visits, visits.schema(), visits.snapshots()[0], visits.scan("page = '<b>'")):
+        text = shown._repr_html_()
+        page = Page()
+        page.feed(text)
+        assert page.open == []
+        assert "<table>" in text
+    assert "web.visits" in visits._repr_html_()
+    assert "&lt;b&gt;" in visits.scan("page = '<b>'")._repr_html_()
