@@ -52,8 +52,8 @@ _HOMES = {
     "manifest.entries": f"{_SPEC}.manifests.manifest_avro:decode_manifest",
     "snapshot.manifests": "hms_iceberg.scan.manifest_source:manifests_of",
     # Arrow.
-    "schema.to_arrow": "hms_iceberg.arrow.columns.schema:to_arrow",
-    "transform.to_arrow": "hms_iceberg.arrow.columns.transforms:arrow_transform",
+    "schema.to_arrow": "hms_iceberg.arrow.columns.arrow_schema:to_arrow",
+    "transform.to_arrow": "hms_iceberg.arrow.columns.column_transforms:arrow_transform",
     # Applications.
     "table.maintenance": "hms_iceberg.maintenance.table_maintenance:TableMaintenance",
     # What notebooks show.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from hms_iceberg.arrow.columns.schema import from_arrow
+from hms_iceberg.arrow.columns.arrow_schema import from_arrow
 from hms_iceberg.catalog.identifiers import Identifiers
 from hms_iceberg.errors import (
     ConfigurationError,

@@ -10,8 +10,8 @@ import click
 
 from hms_iceberg.cli.commands import COMMANDS, SUBJECTS
 from hms_iceberg.cli.connection import catalog_options
-from hms_iceberg.cli.groups import SuggestingGroup
 from hms_iceberg.cli.output import FORM, Output
+from hms_iceberg.cli.suggestions import SuggestingGroup
 from hms_iceberg.errors import IcebergError
 
 if TYPE_CHECKING:

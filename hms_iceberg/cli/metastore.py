@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from hms_iceberg.cli.groups import SuggestingGroup
 from hms_iceberg.cli.output import OUTPUT_OPTION, Output
+from hms_iceberg.cli.suggestions import SuggestingGroup
 
 _DATA_DIR = click.option(
     "--data-dir",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hms_iceberg.arrow.columns.schema import from_arrow as pyarrow_to_schema
-from hms_iceberg.arrow.columns.schema import to_arrow as schema_to_pyarrow
+from hms_iceberg.arrow.columns.arrow_schema import from_arrow as pyarrow_to_schema
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow as schema_to_pyarrow
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.storage import FileIO
 

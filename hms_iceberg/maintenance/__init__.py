@@ -7,9 +7,9 @@ from hms_iceberg.maintenance.dangling_deletes import remove_dangling_deletes
 from hms_iceberg.maintenance.expire_snapshots import ExpiryResult, expire_snapshots
 from hms_iceberg.maintenance.findings import Finding
 from hms_iceberg.maintenance.orphan_files import OrphanFiles, remove_orphan_files
+from hms_iceberg.maintenance.rewrite.convert_deletes import ConversionResult, convert_equality_deletes
 from hms_iceberg.maintenance.rewrite.data_files import RewriteResult, rewrite_data_files
-from hms_iceberg.maintenance.rewrite.equality_deletes import ConversionResult, convert_equality_deletes
-from hms_iceberg.maintenance.rewrite.position_deletes import DeleteRewriteResult, rewrite_position_delete_files
+from hms_iceberg.maintenance.rewrite.rewrite_deletes import DeleteRewriteResult, rewrite_position_delete_files
 from hms_iceberg.maintenance.snapshot_expiry import SnapshotExpiry
 from hms_iceberg.maintenance.statistics.partition_statistics import compute_partition_stats
 from hms_iceberg.maintenance.statistics.table_statistics import compute_table_stats

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from hms_iceberg.arrow.columns.schema import field_id_of
+from hms_iceberg.arrow.columns.arrow_schema import field_id_of
 from hms_iceberg.spec.name_mapping import MappedField
 from hms_iceberg.spec.types import (
     BinaryType,

@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from hms_iceberg.arrow.metrics.footer_metrics import data_file_from_parquet, read_footer
 from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
-from hms_iceberg.arrow.metrics.statistics import data_file_from_parquet, read_footer
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.migration.file_schemas import FileSchemaFacts, contradictions, examine, merge_mapped
-from hms_iceberg.migration.listing import SourceFile
 from hms_iceberg.migration.progress import FOOTERS, Progress, in_threads
 from hms_iceberg.migration.source import SourceTable
+from hms_iceberg.migration.source_files import SourceFile
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.name_mapping import MappedField, NameMapping, create_name_mapping
 from hms_iceberg.storage import Storage

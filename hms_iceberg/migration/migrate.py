@@ -29,7 +29,7 @@ from hms_iceberg.hms.hive_rows import EXTERNAL, EXTERNAL_PURGE, HiveTable
 from hms_iceberg.hms.hive_tables import HiveTables, RowChange, made_external
 from hms_iceberg.metastore_names import table_identifier
 from hms_iceberg.migration.journal import Journal, new_migration_id, write_journal
-from hms_iceberg.migration.plan import MigrationOptions, MigrationPlan, Planner
+from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlan, MigrationPlanner
 from hms_iceberg.migration.progress import Progress, silent
 from hms_iceberg.migration.recovery import Recovery, only_one
 from hms_iceberg.migration.state import (
@@ -126,7 +126,7 @@ class _Migration:
         self._database, self._name = database, name
         self._full_name = f"{database}.{name}"
         self._recovery = Recovery(self._hive, catalog.storage, database, name, options.backup_name)
-        self._planner = Planner(self._hive, catalog.storage, options, progress)
+        self._planner = MigrationPlanner(self._hive, catalog.storage, options, progress)
         self._started = time.monotonic()
         self._unresolved_ms = 0.0
 

@@ -12,7 +12,7 @@ from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import InvalidInputError, NoSuchTableError
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.metastore_names import table_identifier
-from hms_iceberg.migration.plan import MigrationOptions, Planner
+from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlanner
 from hms_iceberg.migration.progress import Progress, silent
 from hms_iceberg.spec.table_properties import METADATA_PATH
 from hms_iceberg.table import Table
@@ -77,7 +77,7 @@ def snapshot(
             "be read by Hive. Choose another one."
         )
     given = options or MigrationOptions()
-    plan = Planner(hive, catalog.storage, given, progress).plan(row)
+    plan = MigrationPlanner(hive, catalog.storage, given, progress).plan(row)
     transaction = catalog.create_table_transaction(
         target,
         schema=plan.schema,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.bounds import decode_bounds
+from hms_iceberg.scan.bound_columns import decode_bounds
 from hms_iceberg.spec.types import IcebergType, UUIDType
 
 
@@ -66,7 +66,7 @@ class MetricColumns:
         return self._column("nan_value_counts", field_id)
 
     def lower_bounds(self, field_id: int, field_type: IcebergType) -> pl.Series:
-        """Lower bounds of a field, comparable (see :mod:`hms_iceberg.scan.bounds`)."""
+        """Lower bounds of a field, comparable (see :mod:`hms_iceberg.scan.bound_columns`)."""
         return self._bound("lower_bounds", field_id, field_type)
 
     def upper_bounds(self, field_id: int, field_type: IcebergType) -> pl.Series:

@@ -15,7 +15,7 @@ from hms_iceberg.expressions.bound import BoundPredicate, BoundReference, BoundT
 from hms_iceberg.expressions.tree import BooleanExpression, Operation
 from hms_iceberg.expressions.visitors import BoundExpressionVisitor, bound_predicates, fold
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.bounds import bound_dtype, comparable, has_bounds
+from hms_iceberg.scan.bound_columns import bound_dtype, comparable, has_bounds
 from hms_iceberg.scan.metric_columns import MetricColumns
 from hms_iceberg.spec.types import DoubleType, FloatType, UnknownType
 

@@ -17,7 +17,7 @@ from hms_iceberg.expressions.complement import complement
 from hms_iceberg.expressions.projections import inclusive_projection, strict_projection
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.bounds import as_text
+from hms_iceberg.scan.bound_columns import as_text
 from hms_iceberg.scan.cache import ManifestCache, ManifestFrame, shared_cache
 from hms_iceberg.scan.delete_index import DELETE_FILE_PATH_ID, DeleteIndex, key_metric_columns
 from hms_iceberg.scan.manifest_frames import FILE_COLUMNS, METRIC_COLUMNS, file_dtypes

@@ -10,7 +10,7 @@ How it works, from the outside in:
     compiler.py   compiles bridge/*.java with the compiler that Spark ships, and gives the classes to the executors
     bridge/       the JVM side: SessionCatalog makes Iceberg tables of rows with table_type=ICEBERG, PlanScans puts
                   their files into the optimized plan, FileReader reads them on the executors
-    planner.py    answers the JVM's two questions: what is this table (once a table), which files (once a scan)
+    bridge_service.py  answers the questions of the JVM: what is this table, which files, what becomes of a write
 """
 
 from __future__ import annotations

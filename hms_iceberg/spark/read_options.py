@@ -14,7 +14,7 @@ from typing import Any
 
 from hms_iceberg.errors import InvalidInputError, NoSuchRefError
 from hms_iceberg.expressions.tree import BooleanExpression
-from hms_iceberg.scan.incremental import AppendRequest, plan_appends, snapshot_or_current, snapshots_between
+from hms_iceberg.scan.appends import AppendRequest, plan_appends, snapshot_or_current, snapshots_between
 from hms_iceberg.scan.plan import ScanPlan, ScanRequest
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata

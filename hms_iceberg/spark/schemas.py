@@ -70,7 +70,7 @@ _PRIMITIVES: Mapping[type[IcebergType], str] = {
 def spark_schema(schema: Schema, table: str) -> dict[str, Any]:
     """A schema in Spark's JSON.
 
-    The bridge's class Placeholders knows what to do with a type that Spark cannot hold: it is "iceberg:" and its name.
+    The bridge's class UnsupportedTypes knows what to do with a type that Spark cannot hold: "iceberg:" and its name.
 
     Args:
         schema: the columns.
@@ -92,34 +92,34 @@ def is_held(field_type: IcebergType, time_type: bool = True) -> bool:
     return isinstance(field_type, DecimalType) or type(field_type) in _PRIMITIVES
 
 
-def spark_type(field_type: IcebergType, table: str, column: str, placeholders: bool = False) -> Any:
+def spark_type(field_type: IcebergType, table: str, column: str, keep_unsupported: bool = False) -> Any:
     """A type in Spark's JSON.
 
     Args:
         field_type: the type.
         table: the table's name, for errors.
         column: the column's name, for errors.
-        placeholders: whether a type that Spark cannot hold becomes one, rather than an error.
+        keep_unsupported: whether a type that Spark cannot hold becomes one, rather than an error.
 
     Raises:
         UnsupportedError: Spark cannot hold it.
     """
     if isinstance(field_type, StructType):
-        return _struct(field_type.fields, table, f"{column}.", placeholders)
+        return _struct(field_type.fields, table, f"{column}.", keep_unsupported)
     if isinstance(field_type, ListType):
-        element = spark_type(field_type.element_type, table, f"{column}.element", placeholders)
+        element = spark_type(field_type.element_type, table, f"{column}.element", keep_unsupported)
         return {"type": "array", "elementType": element, "containsNull": not field_type.element_required}
     if isinstance(field_type, MapType):
         return {
             "type": "map",
-            "keyType": spark_type(field_type.key_type, table, f"{column}.key", placeholders),
-            "valueType": spark_type(field_type.value_type, table, f"{column}.value", placeholders),
+            "keyType": spark_type(field_type.key_type, table, f"{column}.key", keep_unsupported),
+            "valueType": spark_type(field_type.value_type, table, f"{column}.value", keep_unsupported),
             "valueContainsNull": not field_type.value_required,
         }
     if isinstance(field_type, DecimalType):
         return f"decimal({field_type.precision},{field_type.scale})"
     name = _PRIMITIVES.get(type(field_type))
-    if name is None and placeholders:
+    if name is None and keep_unsupported:
         return f"iceberg:{field_type}"
     if name is None:
         raise UnsupportedError(
@@ -129,11 +129,11 @@ def spark_type(field_type: IcebergType, table: str, column: str, placeholders: b
     return name
 
 
-def _struct(fields: Sequence[NestedField], table: str, prefix: str, placeholders: bool) -> dict[str, Any]:
-    return {"type": "struct", "fields": [spark_field(field, table, prefix, placeholders) for field in fields]}
+def _struct(fields: Sequence[NestedField], table: str, prefix: str, keep_unsupported: bool) -> dict[str, Any]:
+    return {"type": "struct", "fields": [spark_field(field, table, prefix, keep_unsupported) for field in fields]}
 
 
-def spark_field(field: NestedField, table: str, prefix: str = "", placeholders: bool = False) -> dict[str, Any]:
+def spark_field(field: NestedField, table: str, prefix: str = "", keep_unsupported: bool = False) -> dict[str, Any]:
     """A field in Spark's JSON."""
     metadata: dict[str, Any] = {FIELD_ID: field.field_id}
     if field.doc:
@@ -144,7 +144,7 @@ def spark_field(field: NestedField, table: str, prefix: str = "", placeholders: 
         metadata[INITIAL_DEFAULT] = json.dumps(spark_value(field.field_type, field.initial_default))
     return {
         "name": field.name,
-        "type": spark_type(field.field_type, table, f"{prefix}{field.name}", placeholders),
+        "type": spark_type(field.field_type, table, f"{prefix}{field.name}", keep_unsupported),
         "nullable": not field.required,
         "metadata": metadata,
     }
@@ -162,7 +162,7 @@ def metadata_schema(metadata: TableMetadata, schema: Schema) -> dict[str, Any]:
         columns += [ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER]
     fields = []
     for column in columns:
-        field = spark_field(column, "", placeholders=True)
+        field = spark_field(column, "", keep_unsupported=True)
         field["metadata"][KIND] = "metadata"
         fields.append({**field, "nullable": True})
     return {"type": "struct", "fields": fields}

@@ -49,7 +49,9 @@ def extend(
     from pyspark.java_gateway import ensure_callback_server_started
     from pyspark.sql import SparkSession
 
-    from hms_iceberg.spark.planner import Planner  # not needed in Python workers, which import this package too
+    from hms_iceberg.spark.bridge_service import (
+        BridgeService,  # not needed in Python workers, which import this package too
+    )
 
     bridge = load_bridge(spark)
     known = bridge.properties(spark._jsparkSession)
@@ -58,7 +60,7 @@ def extend(
     session = spark
     if known is None or wanted != before:
         ensure_callback_server_started(spark.sparkContext._gateway)
-        extended = bridge.extend(spark._jsparkSession, wanted, Planner(wanted), _worker_function(spark))
+        extended = bridge.extend(spark._jsparkSession, wanted, BridgeService(wanted), _worker_function(spark))
         session = SparkSession(spark.sparkContext, extended)
     for name, settings in (catalogs or {}).items():
         bridge.addCatalog(session._jsparkSession, name, dict(settings))

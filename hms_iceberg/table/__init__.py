@@ -5,7 +5,7 @@ from __future__ import annotations
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.property_names import TableProperties
 from hms_iceberg.table.file_system import FileSystemTables
-from hms_iceberg.table.incremental import ChangelogScan, IncrementalAppendScan
+from hms_iceberg.table.incremental_scans import ChangelogScan, IncrementalAppendScan
 from hms_iceberg.table.row_operations import UpdateResult
 from hms_iceberg.table.scan import TableScan
 from hms_iceberg.table.scan import TableScan as DataScan

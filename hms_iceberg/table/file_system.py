@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from hms_iceberg.arrow.columns.schema import from_arrow
+from hms_iceberg.arrow.columns.arrow_schema import from_arrow
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.errors import (

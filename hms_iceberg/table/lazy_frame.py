@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hms_iceberg.arrow.columns.schema import to_arrow
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.expressions.literals import Literal, literal, stored_literal
 from hms_iceberg.expressions.terms import Reference
 from hms_iceberg.expressions.tree import And, BooleanExpression, Operation, Or, predicate

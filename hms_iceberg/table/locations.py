@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hms_iceberg.arrow.storage.locations import data_location
+from hms_iceberg.arrow.storage.data_locations import data_location
 from hms_iceberg.spec.table_properties import metadata_folder
 
 

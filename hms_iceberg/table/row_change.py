@@ -12,8 +12,8 @@ from itertools import chain
 
 import pyarrow as pa
 
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.columns.nested import conform
-from hms_iceberg.arrow.columns.schema import to_arrow
 from hms_iceberg.arrow.deletes.delete_writer import DeletedPositions, delete_granularity, write_row_deletes
 from hms_iceberg.arrow.reading.row_rewrites import AffectedRows, Replacement, RowRewriter, earlier_positions
 from hms_iceberg.errors import ConfigurationError, TypeMismatchError, UnsupportedError

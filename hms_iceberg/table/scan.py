@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from hms_iceberg.arrow.columns.schema import to_arrow
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.reading.read import count_rows, read_all, read_tasks, up_to
 from hms_iceberg.doors import door
 from hms_iceberg.errors import NoSuchRefError, NoSuchSnapshotError

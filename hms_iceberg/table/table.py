@@ -20,7 +20,7 @@ from hms_iceberg.table.file_changes import (
 )
 from hms_iceberg.table.manage_snapshots import ExpireSnapshotsBuilder, ManageSnapshots, UpdateStatistics
 from hms_iceberg.table.readable import ReadableTable
-from hms_iceberg.table.row_delta import NewRowDelta
+from hms_iceberg.table.row_delta_builder import NewRowDelta
 from hms_iceberg.table.transaction import TableTransaction
 from hms_iceberg.table.update_schema import UpdateSchema
 from hms_iceberg.table.update_spec import UpdateSortOrder, UpdateSpec

@@ -23,7 +23,7 @@ from hms_iceberg.table.file_changes import (
     RewriteManifestFiles,
 )
 from hms_iceberg.table.manage_snapshots import ExpireSnapshotsBuilder, ManageSnapshots, UpdateStatistics
-from hms_iceberg.table.row_delta import NewRowDelta
+from hms_iceberg.table.row_delta_builder import NewRowDelta
 from hms_iceberg.table.update_schema import UpdateSchema
 from hms_iceberg.table.update_snapshot import UpdateSnapshot
 from hms_iceberg.table.update_spec import UpdateSortOrder, UpdateSpec

@@ -12,7 +12,6 @@ from hms_iceberg.spec.values.single_values import from_python
 from hms_iceberg.table.pending import PendingChange
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.machinery.update import Update
-from hms_iceberg.updates.schema import SchemaUpdate
 from hms_iceberg.updates.schema_changes import (
     AddColumn,
     DeleteColumn,
@@ -24,6 +23,7 @@ from hms_iceberg.updates.schema_changes import (
     UnionByName,
     UpdateColumn,
 )
+from hms_iceberg.updates.schema_update import SchemaUpdate
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -170,7 +170,7 @@ class UpdateSchema(PendingChange):
 
     def union_by_name(self, new_schema: Schema | pa.Schema) -> UpdateSchema:
         """Adds missing columns of another schema, promotes types, and makes columns optional where they are there."""
-        from hms_iceberg.arrow.columns.schema import from_arrow
+        from hms_iceberg.arrow.columns.arrow_schema import from_arrow
 
         version = self._metadata.format_version
         schema = new_schema if isinstance(new_schema, Schema) else from_arrow(new_schema, format_version=version)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from hms_iceberg.arrow.columns.schema import from_arrow
+from hms_iceberg.arrow.columns.arrow_schema import from_arrow
 from hms_iceberg.metastore import Identifier, ViewMetadataVersion, ViewMetastore
 from hms_iceberg.metastore_names import text_properties
 from hms_iceberg.spec.schema import Schema

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from hms_iceberg.arrow.columns.schema import from_arrow, to_arrow
+from hms_iceberg.arrow.columns.arrow_schema import from_arrow, to_arrow
 from hms_iceberg.arrow.deletes.puffin_writer import write_deletion_vectors
 from hms_iceberg.arrow.reading.read import read_all
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage

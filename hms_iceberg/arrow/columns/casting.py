@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns import nested
-from hms_iceberg.arrow.columns.schema import (
+from hms_iceberg.arrow.columns.arrow_schema import (
     child_fields,
     is_bytes,
     is_list_like,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hms_iceberg.arrow.columns.schema import FIELD_ID_KEY, child_fields, field_id_of, has_field_ids, is_list_like
+from hms_iceberg.arrow.columns.arrow_schema import FIELD_ID_KEY, child_fields, field_id_of, has_field_ids, is_list_like
 from hms_iceberg.spec.name_mapping import MappedField, NameMapping
 
 

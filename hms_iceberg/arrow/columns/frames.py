@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.columns.nested import conform
-from hms_iceberg.arrow.columns.schema import to_arrow
 from hms_iceberg.lazy import pl
 from hms_iceberg.spec.schema import Schema
 

@@ -12,7 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns import nested
-from hms_iceberg.arrow.columns.schema import child_fields, field_id_of, is_bytes, is_list_like, is_text, to_arrow_type
+from hms_iceberg.arrow.columns.arrow_schema import (
+    child_fields,
+    field_id_of,
+    is_bytes,
+    is_list_like,
+    is_text,
+    to_arrow_type,
+)
 from hms_iceberg.arrow.columns.values import constant
 from hms_iceberg.errors import CorruptDataFileError, TypeMismatchError, UnsupportedError
 from hms_iceberg.spec.types import (

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from hms_iceberg.arrow.columns.schema import to_arrow_type
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
 from hms_iceberg.spec.types import (
     DateType,
     IcebergType,

@@ -17,7 +17,7 @@ import pyarrow as pa
 from hms_iceberg.arrow.deletes.puffin_writer import write_deletion_vectors
 from hms_iceberg.arrow.formats.content_writers import ContentFormat, delete_properties, format_name
 from hms_iceberg.arrow.metrics.metrics_modes import FULL
-from hms_iceberg.arrow.storage.locations import DataLocations
+from hms_iceberg.arrow.storage.data_locations import DataLocations
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata

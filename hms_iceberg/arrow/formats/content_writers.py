@@ -15,8 +15,8 @@ from hms_iceberg.arrow.formats.avro_writer import AvroContentWriter
 from hms_iceberg.arrow.formats.file_layout import FileLayout
 from hms_iceberg.arrow.formats.orc_writer import OrcContentWriter
 from hms_iceberg.arrow.formats.parquet_writer import ParquetFileWriter, parquet_options
+from hms_iceberg.arrow.metrics.footer_metrics import data_file_from_parquet
 from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
-from hms_iceberg.arrow.metrics.statistics import data_file_from_parquet
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.schema import Schema

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.columns.nested import (
     conform,
     list_parts,
@@ -18,7 +19,6 @@ from hms_iceberg.arrow.columns.nested import (
     make_struct,
     map_entries,
 )
-from hms_iceberg.arrow.columns.schema import to_arrow
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import orc
 
+from hms_iceberg.arrow.columns.arrow_schema import ORC_FIELD_ID_KEY, to_arrow_type
 from hms_iceberg.arrow.columns.nested import (
     conform,
     list_parts,
@@ -24,7 +25,6 @@ from hms_iceberg.arrow.columns.nested import (
     map_entries,
     struct_children,
 )
-from hms_iceberg.arrow.columns.schema import ORC_FIELD_ID_KEY, to_arrow_type
 from hms_iceberg.arrow.formats.file_layout import FileLayout
 from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
 from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.columns.file_schema import file_leaves, identified
+from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics, metrics_from_footer
 from hms_iceberg.arrow.metrics.metrics_modes import FULL
-from hms_iceberg.arrow.metrics.statistics import ColumnMetrics, metrics_from_footer
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.failures import decoding
 from hms_iceberg.errors import CorruptDataFileError

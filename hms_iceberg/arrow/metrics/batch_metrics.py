@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns.values import to_stored
+from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
 from hms_iceberg.arrow.metrics.metrics_modes import NONE, MetricsMode
-from hms_iceberg.arrow.metrics.statistics import ColumnMetrics
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     FixedType,

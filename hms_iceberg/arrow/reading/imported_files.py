@@ -12,12 +12,12 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from hms_iceberg.arrow.columns.arrow_schema import field_id_of
 from hms_iceberg.arrow.columns.file_schema import FileLeaf, file_leaves
 from hms_iceberg.arrow.columns.projection import FileProjection
-from hms_iceberg.arrow.columns.schema import field_id_of
 from hms_iceberg.arrow.formats.readers import FileReader, open_reader
+from hms_iceberg.arrow.metrics.footer_metrics import leaves_of_footer, metrics_from_footer, read_footer, split_offsets
 from hms_iceberg.arrow.metrics.metrics_modes import FULL, MetricsMode
-from hms_iceberg.arrow.metrics.statistics import leaves_of_footer, metrics_from_footer, read_footer, split_offsets
 from hms_iceberg.errors import (
     CorruptDataFileError,
     InvalidInputError,

@@ -10,7 +10,7 @@ from itertools import chain, islice
 
 import pyarrow as pa
 
-from hms_iceberg.arrow.columns.schema import to_arrow
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.parallel import default_workers, read_in_order
 from hms_iceberg.arrow.reading.task_reader import ScanContext, count_live, read_task
 from hms_iceberg.arrow.storage.filesystems import parse_location

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.columns.nested import conform
-from hms_iceberg.arrow.columns.schema import to_arrow
 from hms_iceberg.arrow.deletes.position_deletes import PositionDeletes
 from hms_iceberg.arrow.parallel import default_workers, read_in_order
 from hms_iceberg.arrow.reading.task_reader import ScanContext, read_task

@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.columns.casting import SchemaFit
 from hms_iceberg.arrow.columns.nested import pruned
-from hms_iceberg.arrow.columns.partitions import Partition, PartitionSplitter
-from hms_iceberg.arrow.columns.sorting import RowSorter
+from hms_iceberg.arrow.columns.partition_split import Partition, PartitionSplitter
+from hms_iceberg.arrow.columns.row_order import RowSorter
 from hms_iceberg.arrow.formats.content_writers import ContentFormat, ContentWriter, format_name
 from hms_iceberg.arrow.formats.parquet_writer import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
-from hms_iceberg.arrow.storage.locations import DataLocations
+from hms_iceberg.arrow.storage.data_locations import DataLocations
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata

@@ -8,9 +8,9 @@ import click
 
 from hms_iceberg.cli.connection import on_table
 from hms_iceberg.cli.durations import Duration
-from hms_iceberg.cli.groups import SuggestingGroup
 from hms_iceberg.cli.output import Output
 from hms_iceberg.cli.snapshots.named import snapshot_named
+from hms_iceberg.cli.suggestions import SuggestingGroup
 
 if TYPE_CHECKING:
     from hms_iceberg.spec.snapshots import SnapshotRef

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from hms_iceberg.cli.connection import key_values, on_catalog
-from hms_iceberg.cli.groups import SuggestingGroup
 from hms_iceberg.cli.output import Output
+from hms_iceberg.cli.suggestions import SuggestingGroup
 from hms_iceberg.errors import InvalidPartitionSpecError
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _schema_of(columns: tuple[str, ...]) -> Schema:
 
 
 def _schema_like(sample: Path, properties: dict[str, str]) -> Schema:
-    from hms_iceberg.arrow.columns.schema import from_arrow
+    from hms_iceberg.arrow.columns.arrow_schema import from_arrow
     from hms_iceberg.cli.tables.row_files import schema_of_file
 
     found: pa.Schema = schema_of_file(sample)

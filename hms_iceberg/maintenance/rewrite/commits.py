@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hms_iceberg.errors import CommitConflictError, CommitFailedError, IcebergError
-from hms_iceberg.maintenance.rewrite.groups import FileGroup
+from hms_iceberg.maintenance.rewrite.file_groups import FileGroup
 from hms_iceberg.maintenance.rewrite.options import CommitRules
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.manifests.manifest import DataFile

@@ -16,7 +16,7 @@ from hms_iceberg.maintenance.rewrite.commits import GroupCommits
 from hms_iceberg.maintenance.rewrite.layout import layout_of
 from hms_iceberg.maintenance.rewrite.local_engine import LocalEngine
 from hms_iceberg.maintenance.rewrite.options import RewriteOptions
-from hms_iceberg.maintenance.rewrite.plan import plan_rewrite
+from hms_iceberg.maintenance.rewrite.rewrite_plan import plan_rewrite
 from hms_iceberg.maintenance.rewrite.rewriting import DataFileRewrite, Engine, RewriteResult
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.spec.sorting import SortOrder

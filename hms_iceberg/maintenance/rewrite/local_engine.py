@@ -10,15 +10,15 @@ from itertools import islice
 
 import pyarrow as pa
 
-from hms_iceberg.arrow.columns.schema import to_arrow
-from hms_iceberg.arrow.columns.sorting import RowOrder, RowSorter
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow
+from hms_iceberg.arrow.columns.row_order import RowOrder, RowSorter
 from hms_iceberg.arrow.columns.zorder import ZOrder
 from hms_iceberg.arrow.reading.read import read_tasks
 from hms_iceberg.arrow.reading.row_rewrites import RowRewriter
 from hms_iceberg.arrow.writing.external_sort import sorted_batches
 from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.maintenance.rewrite.commits import Replaced
-from hms_iceberg.maintenance.rewrite.groups import FileGroup
+from hms_iceberg.maintenance.rewrite.file_groups import FileGroup
 from hms_iceberg.maintenance.rewrite.layout import Layout
 from hms_iceberg.maintenance.rewrite.rewriting import DataFileRewrite
 from hms_iceberg.maintenance.rewrite.run import rewrite_groups, workers_for

@@ -8,9 +8,9 @@ from typing import Protocol
 
 from hms_iceberg.maintenance.dangling_deletes import remove_dangling_deletes
 from hms_iceberg.maintenance.rewrite.commits import GroupCommits, Replaced, Written
-from hms_iceberg.maintenance.rewrite.groups import FileGroup
+from hms_iceberg.maintenance.rewrite.file_groups import FileGroup
 from hms_iceberg.maintenance.rewrite.layout import Layout
-from hms_iceberg.maintenance.rewrite.plan import RewritePlan
+from hms_iceberg.maintenance.rewrite.rewrite_plan import RewritePlan
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.table.table import Table

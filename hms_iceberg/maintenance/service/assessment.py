@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from hms_iceberg.maintenance.expire_snapshots import expire_snapshots
 from hms_iceberg.maintenance.orphan_files import remove_orphan_files
+from hms_iceberg.maintenance.rewrite.convert_deletes import convert_equality_deletes
 from hms_iceberg.maintenance.rewrite.data_files import rewrite_data_files
-from hms_iceberg.maintenance.rewrite.equality_deletes import convert_equality_deletes
-from hms_iceberg.maintenance.rewrite.position_deletes import rewrite_position_delete_files
+from hms_iceberg.maintenance.rewrite.rewrite_deletes import rewrite_position_delete_files
 from hms_iceberg.maintenance.service.policy import Policy
 from hms_iceberg.spec.manifests.manifest import ManifestContent
 from hms_iceberg.spec.table_properties import GC_ENABLED, MANIFEST_TARGET_SIZE_BYTES, bool_property, int_property

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.bounds import stored_bounds
+from hms_iceberg.scan.bound_columns import stored_bounds
 from hms_iceberg.scan.manifest_frames import MANIFEST, ManifestDecoder, file_dtypes, metric_dtypes
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable, partition_struct
 from hms_iceberg.scan.metric_columns import map_values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hms_iceberg.arrow.reading.changelog import changelog_schema
+from hms_iceberg.arrow.reading.changelog_rows import changelog_schema
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, View
 from hms_iceberg.spark.reading.changes import between, command

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
-from hms_iceberg.migration.add_files import add_folder, add_hive_files, folder_of
+from hms_iceberg.migration.add_hive_files import add_folder, add_hive_files, folder_of
 from hms_iceberg.migration.migrate import migrate
-from hms_iceberg.migration.plan import MigrationOptions
+from hms_iceberg.migration.migration_plan import MigrationOptions
 from hms_iceberg.migration.snapshot_table import snapshot
 from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, Row
 

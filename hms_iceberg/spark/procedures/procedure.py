@@ -9,7 +9,7 @@ from typing import Any
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import BooleanExpression
-from hms_iceberg.spark.reading.filters import row_filter
+from hms_iceberg.spark.reading.conditions import row_filter
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table import Table
 

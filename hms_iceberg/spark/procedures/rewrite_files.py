@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hms_iceberg.maintenance.rewrite.data_files import rewrite_data_files
-from hms_iceberg.maintenance.rewrite.position_deletes import rewrite_position_delete_files
+from hms_iceberg.maintenance.rewrite.rewrite_deletes import rewrite_position_delete_files
 from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, Row
 
 _WHERE = Parameter("where", "string")

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from hms_iceberg.arrow.reading.changelog import changelog_schema
+from hms_iceberg.arrow.reading.changelog_rows import changelog_schema
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.lazy import pl
 from hms_iceberg.spark.answers import AnswerWriter
@@ -22,7 +22,7 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import CHANGELOG_COLUMNS
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
-from hms_iceberg.table.incremental import ChangelogScan
+from hms_iceberg.table.incremental_scans import ChangelogScan
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +52,7 @@ def describe_changes(metadata: TableMetadata, storage: Storage, question: Mappin
 
 
 def changed_rows(metadata: TableMetadata, storage: Storage, question: Mapping[str, Any]) -> bytes:
-    """One file, as the bridge's class ForeignFiles takes it, and the function that makes the changed rows of it.
+    """One file, as the bridge's class WorkerFiles takes it, and the function that makes the changed rows of it.
 
     Args:
         metadata: the table.

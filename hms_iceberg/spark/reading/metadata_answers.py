@@ -12,7 +12,7 @@ from typing import Any
 from hms_iceberg.expressions.residuals import residual_evaluator
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.bounds import stored_bounds
+from hms_iceberg.scan.bound_columns import stored_bounds
 from hms_iceberg.scan.delete_index import key_metric_columns
 from hms_iceberg.scan.manifest_source import manifests_of
 from hms_iceberg.scan.plan import ScanPlan

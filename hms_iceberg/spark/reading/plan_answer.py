@@ -13,7 +13,7 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.scan.partition_columns import field_types
 from hms_iceberg.scan.plan import ScanPlan
 from hms_iceberg.spark.answers import AnswerWriter
-from hms_iceberg.spark.reading.foreign_files import pickled_tasks, split
+from hms_iceberg.spark.reading.worker_files import pickled_tasks, split
 from hms_iceberg.spark.schemas import is_held, key_schema, spark_field, spark_type, spark_value
 from hms_iceberg.spec.manifests.manifest import DataFileContent
 from hms_iceberg.spec.metadata_columns import partition_column
@@ -49,11 +49,11 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
     """
     for frame in (whole.files, whole.delete_files):
         _check_readable(frame, table)
-    plan, foreign = split(whole, form.time_type)
-    if form.deleted_column and foreign and foreign.delete_files.height:
+    plan, in_workers = split(whole, form.time_type)
+    if form.deleted_column and in_workers and in_workers.delete_files.height:
         raise UnsupportedError(
-            f"Cannot read the column _deleted of the table {table}: {foreign.files['file_path'][0]} has deleted rows, "
-            "which can only be read from Parquet files with Parquet deletes or deletion vectors. Leave the column out."
+            f"Cannot read the column _deleted of the table {table}: {in_workers.files['file_path'][0]} has deleted "
+            "rows, which can only be read from Parquet files with Parquet deletes or vectors. Leave the column out."
         )
     partitions = _Partitions(plan, table, form.partition_column)
     groups = _EqualityGroups(plan, table)
@@ -65,7 +65,7 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
         "description": _description(whole, table),
         "aggregates": aggregates,
         "deleted_column": form.deleted_column,
-        "foreign_files": foreign.files.height if foreign else 0,
+        "worker_files": in_workers.files.height if in_workers else 0,
         "name_mapping": _name_mapping(plan),
         "plain": not plan.has_deletes and plan.metadata.name_mapping() is None and not partitions.has_leftovers,
         "partition_schema": partitions.schema,
@@ -83,10 +83,10 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
         _spread(answer, plan.files.height, positions["data_file"], positions["delete_file"])
     if groups.groups:
         _spread(answer, plan.files.height, groups.assignments["data_file"], groups.assignments["group"])
-    if foreign:
-        answer.texts(foreign.files["file_path"])
-        answer.longs(foreign.files["file_size_in_bytes"])
-        answer.blobs(pickled_tasks(foreign))
+    if in_workers:
+        answer.texts(in_workers.files["file_path"])
+        answer.longs(in_workers.files["file_size_in_bytes"])
+        answer.blobs(pickled_tasks(in_workers))
     return answer.done()
 
 

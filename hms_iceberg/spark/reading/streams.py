@@ -14,7 +14,7 @@ from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError, Unsupport
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.incremental import added_files, snapshots_between
+from hms_iceberg.scan.appends import added_files, snapshots_between
 from hms_iceberg.scan.plan import ScanPlan
 from hms_iceberg.scan.planner import Planner, manifest_source
 from hms_iceberg.spark.read_options import check_options

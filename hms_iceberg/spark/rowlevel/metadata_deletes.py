@@ -8,7 +8,7 @@ from typing import Any
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysFalse, BooleanExpression
-from hms_iceberg.spark.reading.filters import row_filter
+from hms_iceberg.spark.reading.conditions import row_filter
 from hms_iceberg.spark.rowlevel.pinned import change_of
 from hms_iceberg.table import Table
 from hms_iceberg.table.row_change import RowChange

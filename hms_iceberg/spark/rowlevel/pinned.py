@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hms_iceberg.spark.writing.settings import WriteSettings
+from hms_iceberg.spark.writing.write_settings import WriteSettings
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.table import Table
 from hms_iceberg.table.change_options import ChangeOptions

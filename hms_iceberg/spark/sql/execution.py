@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError, SqlParseError, UnknownColumnError
-from hms_iceberg.spark.sql.parser import parse_statement
+from hms_iceberg.spark.sql.statement_parser import parse_statement
 from hms_iceberg.spark.sql.statements import (
     AddPartitionField,
     AnyStatement,

@@ -13,8 +13,8 @@ import msgspec
 
 from hms_iceberg.spark.ddl.columns import iceberg_type
 from hms_iceberg.spark.targets import Targets
-from hms_iceberg.spark.writing.questions import BeginWrite
-from hms_iceberg.spark.writing.settings import WriteSettings
+from hms_iceberg.spark.writing.write_questions import BeginWrite
+from hms_iceberg.spark.writing.write_settings import WriteSettings
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import NestedField, StructType
 from hms_iceberg.storage import Storage

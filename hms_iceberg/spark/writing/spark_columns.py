@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.columns.nested import (
     list_parts,
     list_values,
@@ -16,7 +17,6 @@ from hms_iceberg.arrow.columns.nested import (
     map_entries,
     struct_children,
 )
-from hms_iceberg.arrow.columns.schema import to_arrow
 from hms_iceberg.errors import TypeMismatchError
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import IcebergType, ListType, MapType, NestedField, StructType, UUIDType

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from hms_iceberg.arrow.metrics.footer_metrics import data_file_from_parquet
 from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode, metrics_modes
-from hms_iceberg.arrow.metrics.statistics import data_file_from_parquet
-from hms_iceberg.spark.reading.filters import stored_value
-from hms_iceberg.spark.writing.questions import WrittenFile
+from hms_iceberg.spark.reading.conditions import stored_value
 from hms_iceberg.spark.writing.worker import described
+from hms_iceberg.spark.writing.write_questions import WrittenFile
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitioning import PartitionSpec

@@ -23,8 +23,8 @@ from hms_iceberg.spec.manifests.manifest import (
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import Operation, Snapshot
+from hms_iceberg.updates.machinery.branch_history import entries_since, snapshots_since
 from hms_iceberg.updates.machinery.file_matching import FileMatcher
-from hms_iceberg.updates.machinery.history import entries_since, snapshots_since
 from hms_iceberg.updates.machinery.update import FileReader
 
 _ADDS_DATA = frozenset({Operation.APPEND, Operation.OVERWRITE})

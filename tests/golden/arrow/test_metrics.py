@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hms_iceberg.arrow.columns.schema import to_arrow_type
-from hms_iceberg.arrow.metrics.statistics import data_file_from_parquet, leaves_of_footer, read_footer
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
+from hms_iceberg.arrow.metrics.footer_metrics import data_file_from_parquet, leaves_of_footer, read_footer
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent
 from hms_iceberg.spec.manifests.manifest_avro import decode_manifest

@@ -11,7 +11,7 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.arrow.columns.schema import to_arrow
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.reading.read import scan_to_batches
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.expressions.parser import parse

@@ -23,7 +23,7 @@ from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.metastore import HiveMetastore
 from hms_iceberg.migration import MigrationOptions, MigrationResult, migrate, rollback
-from hms_iceberg.migration.plan import Planner
+from hms_iceberg.migration.migration_plan import MigrationPlanner
 from tests.support.hive_warehouse import HiveWarehouse, Rows, all_files, data_files, local_path, write_files
 
 COLUMNS = "id int, name string"
@@ -457,16 +457,16 @@ def test_a_type_that_iceberg_widened_is_narrow_again_after_a_rollback(warehouse:
 def test_files_that_come_while_the_table_is_migrated_are_taken_in(
     warehouse: HiveWarehouse, flights: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, added = Planner.plan, []
+    real, added = MigrationPlanner.plan, []
 
-    def plan(self: Planner, *arguments: Any) -> Any:
+    def plan(self: MigrationPlanner, *arguments: Any) -> Any:
         made = real(self, *arguments)
         if len(added) < 2:
             added.append(100 + len(added))
             warehouse.add_partition("flights", [str(50 + len(added))], rows(added[-1]))
         return made
 
-    monkeypatch.setattr(Planner, "plan", plan)
+    monkeypatch.setattr(MigrationPlanner, "plan", plan)
 
     result = run(warehouse, "flights")
 
@@ -478,7 +478,7 @@ def test_files_that_come_while_the_table_is_migrated_are_taken_in(
 def test_a_table_that_never_stands_still_is_left_alone(
     warehouse: HiveWarehouse, flights: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Planner, "is_current", lambda *_: False)
+    monkeypatch.setattr(MigrationPlanner, "is_current", lambda *_: False)
 
     with pytest.raises(MigrationError, match="Stop the jobs that write to it"):
         run(warehouse, "flights")
@@ -521,9 +521,9 @@ def test_two_threads_do_not_migrate_one_table(
     warehouse: HiveWarehouse, flights: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     errors: list[BaseException | None] = []
-    real = Planner.plan
+    real = MigrationPlanner.plan
 
-    def plan(self: Planner, *arguments: Any) -> Any:
+    def plan(self: MigrationPlanner, *arguments: Any) -> Any:
         if not errors:
             errors.append(None)
             thread = ThreadWithError(lambda: run(warehouse, "flights"))
@@ -532,7 +532,7 @@ def test_two_threads_do_not_migrate_one_table(
             errors.append(thread.error)
         return real(self, *arguments)
 
-    monkeypatch.setattr(Planner, "plan", plan)
+    monkeypatch.setattr(MigrationPlanner, "plan", plan)
 
     run(warehouse, "flights")
 

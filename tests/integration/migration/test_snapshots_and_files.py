@@ -14,7 +14,7 @@ from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import InvalidInputError, NoSuchTableError, TableAlreadyExistsError, UnsupportedError
 from hms_iceberg.maintenance import check_table, remove_orphan_files
 from hms_iceberg.migration import add_folder, add_hive_files, snapshot
-from hms_iceberg.migration.add_files import folder_of
+from hms_iceberg.migration.add_hive_files import folder_of
 from tests.support.hive_warehouse import HiveWarehouse, all_files, local_path, write_files
 
 

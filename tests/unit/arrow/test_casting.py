@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hms_iceberg.arrow.columns.arrow_schema import from_arrow, to_arrow
 from hms_iceberg.arrow.columns.casting import SchemaFit
 from hms_iceberg.arrow.columns.nested import conform
-from hms_iceberg.arrow.columns.schema import from_arrow, to_arrow
 from hms_iceberg.errors import NullValueError, SchemaMismatchError, TypeMismatchError
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import IntegerType, ListType, LongType, MapType, NestedField, StringType, StructType

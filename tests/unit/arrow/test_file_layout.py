@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.arrow.formats.file_layout import FileLayout, sanitized
-from hms_iceberg.arrow.storage.locations import DataLocations, _entropy
+from hms_iceberg.arrow.storage.data_locations import DataLocations, _entropy
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hms_iceberg.arrow.columns.schema import to_arrow
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.formats import parquet_reader
 from hms_iceberg.arrow.formats.parquet_reader import ParquetReader
 from hms_iceberg.arrow.reading import prefilter

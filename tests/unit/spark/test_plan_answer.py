@@ -14,7 +14,7 @@ import pytest
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.spark.answers import AnswerWriter
-from hms_iceberg.spark.planner import Planner
+from hms_iceberg.spark.bridge_service import BridgeService
 from hms_iceberg.spark.reading.plan_answer import _numbered
 
 
@@ -62,7 +62,7 @@ def test_minus_zero_is_a_partition_of_its_own() -> None:
 
 def test_a_failure_is_an_answer() -> None:
     question = {"call": "load", "name": "t", "metadata_location": "/nowhere/v1.metadata.json"}
-    error = Reader(Planner().apply(json.dumps(question))).header["error"]
+    error = Reader(BridgeService().apply(json.dumps(question))).header["error"]
     assert error["type"] == "MissingFileError"
     assert "/nowhere/v1.metadata.json" in error["message"]
 
@@ -70,14 +70,14 @@ def test_a_failure_is_an_answer() -> None:
 @pytest.fixture
 def ask(tmp_path: Any) -> Callable[..., Reader]:
     """A planner on a table without snapshots."""
-    from hms_iceberg.arrow.columns.schema import from_arrow
+    from hms_iceberg.arrow.columns.arrow_schema import from_arrow
     from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata
     from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
 
     metadata = new_table_metadata(from_arrow(pa.schema([("a", pa.int64())])), location=str(tmp_path))
     location = tmp_path / "v1.metadata.json"
     location.write_bytes(metadata_to_json(metadata))
-    planner = Planner(storage=ArrowStorage())
+    planner = BridgeService(storage=ArrowStorage())
 
     def question(call: str, **more: Any) -> Reader:
         return Reader(

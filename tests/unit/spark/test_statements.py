@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hms_iceberg.errors import SqlParseError
-from hms_iceberg.spark.sql.parser import parse_statement
+from hms_iceberg.spark.sql.statement_parser import parse_statement
 from hms_iceberg.spark.sql.statements import (
     AddPartitionField,
     AnyStatement,

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hms_iceberg.arrow.columns.schema import to_arrow_type
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (

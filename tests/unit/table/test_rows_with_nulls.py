@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.arrow.columns.schema import to_arrow_type
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     BinaryType,

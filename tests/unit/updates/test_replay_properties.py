@@ -27,8 +27,8 @@ from hms_iceberg.updates.replace_partitions import ReplacePartitions
 from hms_iceberg.updates.rewrite_files import RewriteFiles
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
 from hms_iceberg.updates.row_delta import RowDelta
-from hms_iceberg.updates.schema import SchemaUpdate
 from hms_iceberg.updates.schema_changes import AddColumn
+from hms_iceberg.updates.schema_update import SchemaUpdate
 from tests.support import memory_metastore as outcomes
 from tests.support.tables import BY_CITY, World, data_file, deletion_vector, metadata, position_deletes
 

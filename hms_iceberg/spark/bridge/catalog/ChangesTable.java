@@ -35,7 +35,7 @@ final class ChangesTable implements SupportsRead {
     this.question = question;
     question.put("call", "changes");
     JsonNode described = planner.ask(question).header();
-    this.idSchema = Placeholders.parse(described.get("schema"));
+    this.idSchema = UnsupportedTypes.parse(described.get("schema"));
     this.size = described.get("size_in_bytes").asLong();
     this.schema = IcebergTable.withoutIds(idSchema);
   }
@@ -59,9 +59,9 @@ final class ChangesTable implements SupportsRead {
       read[i] = idSchema.apply(((Attribute) used.get(i)).name());
       columns.add(read[i].name());
     }
-    Placeholders.refuse(name(), new StructType(read));
+    UnsupportedTypes.refuse(name(), new StructType(read));
     Answer answer = planner.ask(asked);
-    ForeignFiles files = new ForeignFiles("iceberg " + name(), 1, answer);
+    WorkerFiles files = new WorkerFiles("iceberg " + name(), 1, answer);
     return files.plan(session, planner, answer.takeBlobs(1)[0], used);
   }
 

@@ -311,8 +311,8 @@ public class IcebergTable
 
     Described(JsonNode description) {
       this.description = description;
-      this.idSchema = Placeholders.parse(description.get("schema"));
-      this.hiddenSchema = Placeholders.parse(description.get("metadata_schema"));
+      this.idSchema = UnsupportedTypes.parse(description.get("schema"));
+      this.hiddenSchema = UnsupportedTypes.parse(description.get("metadata_schema"));
       this.schema = withoutIds(idSchema);
     }
   }

@@ -48,7 +48,7 @@ final class MetadataColumns {
   }
 
   /** A column that is never stored. */
-  static ColumnVector generated(StructField field, Layering layering, FileTask task) {
+  static ColumnVector generated(StructField field, BatchColumns batchColumns, FileTask task) {
     if (FILE.equals(field.name())) {
       return Vectors.constant(StringType$.MODULE$, UTF8String.fromString(task.path));
     }
@@ -58,7 +58,7 @@ final class MetadataColumns {
     if (PARTITION.equals(field.name())) {
       return partition((StructType) field.dataType(), task.partition);
     }
-    return DELETED.equals(field.name()) ? layering.marks() : layering.positions();
+    return DELETED.equals(field.name()) ? batchColumns.marks() : batchColumns.positions();
   }
 
   /** The query may ask for some of its fields only. */
@@ -71,16 +71,16 @@ final class MetadataColumns {
     }
     for (int i = 0; i < fields.length; i++) {
       long id = fields[i].metadata().getLong(FileColumns.ID);
-      Object value = Placeholders.value(fields[i], all.get(String.valueOf(id)));
+      Object value = UnsupportedTypes.value(fields[i], all.get(String.valueOf(id)));
       struct.setChild(i, Vectors.constant(fields[i].dataType(), value));
     }
     return struct;
   }
 
   /** The column itself; one of the lineage is stored where a row was moved, and follows from the file elsewhere. */
-  static ColumnVector inherited(StructField field, ColumnVector stored, Layering layering, FileTask task) {
+  static ColumnVector inherited(StructField field, ColumnVector stored, BatchColumns batchColumns, FileTask task) {
     if ("metadata".equals(kind(field)) && ROW_ID.equals(field.name())) {
-      return new Vectors.Inherited(stored, layering.positions(), task.firstRowId);
+      return new Vectors.Inherited(stored, batchColumns.positions(), task.firstRowId);
     }
     if ("metadata".equals(kind(field)) && LAST_UPDATED.equals(field.name())) {
       return new Vectors.Inherited(stored, null, task.firstRowId < 0 ? -1 : task.sequenceNumber);

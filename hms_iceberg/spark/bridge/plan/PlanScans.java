@@ -101,7 +101,7 @@ public final class PlanScans extends Rule {
   }
 
   private static ScanFiles files(Scan scan, ArrayNode aggregates) {
-    Placeholders.refuse(scan.table(), scan.columns(), false);
+    UnsupportedTypes.refuse(scan.table(), scan.columns(), false);
     ObjectNode question = scan.table().question("plan");
     boolean marksDeleted = marksDeleted(scan);
     question.put("deleted_column", marksDeleted);
@@ -152,12 +152,12 @@ public final class PlanScans extends Rule {
   }
 
   private LogicalPlan planned(Scan scan, ScanFiles files) {
-    if (files.foreign() == null) {
+    if (files.workerFiles() == null) {
       return scan.over(relation(scan, files));
     }
     return files.isEmpty()
-        ? scan.over(files.foreign(), session)
-        : scan.over(relation(scan, files), files.foreign(), session);
+        ? scan.over(files.workerFiles(), session)
+        : scan.over(relation(scan, files), files.workerFiles(), session);
   }
 
   private LogicalPlan relation(Scan scan, ScanFiles files) {

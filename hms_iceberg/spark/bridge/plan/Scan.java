@@ -138,7 +138,7 @@ final class Scan {
   }
 
   /** The same over the files that Python reads. */
-  LogicalPlan over(ForeignFiles files, SparkSession session) {
+  LogicalPlan over(WorkerFiles files, SparkSession session) {
     return over(files, session, projections(), new HashMap());
   }
 
@@ -146,7 +146,7 @@ final class Scan {
    * The same over two sources. Filter and projection go to both, so that Spark prunes each, but an expression such as
    * monotonically_increasing_id() must see all rows as one.
    */
-  LogicalPlan over(LogicalPlan leaf, ForeignFiles files, SparkSession session) {
+  LogicalPlan over(LogicalPlan leaf, WorkerFiles files, SparkSession session) {
     boolean above = project != null && !isDeterministic();
     List projections = above ? columns() : projections();
     Map renewed = new HashMap();
@@ -162,7 +162,7 @@ final class Scan {
     return above ? withChild(project, union) : union;
   }
 
-  private LogicalPlan over(ForeignFiles files, SparkSession session, List projections, Map renewed) {
+  private LogicalPlan over(WorkerFiles files, SparkSession session, List projections, Map renewed) {
     Renew renew = new Renew(renewed);
     List output = new ArrayList();
     List columns = columns();
@@ -170,7 +170,7 @@ final class Scan {
       output.add(renew.apply(columns.get(i)));
     }
     if (output.isEmpty()) {
-      output.add(ForeignFiles.attribute(ROW));
+      output.add(WorkerFiles.attribute(ROW));
     }
     LogicalPlan plan = files.plan(session, table(), columns, output);
     if (filter != null) {

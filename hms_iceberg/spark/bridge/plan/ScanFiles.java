@@ -44,7 +44,7 @@ final class ScanFiles implements FileIndex, Cloneable {
   private final DeleteFile[][] positionDeletes;
   private final EqualityDeletes[][] equalityDeletes;
   private final long totalSize;
-  private ForeignFiles foreign;
+  private WorkerFiles workerFiles;
   private long planningNanos;
   /** Which of the files are replaced by what is read; null where nothing is. */
   private ReplacedFiles replaced;
@@ -58,7 +58,7 @@ final class ScanFiles implements FileIndex, Cloneable {
     this.sequenceNumbers = plan.takeLongs(count);
     this.firstRowIds = plan.takeLongs(count);
     this.partitionOf = plan.takeInts(count);
-    this.partitionSchema = Placeholders.parse(header.get("partition_schema"));
+    this.partitionSchema = UnsupportedTypes.parse(header.get("partition_schema"));
     JsonNode tuples = header.get("partitions");
     this.partitions = new InternalRow[tuples.size()];
     this.constants = new Map[tuples.size()];
@@ -74,8 +74,8 @@ final class ScanFiles implements FileIndex, Cloneable {
     DeleteFile[] deletes = deleteFiles(header.get("delete_files"));
     this.positionDeletes = perFile(plan, deletes, NO_DELETES);
     this.equalityDeletes = perFile(plan, groups(header.get("equality_deletes"), deletes), NO_KEYS);
-    int others = header.get("foreign_files").asInt();
-    this.foreign = others == 0 ? null : new ForeignFiles(description(), others, plan);
+    int others = header.get("worker_files").asInt();
+    this.workerFiles = others == 0 ? null : new WorkerFiles(description(), others, plan);
     long total = 0;
     for (int i = 0; i < count; i++) {
       total += sizes[i];
@@ -87,7 +87,7 @@ final class ScanFiles implements FileIndex, Cloneable {
     StructField[] fields = partitionSchema.fields();
     Object[] row = new Object[fields.length];
     for (int i = 0; i < fields.length; i++) {
-      row[i] = Placeholders.value(fields[i], Json.at(values, i));
+      row[i] = UnsupportedTypes.value(fields[i], Json.at(values, i));
     }
     return new GenericInternalRow(row);
   }
@@ -99,7 +99,7 @@ final class ScanFiles implements FileIndex, Cloneable {
       Map.Entry entry = (Map.Entry) it.next();
       JsonNode typed = (JsonNode) entry.getValue();
       byId.put(Integer.valueOf((String) entry.getKey()),
-          Placeholders.value(Json.at(typed, 0), Json.at(typed, 1)));
+          UnsupportedTypes.value(Json.at(typed, 0), Json.at(typed, 1)));
     }
     return byId;
   }
@@ -170,8 +170,8 @@ final class ScanFiles implements FileIndex, Cloneable {
   }
 
   /** The files that Spark's Parquet scan cannot read, which are not in this index; null where there are none. */
-  ForeignFiles foreign() {
-    return foreign;
+  WorkerFiles workerFiles() {
+    return workerFiles;
   }
 
   boolean isEmpty() {
@@ -272,8 +272,8 @@ final class ScanFiles implements FileIndex, Cloneable {
   /** The paths of all files, also of those that Python reads. */
   List paths() {
     List all = new ArrayList(Arrays.asList(paths));
-    if (foreign != null) {
-      all.addAll(Arrays.asList(foreign.inputFiles()));
+    if (workerFiles != null) {
+      all.addAll(Arrays.asList(workerFiles.inputFiles()));
     }
     return all;
   }
@@ -282,7 +282,7 @@ final class ScanFiles implements FileIndex, Cloneable {
   ScanFiles replacedBy(CopyOnWrite operation) {
     operation.planned(this);
     replaced = operation.replaced;
-    foreign = foreign == null ? null : foreign.replacedBy(replaced);
+    workerFiles = workerFiles == null ? null : workerFiles.replacedBy(replaced);
     return this;
   }
 

@@ -21,11 +21,11 @@ final class ChangesView {
   private ChangesView() {}
 
   static void create(SparkSession session, JsonNode view, byte[] command) {
-    StructType schema = IcebergTable.withoutIds(Placeholders.parse(view.get("schema")));
+    StructType schema = IcebergTable.withoutIds(UnsupportedTypes.parse(view.get("schema")));
     List output = new ArrayList();
     StructField[] fields = schema.fields();
     for (int i = 0; i < fields.length; i++) {
-      output.add(ForeignFiles.attribute(fields[i]));
+      output.add(WorkerFiles.attribute(fields[i]));
     }
     LogicalPlan once = ((Dataset) session.range(0L, 1L, 1L, 1)).logicalPlan(); // one row, so that it is read once
     SimplePythonFunction worker = Extension.active().planner.worker();
@@ -33,7 +33,7 @@ final class ChangesView {
         command, worker.envVars(), worker.pythonIncludes(), worker.pythonExec(),
         worker.pythonVer(), worker.broadcastVars(), worker.accumulator());
     PythonUDF udf = new PythonUDF(
-        "read_iceberg_changes", function, schema, once.output(), ForeignFiles.MAP_ARROW, true,
+        "read_iceberg_changes", function, schema, once.output(), WorkerFiles.MAP_ARROW, true,
         NamedExpression$.MODULE$.newExprId());
     LogicalPlan plan = new MapInArrow((Expression) udf, CollectionTools.seq(output), once, false, Option.empty());
     Dataset$.MODULE$.ofRows(session, plan).createOrReplaceTempView(view.get("name").asText());

@@ -130,8 +130,8 @@ final class DeleteFiles {
     UTF8String onlyPath = only == null ? null : UTF8String.fromString(only);
     ParquetFile parquet = new ParquetFile(conf, "delete file", new Path(file.path), 0, file.size, settings);
     try {
-      Layering layering = open(parquet, file, POSITIONS, conf, only);
-      ColumnVector[] columns = layering.vectors(POSITIONS);
+      BatchColumns batchColumns = open(parquet, file, POSITIONS, conf, only);
+      ColumnVector[] columns = batchColumns.vectors(POSITIONS);
       ColumnarBatch batch = parquet.batch();
       UTF8String lastPath = null;
       PositionSet positions = null;
@@ -174,7 +174,7 @@ final class DeleteFiles {
   }
 
   /** Opens a delete file; where positions in one data file are enough, rows of others may be left out. */
-  private static Layering open(
+  private static BatchColumns open(
       ParquetFile parquet, DeleteFile file, StructType columns, Configuration conf, String dataFile)
       throws IOException {
     if (!parquet.hasFieldIds()) {
@@ -187,7 +187,7 @@ final class DeleteFiles {
     VectorizedParquetRecordReader reader = parquet.read(read, filter);
     reader.initBatch(new StructType(), null);
     reader.enableReturningBatches();
-    return new Layering(reader.resultBatch(), read, read, fileColumns, null, null);
+    return new BatchColumns(reader.resultBatch(), read, read, fileColumns, null, null);
   }
 
   /** Length (big endian), magic number, bitmaps (little endian), checksum (big endian). */

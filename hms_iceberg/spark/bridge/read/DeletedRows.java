@@ -23,7 +23,7 @@ final class DeletedRows {
     this.sequenceNumber = sequenceNumber;
   }
 
-  static DeletedRows of(FileTask task, Layering layering, Configuration conf, ReadSettings settings)
+  static DeletedRows of(FileTask task, BatchColumns batchColumns, Configuration conf, ReadSettings settings)
       throws Exception {
     if (!task.hasDeletes()) {
       return null;
@@ -35,11 +35,11 @@ final class DeletedRows {
     ColumnarBatch[] keys = new ColumnarBatch[count];
     for (int i = 0; i < count; i++) {
       EqualityDeletes group = task.equalityDeletes[i];
-      keys[i] = new ColumnarBatch(layering.vectors(group.columns));
+      keys[i] = new ColumnarBatch(batchColumns.vectors(group.columns));
       probes[i] = DeleteFiles.keys(group, conf, settings).probe(keys[i]);
     }
     return new DeletedRows(
-        positions, byPosition ? layering.positions() : null, probes, keys, task.sequenceNumber);
+        positions, byPosition ? batchColumns.positions() : null, probes, keys, task.sequenceNumber);
   }
 
   /** The numbers of the rows that are left, or null where all are. */

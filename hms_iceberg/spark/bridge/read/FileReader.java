@@ -88,9 +88,9 @@ final class FileReader extends AbstractFunction1 implements Serializable {
     reader.enableReturningBatches();
     ColumnarBatch batch = reader.resultBatch();
     DeletedMarks marks = marksDeleted ? new DeletedMarks() : null;
-    Layering layering = new Layering(batch, read, fileColumns, columns, task, marks);
-    DeletedRows deleted = DeletedRows.of(task, layering, hadoop, settings);
-    return new Rows(parquet, reader, layering.output(wanted, partitionSchema), deleted, marks, row());
+    BatchColumns batchColumns = new BatchColumns(batch, read, fileColumns, columns, task, marks);
+    DeletedRows deleted = DeletedRows.of(task, batchColumns, hadoop, settings);
+    return new Rows(parquet, reader, batchColumns.output(wanted, partitionSchema), deleted, marks, row());
   }
 
   /** Spark expects batches, or rows; where it does not make its own unsafe rows of them, that is done here. */

@@ -73,7 +73,7 @@ public final class IcebergFormat extends ParquetFileFormat {
         session, dataSchema, partitionSchema, requiredSchema, filters, options, conf);
     FixedSettings.apply(conf);
     StructType wanted = (StructType) withIds(requiredSchema, idSchema);
-    Placeholders.refuse(table, wanted);
+    UnsupportedTypes.refuse(table, wanted);
     SQLConf sqlConf = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().conf();
     ReadSettings settings = new ReadSettings();
     settings.returnBatches = "true".equals(options.getOrElse(FileFormat$.MODULE$.OPTION_RETURNING_BATCH(), new No()));

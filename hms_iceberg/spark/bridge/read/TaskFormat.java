@@ -22,7 +22,7 @@ import scala.runtime.AbstractFunction1;
 
 /** Reads one row of every file: the task, which travels beside the file's path, and nothing of the file itself. */
 public final class TaskFormat implements FileFormat, DataSourceRegister, Serializable {
-  static final String KEY = "hms_iceberg.foreign-task";
+  static final String KEY = "hms_iceberg.worker-task";
 
   private final String description;
 

@@ -14,21 +14,21 @@ final class Layouts {
   private Layouts() {}
 
   /** {"clustering": [term]} or {"ranges": [order]} or neither. */
-  static Distribution distribution(JsonNode layout) {
-    if (layout.get("clustering").size() > 0) {
-      JsonNode terms = layout.get("clustering");
+  static Distribution distribution(JsonNode asked) {
+    if (asked.get("clustering").size() > 0) {
+      JsonNode terms = asked.get("clustering");
       Expression[] expressions = new Expression[terms.size()];
       for (int i = 0; i < expressions.length; i++) {
         expressions[i] = term(Json.at(terms, i));
       }
       return Distributions.clustered(expressions);
     }
-    JsonNode ranges = layout.get("ranges");
+    JsonNode ranges = asked.get("ranges");
     return ranges.size() > 0 ? Distributions.ordered(orders(ranges)) : Distributions.unspecified();
   }
 
-  static SortOrder[] ordering(JsonNode layout) {
-    return orders(layout.get("ordering"));
+  static SortOrder[] ordering(JsonNode asked) {
+    return orders(asked.get("ordering"));
   }
 
   private static SortOrder[] orders(JsonNode orders) {

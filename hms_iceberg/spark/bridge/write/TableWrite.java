@@ -24,7 +24,7 @@ final class TableWrite implements RequiresDistributionAndOrdering {
   }
 
   public Distribution requiredDistribution() {
-    return Layouts.distribution(answer.get("layout"));
+    return Layouts.distribution(answer.get("distribution"));
   }
 
   /** The rows may come in fewer tasks than clusters, or a small cluster be joined to another. */
@@ -33,11 +33,11 @@ final class TableWrite implements RequiresDistributionAndOrdering {
   }
 
   public SortOrder[] requiredOrdering() {
-    return Layouts.ordering(answer.get("layout"));
+    return Layouts.ordering(answer.get("distribution"));
   }
 
   public long advisoryPartitionSizeInBytes() {
-    return answer.get("layout").get("advisory_size").asLong();
+    return answer.get("distribution").get("advisory_size").asLong();
   }
 
   public BatchWrite toBatch() {

@@ -37,8 +37,8 @@ final class WriteRules implements Serializable {
   final Map footer;
 
   WriteRules(JsonNode answer, String operation, SimplePythonFunction worker) {
-    this.schema = Placeholders.parse(answer.get("schema"));
-    this.fileSchema = Placeholders.parse(answer.get("file_schema"));
+    this.schema = UnsupportedTypes.parse(answer.get("schema"));
+    this.fileSchema = UnsupportedTypes.parse(answer.get("file_schema"));
     this.stored = StoredColumns.ordinals(answer.get("stored"));
     this.specs = new HashMap();
     for (Iterator it = answer.get("specs").elements(); it.hasNext();) {

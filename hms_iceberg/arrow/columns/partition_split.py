@@ -1,0 +1,151 @@
+"""Splitting batches by partition.
+
+Source: Iceberg specification, "Partitioning".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hms_iceberg.arrow.columns.column_transforms import transform_array
+from hms_iceberg.arrow.columns.values import to_stored
+from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms import UnknownTransform
+from hms_iceberg.spec.types import IcebergType, UnknownType
+
+Partition = tuple[Any, ...]
+
+
+class PartitionSplitter:
+    """Splits batches of a table's columns into one batch a partition.
+
+    Args:
+        schema: the schema of the batches, which are plain (a uuid is 16 bytes).
+        spec: the partition spec.
+
+    Raises:
+        UnsupportedError: the spec has a transform that this version does not know.
+    """
+
+    def __init__(self, schema: Schema, spec: PartitionSpec) -> None:
+        for field in spec.fields:
+            if isinstance(field.transform, UnknownTransform):
+                raise UnsupportedError(
+                    f"Cannot write with partition spec {spec.spec_id}: the transform {field.transform} of field "
+                    f"{field.name!r} is unknown to this version. Write with a newer version, or change the spec."
+                )
+        self._spec = spec
+        self._sources = [_Source(schema, field) for field in spec.fields]
+
+    def split(self, batch: pa.RecordBatch) -> list[tuple[Partition, pa.RecordBatch]]:
+        """The rows of a batch by partition, in the order of first rows; rows keep their order.
+
+        Args:
+            batch: rows of the schema.
+
+        Returns:
+            Partition tuples of stored values with their rows; nothing for an empty batch.
+        """
+        if not batch.num_rows:
+            return []
+        if self._spec.is_unpartitioned():
+            return [((None,) * len(self._spec.fields), batch)]
+        columns = self.partition_columns(batch)
+        codes = _codes(columns)
+        unique, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+        partitions = self._tuples(columns, first)
+        if len(unique) == 1:
+            return [(partitions[0], batch)]
+        counts = np.bincount(inverse)
+        if len(unique) == 1 + int(np.count_nonzero(np.diff(inverse))):  # each partition in one run already
+            starts = dict(zip(range(len(unique)), first.tolist(), strict=True))
+            grouped = batch
+        else:
+            grouped = batch.take(pa.array(np.argsort(inverse, kind="stable")))
+            starts = dict(enumerate((np.cumsum(counts) - counts).tolist()))
+        in_order = np.argsort(first).tolist()
+        return [(partitions[group], grouped.slice(starts[group], int(counts[group]))) for group in in_order]
+
+    def partition_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        """The partition values of each row, one array a partition field."""
+        return [source.partition_column(batch) for source in self._sources]
+
+    def _tuples(self, columns: Sequence[pa.Array], rows: Any) -> list[Partition]:
+        indices = pa.array(rows)
+        values = [
+            to_stored(column.take(indices), source.result)
+            for column, source in zip(columns, self._sources, strict=True)
+        ]
+        return list(zip(*values, strict=True))
+
+
+class _Source:
+    """One partition field and where its source column is; the column of a void field may be gone."""
+
+    def __init__(self, schema: Schema, field: PartitionField) -> None:
+        self.transform = field.transform
+        if field.transform.is_void and not schema.has_field(field.source_id):
+            self.kind: IcebergType = UnknownType()
+            self.path: tuple[int, ...] = ()
+        else:
+            self.kind = schema.find_type(field.source_id)
+            self.path = source_path(schema, field.source_id)
+        self.result = field.transform.result_type(self.kind)
+
+    def partition_column(self, batch: pa.RecordBatch) -> pa.Array:
+        """The partition values of the rows."""
+        if not self.path:
+            return pa.nulls(batch.num_rows)
+        return transform_array(self.transform, self.kind, column_at(batch, self.path))
+
+
+def source_path(schema: Schema, source_id: int) -> tuple[int, ...]:
+    """Positions that lead from the top of a batch to a column, which may lie in structs."""
+    ids = [source_id, *schema.ancestor_ids(source_id)][::-1]
+    fields = schema.fields
+    path = []
+    for field_id in ids:
+        position = next(index for index, field in enumerate(fields) if field.field_id == field_id)
+        path.append(position)
+        fields = getattr(fields[position].field_type, "fields", ())
+    return tuple(path)
+
+
+def column_at(batch: pa.RecordBatch, path: tuple[int, ...]) -> pa.Array:
+    array = batch.column(path[0])
+    for position in path[1:]:
+        array = pc.struct_field(array, [position])  # null where the struct is null
+    return array
+
+
+def _codes(columns: Sequence[pa.Array]) -> Any:
+    """A number for each row that is equal exactly where all columns are."""
+    codes = np.zeros(len(columns[0]), np.int64)
+    size = 1
+    for column in columns:
+        if pa.types.is_null(column.type):
+            continue
+        encoded = _comparable(column).dictionary_encode(null_encoding="encode")
+        cardinality = len(encoded.dictionary)
+        if size * cardinality >= 1 << 62:
+            _, codes = np.unique(codes, return_inverse=True)
+            size = int(codes.max()) + 1
+        codes = codes * cardinality + encoded.indices.to_numpy(zero_copy_only=False)
+        size *= cardinality
+    return codes
+
+
+def _comparable(column: pa.Array) -> pa.Array:
+    """Floats by their bits, all NaN alike, so that -0.0 and 0.0 are two partitions, as the specification wants."""
+    if not pa.types.is_floating(column.type):
+        return column
+    nan = pa.scalar(float("nan"), column.type)
+    plain = pc.if_else(pc.is_nan(column), nan, column)
+    return plain.view(pa.int32() if pa.types.is_float32(column.type) else pa.int64())

@@ -1,0 +1,361 @@
+"""Column metrics of Parquet files from their footers, as manifests hold them.
+
+Nothing but the footer is read, so that a migration can take thousands of existing files in. Source: Iceberg
+specification, "Data File Fields", "Appendix D: Single-value serialization"; Parquet's statistics.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hms_iceberg.arrow.columns.arrow_schema import is_bytes, is_text
+from hms_iceberg.arrow.columns.file_schema import FileLeaf, file_leaves, identified
+from hms_iceberg.arrow.metrics.metrics_modes import NONE, MetricsMode, metrics_modes
+from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
+from hms_iceberg.arrow.storage.failures import decoding
+from hms_iceberg.errors import CorruptDataFileError
+from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.name_mapping import NameMapping
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import (
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UUIDType,
+)
+from hms_iceberg.spec.values.single_values import bounds_to_bytes, decimal_value
+from hms_iceberg.storage import Storage
+
+FloatBounds = Mapping[int, tuple[float, float] | None]
+_UNIT_NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnMetrics:
+    """The metrics of a content file, field id to value; what ``DataFile`` holds under the same names."""
+
+    column_sizes: dict[int, int] = field(default_factory=dict)
+    value_counts: dict[int, int] = field(default_factory=dict)
+    null_value_counts: dict[int, int] = field(default_factory=dict)
+    nan_value_counts: dict[int, int] = field(default_factory=dict)
+    lower_bounds: dict[int, bytes] = field(default_factory=dict)
+    upper_bounds: dict[int, bytes] = field(default_factory=dict)
+
+    def as_fields(self) -> dict[str, Any]:
+        """The metrics as arguments of ``DataFile``."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def read_footer(storage: Storage, location: str) -> pq.FileMetaData:
+    """The footer of a Parquet file.
+
+    Raises:
+        MissingFileError: there is no such file.
+        CorruptDataFileError: the file is not Parquet, or cut off.
+        StorageError: its storage failed.
+    """
+    with open_for_arrow(storage, location) as file, decoding(location, "Parquet", "its footer"):
+        return pq.ParquetFile(file, arrow_extensions_enabled=False).metadata
+
+
+def data_file_from_parquet(
+    storage: Storage,
+    location: str,
+    schema: Schema,
+    *,
+    spec_id: int = 0,
+    partition: tuple[Any, ...] = (),
+    properties: Mapping[str, str] | None = None,
+    name_mapping: NameMapping | None = None,
+    content: DataFileContent = DataFileContent.DATA,
+    modes: Mapping[int, MetricsMode] | None = None,
+    sort_order_id: int | None = None,
+    size: int | None = None,
+    footer: pq.FileMetaData | None = None,
+    nan_counts: Mapping[int, int] | None = None,
+    float_bounds: FloatBounds | None = None,
+    equality_ids: tuple[int, ...] | None = None,
+) -> DataFile:
+    """Describes a Parquet file as a manifest does, from its footer alone.
+
+    Args:
+        storage: where the file is.
+        location: the file.
+        schema: the table's schema; columns that it lacks are left out.
+        spec_id: the partition spec of ``partition``.
+        partition: stored partition values.
+        properties: table properties, for the metrics modes.
+        name_mapping: for files without field ids.
+        content: what the rows are.
+        modes: metrics modes by field id; from ``properties`` unless given.
+        sort_order_id: the order the rows are in.
+        size: the file's size in bytes, where known.
+        footer: the footer, where it was read already.
+        nan_counts: NaN values by field id, which footers do not hold.
+        float_bounds: bounds by field id of float and double columns, where the writer kept them apart from NaN; a
+            footer of the JVM's writer has none for a column with NaN.
+        equality_ids: the key of an equality delete file.
+
+    Returns:
+        The data file.
+
+    Raises:
+        MissingFileError, CorruptDataFileError: the footer cannot be read.
+    """
+    if footer is None:
+        footer = read_footer(storage, location)
+    if modes is None:
+        modes = metrics_modes(schema, properties or {})
+    leaves = leaves_of_footer(footer, name_mapping, location)
+    metrics = metrics_from_footer(footer, leaves, schema, modes, nan_counts or {}, float_bounds=float_bounds or {})
+    return DataFile(
+        content=content,
+        file_path=location,
+        file_format="PARQUET",
+        spec_id=spec_id,
+        partition=partition,
+        record_count=footer.num_rows,
+        file_size_in_bytes=storage.length(location) if size is None else size,
+        split_offsets=split_offsets(footer),
+        sort_order_id=sort_order_id,
+        equality_ids=equality_ids,
+        **metrics.as_fields(),
+    )
+
+
+def leaves_of_footer(footer: pq.FileMetaData, mapping: NameMapping | None, location: str) -> list[FileLeaf]:
+    """The leaves of a Parquet file with their field ids; refuses a footer whose schema Arrow reads otherwise."""
+    leaves = file_leaves(identified(footer.schema.to_arrow_schema(), mapping))
+    if len(leaves) != footer.num_columns:
+        raise CorruptDataFileError(
+            f"Cannot read the footer of {location}: its schema has {len(leaves)} columns, its row groups "
+            f"{footer.num_columns}."
+        )
+    return leaves
+
+
+def split_offsets(footer: pq.FileMetaData) -> tuple[int, ...] | None:
+    """Where each row group starts, ascending; None for a file without rows or with offsets that make no sense."""
+    starts = []
+    for index in range(footer.num_row_groups):
+        group = footer.row_group(index)
+        if not group.num_columns:
+            return None
+        chunk = group.column(0)
+        start = chunk.data_page_offset
+        if chunk.dictionary_page_offset:
+            start = min(start, chunk.dictionary_page_offset)
+        starts.append(start)
+    ascending = all(left < right for left, right in itertools.pairwise(starts))
+    return tuple(starts) if starts and ascending else None
+
+
+def metrics_from_footer(
+    footer: pq.FileMetaData,
+    leaves: list[FileLeaf],
+    schema: Schema,
+    modes: Mapping[int, MetricsMode],
+    nan_counts: Mapping[int, int],
+    row_groups: range | list[int] | None = None,
+    float_bounds: FloatBounds = MappingProxyType({}),
+) -> ColumnMetrics:
+    """Metrics of a Parquet file, or of some of its row groups.
+
+    Args:
+        footer: the footer.
+        leaves: its leaves with field ids.
+        schema: the table's schema.
+        modes: metrics mode by field id; a field that is not in it has no metrics.
+        nan_counts: NaN values by field id.
+        row_groups: the row groups to describe; all unless given.
+        float_bounds: bounds by field id that go before those of the footer; None where all values are NaN or null.
+
+    Returns:
+        The metrics. As in Java, fields inside lists and maps only have sizes, and a column whose row groups do not
+        all have statistics has no counts of nulls or no bounds.
+    """
+    metrics = ColumnMetrics()
+    groups = range(footer.num_row_groups) if row_groups is None else row_groups
+    by_id: dict[int, list[FileLeaf]] = defaultdict(list)
+    for leaf in leaves:
+        if leaf.field_id is not None:
+            by_id[leaf.field_id].append(leaf)
+    for field_id, same in by_id.items():
+        mode = modes.get(field_id, NONE)
+        known = schema.index_by_id.get(field_id)
+        if not mode.counts or known is None or len(same) != 1 or not known.field_type.is_primitive:
+            continue
+        leaf = same[0]
+        chunks = [footer.row_group(group).column(leaf.index) for group in groups]
+        metrics.column_sizes[field_id] = sum(chunk.total_compressed_size for chunk in chunks)
+        if leaf.repeated:
+            continue
+        descriptor = footer.schema.column(leaf.index)
+        _counts(metrics, field_id, chunks, descriptor, nan_counts)
+        if mode.bounds and field_id in float_bounds:
+            _known_bounds(metrics, field_id, known.field_type, float_bounds[field_id])
+        elif mode.bounds:
+            _bounds(metrics, field_id, chunks, leaf, known.field_type, mode.width)
+    return metrics
+
+
+def _counts(
+    metrics: ColumnMetrics, field_id: int, chunks: list[Any], descriptor: Any, nan_counts: Mapping[int, int]
+) -> None:
+    metrics.value_counts[field_id] = sum(chunk.num_values for chunk in chunks)
+    if descriptor.max_definition_level == 0:
+        metrics.null_value_counts[field_id] = 0
+    else:
+        statistics = [chunk.statistics for chunk in chunks]
+        if all(found is not None and found.has_null_count for found in statistics):
+            metrics.null_value_counts[field_id] = sum(found.null_count for found in statistics)
+    if field_id in nan_counts:
+        metrics.nan_value_counts[field_id] = nan_counts[field_id]
+
+
+def _known_bounds(metrics: ColumnMetrics, field_id: int, kind: IcebergType, bounds: tuple[float, float] | None) -> None:
+    if bounds is not None:
+        lower, upper = bounds_to_bytes(kind, *bounds, None)
+        metrics.lower_bounds[field_id] = lower
+        metrics.upper_bounds[field_id] = upper or b""
+
+
+def _bounds(
+    metrics: ColumnMetrics, field_id: int, chunks: list[Any], leaf: FileLeaf, kind: IcebergType, width: int | None
+) -> None:
+    decode = bound_decoder(leaf.type, kind)
+    if decode is None:
+        return
+    lows, highs = [], []
+    for chunk in chunks:
+        found = chunk.statistics
+        if found is None or not found.has_min_max:
+            if found is not None and found.has_null_count and found.null_count == chunk.num_values:
+                continue  # only nulls: nothing to bound
+            return
+        low, high = decode(found.min_raw, False), decode(found.max_raw, True)
+        if low is None or high is None or _is_nan(low) or _is_nan(high):
+            return
+        lows.append(low)
+        highs.append(high)
+    if not lows:
+        return
+    low, high = min(lows, key=_ordering), max(highs, key=_ordering)
+    lower, upper = bounds_to_bytes(kind, low, high, width)
+    metrics.lower_bounds[field_id] = lower
+    if upper is not None:
+        metrics.upper_bounds[field_id] = upper
+
+
+def _is_nan(value: Any) -> bool:
+    return isinstance(value, float) and math.isnan(value)
+
+
+def _ordering(value: Any) -> Any:
+    """Sorts -0.0 before 0.0, as bounds must."""
+    return (value, math.copysign(1.0, value)) if isinstance(value, float) else value
+
+
+# ------------------------------------------------------------------------------------- raw values of footers
+
+
+def bound_decoder(arrow: pa.DataType, kind: IcebergType) -> Callable[[Any, bool], Any] | None:
+    """How to turn a raw minimum or maximum of a Parquet footer into a stored value.
+
+    Args:
+        arrow: the column's Arrow type, which says what the raw value means.
+        kind: the table's type for the column.
+
+    Returns:
+        A function of the raw value and whether it is an upper bound (then digits that are lost round up), giving None
+        for a value that is no use; or None where the two types do not go together.
+    """
+    types = pa.types
+    if isinstance(kind, (IntegerType, LongType)) and types.is_integer(arrow):
+        if types.is_unsigned_integer(arrow):
+            mask = (1 << max(arrow.bit_width, 32)) - 1
+            return lambda raw, _upper: _within(raw & mask, kind)
+        return lambda raw, _upper: raw
+    if isinstance(kind, (FloatType, DoubleType)) and types.is_floating(arrow):
+        return None if types.is_float16(arrow) else lambda raw, _upper: raw
+    if isinstance(kind, DecimalType) and types.is_decimal(arrow):
+        return _decimal_decoder(arrow.scale, kind)
+    if isinstance(kind, TimeType) and types.is_time(arrow):
+        return _unit_decoder(arrow.unit, 1_000)
+    if isinstance(kind, (TimestampType, TimestamptzType)) and types.is_timestamp(arrow):
+        return _unit_decoder(arrow.unit, 1_000)
+    if isinstance(kind, (TimestampNanoType, TimestamptzNanoType)) and types.is_timestamp(arrow):
+        return _unit_decoder(arrow.unit, 1)
+    if isinstance(kind, StringType) and (is_text(arrow) or is_bytes(arrow)):
+        return _decode_text
+    if isinstance(kind, UUIDType) and (types.is_fixed_size_binary(arrow) or isinstance(arrow, pa.UuidType)):
+        return lambda raw, _upper: UUID(bytes=bytes(raw))
+    plain: tuple[tuple[type[IcebergType], bool], ...] = (
+        (BooleanType, types.is_boolean(arrow)),
+        (DateType, types.is_date32(arrow)),
+        (BinaryType, is_bytes(arrow) or is_text(arrow) or types.is_fixed_size_binary(arrow)),
+        (FixedType, types.is_fixed_size_binary(arrow)),
+    )
+    if any(isinstance(kind, known) and fits for known, fits in plain):
+        return lambda raw, _upper: raw
+    return None
+
+
+def _within(value: int, kind: IcebergType) -> int | None:
+    bits = 31 if isinstance(kind, IntegerType) else 63
+    return value if value < 1 << bits else None
+
+
+def _decode_text(raw: Any, _upper: bool) -> str | None:
+    try:
+        return raw if isinstance(raw, str) else bytes(raw).decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _decimal_decoder(file_scale: int, kind: DecimalType) -> Callable[[Any, bool], Any] | None:
+    if file_scale > kind.scale:
+        return None
+    factor = 10 ** (kind.scale - file_scale)
+
+    def decode(raw: Any, _upper: bool) -> Any:
+        unscaled = raw if isinstance(raw, int) else int.from_bytes(bytes(raw), "big", signed=True)
+        return decimal_value(unscaled * factor, kind.scale)
+
+    return decode
+
+
+def _unit_decoder(unit: str, target_nanos: int) -> Callable[[Any, bool], Any]:
+    nanos = _UNIT_NANOS[unit]
+    if nanos >= target_nanos:
+        factor = nanos // target_nanos
+        return lambda raw, _upper: _long(raw * factor)
+    divisor = target_nanos // nanos
+    return lambda raw, upper: -(-raw // divisor) if upper else raw // divisor
+
+
+def _long(value: int) -> int | None:
+    return value if -(1 << 63) <= value < 1 << 63 else None

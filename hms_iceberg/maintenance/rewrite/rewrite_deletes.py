@@ -1,0 +1,201 @@
+"""Position delete files written anew: fewer and larger ones, or deletion vectors, without what deletes nothing.
+
+Source: Iceberg documentation, "Spark Procedures", `rewrite_position_delete_files`; Iceberg specification, "Deletion
+Vectors": from format version 3 on no position delete file is added, and a vector replaces those of its data file.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from hms_iceberg.arrow.deletes.delete_writer import DeletedPositions, write_row_deletes
+from hms_iceberg.arrow.deletes.position_deletes import PositionDeletes, read_position_deletes
+from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.expressions.parser import parse
+from hms_iceberg.expressions.tree import BooleanExpression
+from hms_iceberg.maintenance.rewrite.commits import GroupCommits, Replaced
+from hms_iceberg.maintenance.rewrite.file_groups import FileGroup, in_job_order, is_worth_it, limited, packed
+from hms_iceberg.maintenance.rewrite.options import RewriteOptions, SizeRules
+from hms_iceberg.maintenance.rewrite.run import rewrite_groups, workers_for
+from hms_iceberg.scan.plan import ScanRequest
+from hms_iceberg.scan.planner import plan_scan
+from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, ManifestContent
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.snapshots import MAIN_BRANCH, Snapshot
+from hms_iceberg.spec.table_properties import int_property
+from hms_iceberg.storage import Storage
+from hms_iceberg.table.table import Table
+from hms_iceberg.updates.machinery.file_matching import FileMatcher
+from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.machinery.snapshot_writer import parent_on
+
+_TARGET_BYTES = ("write.delete.target-file-size-bytes", 64 * 1024 * 1024)
+
+
+@dataclass(frozen=True)
+class DeleteRewriteResult:
+    """What a rewriting of position deletes did.
+
+    Attributes:
+        groups: what was to be rewritten.
+        rewritten_delete_files_count: delete files that went.
+        added_delete_files_count: delete files and vectors that took their place.
+        rewritten_bytes_count: bytes of the files that went.
+        added_bytes_count: bytes of those that came; of a vector its own.
+        failures: why groups failed; they are as they were.
+    """
+
+    groups: tuple[FileGroup[DataFile], ...]
+    rewritten_delete_files_count: int = 0
+    added_delete_files_count: int = 0
+    rewritten_bytes_count: int = 0
+    added_bytes_count: int = 0
+    failures: tuple[str, ...] = ()
+
+
+def rewrite_position_delete_files(
+    table: Table,
+    *,
+    where: str | BooleanExpression | None = None,
+    options: Mapping[str, Any] | None = None,
+    branch: str = MAIN_BRANCH,
+    case_sensitive: bool = True,
+    dry_run: bool = False,
+) -> DeleteRewriteResult:
+    """Replaces position delete files by fewer ones, from format version 3 on by deletion vectors.
+
+    Deletes of rows in data files that are gone are left out. The table's rows stay what they are.
+
+    Args:
+        table: the table, which moves to its newest version.
+        where: only delete files of partitions that may hold matching rows.
+        options: Apache Iceberg's, by name; see `hms_iceberg.maintenance.rewrite.options`. From format version 3 on all
+            position delete files count as too many.
+        branch: the branch to rewrite.
+        case_sensitive: how names of columns are matched.
+        dry_run: only plan.
+
+    Raises:
+        InvalidInputError: an option is none, or the branch does not exist.
+        ExpressionParseError, UnknownColumnError, TypeMismatchError: the filter does not fit the table.
+        CommitConflictError, CommitFailedError, CommitStateUnknownError: as of `rewrite_data_files`.
+    """
+    name = ".".join(table.identifier)
+    metadata = table.refresh().metadata
+    given = RewriteOptions(options, "rewrite_position_delete_files", name)
+    given.refuse_others(data=False)
+    sizes, commits = given.sizes(int_property(metadata.properties, _TARGET_BYTES)), given.commits()
+    if branch != MAIN_BRANCH and branch not in metadata.refs:
+        raise InvalidInputError(f"Cannot rewrite the deletes of branch {branch} of table {name}: no such branch.")
+    snapshot = parent_on(metadata, branch)
+    row_filter = parse(where) if isinstance(where, str) else where
+    matcher = None if row_filter is None else FileMatcher(metadata, row_filter, case_sensitive)
+    groups = _planned(metadata, snapshot, table.storage, sizes, matcher)
+    if dry_run or not groups or snapshot is None:
+        return DeleteRewriteResult(groups)
+    rewriter = _Rewriter(metadata, snapshot, table.storage)
+    run = GroupCommits(table, commits, branch)
+    rewrite_groups(run, groups, rewriter.rewrite, workers_for(commits, len(groups)))
+    table.refresh()
+    removed = [file for each in run.committed for file in each.replaced.removed]
+    added = [file for each in run.committed for file in each.replaced.added]
+    return DeleteRewriteResult(
+        groups,
+        rewritten_delete_files_count=len(removed),
+        added_delete_files_count=len(added),
+        rewritten_bytes_count=sum(map(_bytes, removed)),
+        added_bytes_count=sum(map(_bytes, added)),
+        failures=tuple(reason for _, reason in run.failed),
+    )
+
+
+def _bytes(file: DataFile) -> int:
+    return file.file_size_in_bytes if file.content_size_in_bytes is None else file.content_size_in_bytes
+
+
+def _planned(
+    metadata: TableMetadata,
+    snapshot: Snapshot | None,
+    storage: Storage,
+    sizes: SizeRules,
+    matcher: FileMatcher | None,
+) -> tuple[FileGroup[DataFile], ...]:
+    partitions: dict[tuple[int, str], list[DataFile]] = {}
+    for file in live_deletes(snapshot, storage):
+        if file.content is not DataFileContent.POSITION_DELETES or file.is_deletion_vector:
+            continue
+        if matcher is None or matcher.may_match_partition(file):
+            partitions.setdefault((file.spec_id, repr(file.partition)), []).append(file)
+    every = sizes.rewrite_all or metadata.format_version >= 3
+    runs = (
+        run
+        for files in partitions.values()
+        for run in packed(
+            (file for file in files if every or sizes.is_outside(file.file_size_in_bytes)),
+            lambda file: file.file_size_in_bytes,
+            sys.maxsize if metadata.format_version >= 3 else sizes.max_group_bytes,  # a data file gets one vector
+            sys.maxsize if metadata.format_version >= 3 else sizes.max_group_files,
+        )
+        if every or is_worth_it([file.file_size_in_bytes for file in run], sizes)
+    )
+    groups = [_group(metadata, run, sizes) for run in limited(runs, sizes.max_files)]
+    return in_job_order(groups, sizes.job_order)
+
+
+def _group(metadata: TableMetadata, files: list[DataFile], sizes: SizeRules) -> FileGroup[DataFile]:
+    spec = metadata.spec_by_id(files[0].spec_id)
+    schema = metadata.schema_for_spec(spec)
+    path = "" if spec.is_unpartitioned() else spec.partition_to_path(files[0].partition, schema)
+    size = sum(file.file_size_in_bytes for file in files)
+    return FileGroup(path, tuple(files), size, sizes.output_bytes(size), sizes.output_files(size))
+
+
+def live_deletes(snapshot: Snapshot | None, storage: Storage) -> list[DataFile]:
+    """All delete files and vectors of a snapshot."""
+    return [
+        entry.data_file
+        for manifest in manifest_list_of(snapshot, storage)
+        if manifest.content is ManifestContent.DELETES and manifest.has_live_files()
+        for entry in entries_of(manifest, storage)
+        if entry.is_live
+    ]
+
+
+class _Rewriter:
+    def __init__(self, metadata: TableMetadata, snapshot: Snapshot, storage: Storage) -> None:
+        self._metadata = metadata
+        self._storage = storage
+        plan = plan_scan(ScanRequest(metadata, snapshot.snapshot_id, schema=metadata.schema()), storage)
+        self._data = {task.file.file_path: task for task in plan.tasks()}
+        self._positions = PositionDeletes(storage)
+
+    def rewrite(self, group: FileGroup[DataFile], on_create: Callable[[str], None]) -> Replaced:
+        """The group's deletes of rows in data files that are live."""
+        positions: dict[str, list[Any]] = {}
+        for file in group.items:
+            for path, found in read_position_deletes(self._storage, file).items():
+                if path in self._data:
+                    positions.setdefault(path, []).append(found)
+        if self._metadata.format_version >= 3:
+            deleted = [each for path in positions for each in self._vector(path)]
+        else:
+            deleted = [
+                DeletedPositions(self._data[path].file, np.unique(np.concatenate(found)))
+                for path, found in positions.items()
+            ]
+        return Replaced(group.items, tuple(write_row_deletes(self._metadata, self._storage, deleted, on_create)))
+
+    def _vector(self, path: str) -> Iterator[DeletedPositions]:
+        """All deletes of a data file, as its vector hides every position delete file; none where it has one already."""
+        task = self._data[path]
+        deletes = [file for file in task.delete_files if file.content is DataFileContent.POSITION_DELETES]
+        if any(file.is_deletion_vector for file in deletes):
+            return
+        found = self._positions.positions(path, deletes)
+        if found is not None:
+            yield DeletedPositions(task.file, found)

@@ -1,0 +1,158 @@
+"""Which data files are rewritten, and why: planned from metadata alone.
+
+Source: Iceberg documentation, "Spark Procedures", `rewrite_data_files`; the choice is Apache Iceberg's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.lazy import pl
+from hms_iceberg.maintenance.rewrite.file_groups import FileGroup, in_job_order, is_worth_it, limited, packed
+from hms_iceberg.maintenance.rewrite.options import DataFileRules, SizeRules
+from hms_iceberg.scan.plan import ScanPlan, ScanRequest
+from hms_iceberg.scan.planner import plan_scan
+from hms_iceberg.scan.tasks import FileScanTask
+from hms_iceberg.spec.manifests.manifest import DataFileContent
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.storage import Storage
+
+
+@dataclass(frozen=True)
+class RewritePlan:
+    """What a rewriting of data files would do.
+
+    Attributes:
+        snapshot: the snapshot that was planned; None for an empty table.
+        groups: the groups, in the order in which they are rewritten.
+        output_spec_id: the partition spec of the new files.
+        files_total: live data files that the filter may match.
+    """
+
+    snapshot: Snapshot | None
+    groups: tuple[FileGroup[FileScanTask], ...]
+    output_spec_id: int
+    files_total: int
+
+    @property
+    def input_files(self) -> int:
+        """How many data files are rewritten."""
+        return sum(len(group.items) for group in self.groups)
+
+    @property
+    def input_bytes(self) -> int:
+        """Their bytes."""
+        return sum(group.input_bytes for group in self.groups)
+
+    @property
+    def output_files(self) -> int:
+        """About how many files take their place."""
+        return sum(group.output_files for group in self.groups)
+
+
+def plan_rewrite(
+    metadata: TableMetadata,
+    snapshot: Snapshot | None,
+    storage: Storage,
+    sizes: SizeRules,
+    rules: DataFileRules,
+    row_filter: BooleanExpression,
+    case_sensitive: bool,
+) -> RewritePlan:
+    """The groups of data files to rewrite.
+
+    Args:
+        metadata: the table.
+        snapshot: the head of the branch.
+        storage: where manifests are.
+        sizes: which sizes files should have.
+        rules: what is particular to data files.
+        row_filter: only files that may hold matching rows; all of their rows are rewritten.
+        case_sensitive: how the filter's columns are matched.
+
+    Raises:
+        UnknownColumnError, TypeMismatchError: the filter does not fit the table.
+    """
+    spec_id = metadata.default_spec_id if rules.output_spec_id is None else rules.output_spec_id
+    if snapshot is None:
+        return RewritePlan(None, (), spec_id, 0)
+
+    def plan(wanted: BooleanExpression) -> ScanPlan:
+        request = ScanRequest(metadata, snapshot.snapshot_id, wanted, case_sensitive, metadata.schema())
+        return plan_scan(request, storage)
+
+    whole = plan(AlwaysTrue())  # with every delete: those of rows that a filter leaves out are to be applied as well
+    files = _files_with_deletes(whole)
+    if not isinstance(row_filter, AlwaysTrue):
+        wanted = plan(row_filter).files.select("file_path")
+        files = files.join(wanted, on="file_path", how="semi", maintain_order="left")
+    tasks = list(whole.tasks())
+    runs = _runs(files, list(whole.partitions.dtypes), metadata.default_spec_id, sizes, rules)
+    groups = [
+        _group(metadata, [tasks[row] for row in run], sizes, rules.compression_factor)
+        for run in limited(runs, sizes.max_files)
+    ]
+    return RewritePlan(snapshot, in_job_order(groups, sizes.job_order), spec_id, files.height)
+
+
+def _files_with_deletes(plan: ScanPlan) -> pl.DataFrame:
+    """The plan's files with their row numbers, how many delete files apply, and how many rows are surely deleted."""
+    deletes = plan.delete_files.select(
+        pl.int_range(pl.len(), dtype=pl.UInt32).alias("delete_file"),
+        (pl.col("content") == DataFileContent.POSITION_DELETES.value).alias("by_position"),
+        pl.col("referenced_data_file").is_not_null().alias("of_one_file"),
+        pl.col("record_count").alias("deleted"),
+    )
+    counts = (
+        plan.assignments.with_columns(pl.col("delete_file").cast(pl.UInt32))
+        .join(deletes, on="delete_file", how="left")
+        .group_by("data_file")
+        .agg(
+            pl.len().alias("delete_files"),
+            pl.col("deleted").filter(pl.col("by_position") & pl.col("of_one_file")).sum().alias("deleted"),
+        )
+        .with_columns(pl.col("data_file").cast(pl.UInt32))
+    )
+    return (
+        plan.files.with_columns(pl.int_range(pl.len(), dtype=pl.UInt32).alias("row"))
+        .join(counts, left_on="row", right_on="data_file", how="left", maintain_order="left")
+        .with_columns(pl.col("delete_files").fill_null(0), pl.col("deleted").fill_null(0))
+    )
+
+
+def _runs(
+    files: pl.DataFrame, partition_columns: Sequence[str], spec_id: int, sizes: SizeRules, rules: DataFileRules
+) -> Iterator[list[int]]:
+    """Row numbers of files that go together.
+
+    Files of another partition spec than the table's have no partition in common with the new files: all of them go
+    together, as in Apache Iceberg.
+    """
+    size = pl.col("file_size_in_bytes")
+    too_many = pl.col("delete_files") >= rules.delete_file_threshold
+    ratio = pl.min_horizontal("deleted", "record_count") / pl.col("record_count").clip(lower_bound=1)
+    by_deletes = (pl.col("delete_files") > 0) & (too_many | (ratio >= rules.delete_ratio_threshold))
+    files = files.with_columns(by_deletes.alias("by_deletes"), (pl.col("spec_id") == spec_id).alias("current"))
+    if not sizes.rewrite_all:
+        files = files.filter((size < sizes.min_bytes) | (size > sizes.max_bytes) | pl.col("by_deletes"))
+    files = files.with_columns(pl.when("current").then(pl.col(name)).alias(name) for name in partition_columns)
+    for _, part in files.group_by(["current", *partition_columns], maintain_order=True):
+        items = list(zip(part["row"].to_list(), part["file_size_in_bytes"].to_list(), part["by_deletes"], strict=True))
+        for run in packed(items, lambda item: int(item[1]), sizes.max_group_bytes, sizes.max_group_files):
+            if sizes.rewrite_all or any(item[2] for item in run) or is_worth_it([item[1] for item in run], sizes):
+                yield [item[0] for item in run]
+
+
+def _group(
+    metadata: TableMetadata, tasks: Sequence[FileScanTask], sizes: SizeRules, factor: float
+) -> FileGroup[FileScanTask]:
+    file = tasks[0].file
+    spec = metadata.spec_by_id(file.spec_id)
+    path = ""
+    if file.spec_id == metadata.default_spec_id and not spec.is_unpartitioned():
+        path = spec.partition_to_path(file.partition, metadata.schema_for_spec(spec))
+    size = sum(task.file.file_size_in_bytes for task in tasks)
+    return FileGroup(path, tuple(tasks), size, sizes.output_bytes(size, factor), sizes.output_files(int(size * factor)))

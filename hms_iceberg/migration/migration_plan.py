@@ -1,0 +1,252 @@
+"""What a migration will do, found out without changing anything."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
+from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.hms.hive_rows import HivePartition, HiveTable
+from hms_iceberg.hms.hive_tables import HiveTables
+from hms_iceberg.migration.file_schemas import INSTANT, LOCAL
+from hms_iceberg.migration.footers import FooterReader
+from hms_iceberg.migration.hive_types import TypeOptions
+from hms_iceberg.migration.progress import Progress, silent
+from hms_iceberg.migration.source import SourceTable, carried_parameters, inspect_source, refusal
+from hms_iceberg.migration.source_files import Listing, list_files
+from hms_iceberg.migration.state import HIDDEN_FOLDER, PARTITIONED_METADATA, UNPARTITIONED_METADATA
+from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.name_mapping import NAME_MAPPING_PROPERTY
+from hms_iceberg.spec.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms import IdentityTransform
+from hms_iceberg.spec.types import (
+    IcebergType,
+    ListType,
+    MapType,
+    NestedField,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+)
+from hms_iceberg.storage import Storage
+
+logger = logging.getLogger(__name__)
+
+TIMESTAMP_TYPES: dict[str, TimestampType | TimestamptzType] = {
+    "timestamp": TimestampType(),
+    "timestamptz": TimestamptzType(),
+}
+
+
+@dataclass(frozen=True)
+class MigrationOptions:
+    """What the user may choose.
+
+    Attributes:
+        backup_name: name of the Hive table after the migration, by default the table's with `_backup_` after it.
+        timestamp_type: `timestamptz` or `timestamp` for every Hive timestamp; by default what the files hold.
+        char_as_string: migrate `char(n)` columns as strings.
+        include_subdirectories: migrate files below a partition's directory too.
+        properties: properties of the Iceberg table, over those that the Hive table had.
+        threads: how many directories or footers are read at once.
+        take_over: go on although the process that began an unfinished migration may still live.
+    """
+
+    backup_name: str | None = None
+    timestamp_type: str | None = None
+    char_as_string: bool = False
+    include_subdirectories: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+    threads: int = min(32, 4 * (os.cpu_count() or 4))
+    take_over: bool = False
+
+    def __post_init__(self) -> None:
+        if self.timestamp_type not in (None, *TIMESTAMP_TYPES):
+            raise InvalidInputError(
+                f"Not a type for timestamps: {self.timestamp_type!r}. Expected 'timestamp' or 'timestamptz'."
+            )
+        if self.threads < 1:
+            raise InvalidInputError(f"Cannot read with {self.threads} threads. Expected 1 or more.")
+
+    @property
+    def types(self) -> TypeOptions:
+        """The choices that concern types."""
+        return TypeOptions(TIMESTAMP_TYPES[self.timestamp_type or "timestamptz"], self.char_as_string)
+
+
+@dataclass(frozen=True)
+class MigrationPlan:
+    """The Iceberg table that a Hive table becomes.
+
+    Attributes:
+        source: the Hive table.
+        listing: its files.
+        schema: the Iceberg table's columns, with their final field ids.
+        spec: identity partitions on the Hive table's partition keys.
+        data_files: its files with their metrics, as manifests hold them.
+        properties: the Iceberg table's properties.
+    """
+
+    source: SourceTable
+    listing: Listing
+    schema: Schema
+    spec: PartitionSpec
+    data_files: tuple[DataFile, ...]
+    properties: Mapping[str, str]
+
+    @property
+    def metadata_folder(self) -> str:
+        """Where the Iceberg table's metadata goes, and the journal beside it."""
+        return f"{self.source.location}/{metadata_folder_name(self.source.is_partitioned)}"
+
+    @property
+    def records(self) -> int:
+        """Rows in all files."""
+        return sum(file.record_count for file in self.data_files)
+
+
+def metadata_folder_name(partitioned: bool) -> str:
+    """Where below its location a migrated table keeps its metadata.
+
+    A table with partitions has no files of its own in its directory, so that Iceberg's usual place is free. Hive and
+    Spark read everything below the directory of a table without partitions, except names that start with `_`.
+    """
+    return PARTITIONED_METADATA if partitioned else UNPARTITIONED_METADATA
+
+
+class MigrationPlanner:
+    """Looks at a Hive table as often as it must, and reads the footer of a file once."""
+
+    def __init__(
+        self, hive: HiveTables, storage: Storage, options: MigrationOptions, progress: Progress = silent
+    ) -> None:
+        self._hive = hive
+        self._storage = storage
+        self._options = options
+        self._progress = progress
+        self._reader: FooterReader | None = None
+
+    def plan(self, table: HiveTable) -> MigrationPlan:
+        """Find out what the table becomes.
+
+        Raises:
+            UnsupportedError: it cannot be migrated; every reason is in the message.
+        """
+        source = inspect_source(table, self._partitions(table), self._options.types)
+        listing = self._list(source)
+        self._refuse_files(source, listing)
+        modes = metrics_modes(source.schema, self._options.properties)
+        if self._reader is None or not self._reader.fits(source):
+            self._reader = FooterReader(self._storage, source, modes)
+        footers = self._reader.read_all(source, listing.files, self._options.threads, self._progress)
+        schema, undecided = self._with_timestamps(source, footers.timestamps)
+        if footers.problems or undecided:
+            raise refusal(table, [*footers.problems, *undecided])
+        properties = {
+            **carried_parameters(table.parameters),
+            **self._options.properties,
+            NAME_MAPPING_PROPERTY: footers.name_mapping.to_json(),
+        }
+        if not source.is_partitioned:
+            properties["write.metadata.path"] = f"{source.location}/{UNPARTITIONED_METADATA}"
+            properties["write.data.path"] = f"{source.location}/{HIDDEN_FOLDER}/data"
+        spec = _identity_spec(source)
+        return MigrationPlan(source, listing, schema, spec, footers.data_files, properties)
+
+    def is_current(self, plan: MigrationPlan, table: HiveTable) -> bool:
+        """Whether the Hive table and its files still are what was planned for."""
+        before = plan.source.table
+        same_row = (table.columns, table.partition_keys, table.storage) == (
+            before.columns,
+            before.partition_keys,
+            before.storage,
+        )
+        if not same_row:
+            return False
+        if plan.source.is_partitioned and set(map(_key, self._partitions(table))) != set(
+            map(_key, plan.source.partitions)
+        ):
+            return False
+        return set(self._list(plan.source).files) == set(plan.listing.files)
+
+    def _partitions(self, table: HiveTable) -> list[HivePartition]:
+        return list(self._hive.partitions(table.database, table.name)) if table.partition_keys else []
+
+    def _list(self, source: SourceTable) -> Listing:
+        locations = [row.storage.location for row in source.partitions]
+        return list_files(self._storage, locations, self._options.threads, self._progress)
+
+    def _refuse_files(self, source: SourceTable, listing: Listing) -> None:
+        reasons = []
+        if listing.in_subdirectories and not self._options.include_subdirectories:
+            reasons.append(
+                f"file {listing.in_subdirectories} is in a directory below its partition's, where Spark reads it and "
+                "Hive by default does not; pass --include-subdirectories to migrate such files, or move them."
+            )
+        if listing.shared:
+            reasons.append(f"file {listing.shared} is in two partitions, and in Iceberg it can be in one only.")
+        if reasons:
+            raise refusal(source.table, reasons)
+        if listing.empty:
+            logger.info("Table %s: %d files without a byte are left out", source.table, listing.empty)
+
+    def _with_timestamps(self, source: SourceTable, found: Mapping[int, frozenset[str]]) -> tuple[Schema, list[str]]:
+        """The schema with each timestamp as its files hold it, unless the user chose."""
+        if self._options.timestamp_type is not None:
+            return source.schema, []
+        undecided = []
+        local: set[int] = set()
+        for field_id, kinds in found.items():
+            name = source.schema.find_column_name(field_id)
+            if len(kinds) > 1:
+                undecided.append(
+                    f"column {name!r} holds instants in some files and times without zone in others; pass "
+                    "--timestamp-type to say what they all shall be."
+                )
+            elif LOCAL in kinds:
+                local.add(field_id)
+            elif INSTANT in kinds and isinstance(source.schema.find_field(field_id).field_type, TimestampType):
+                undecided.append(
+                    f"column {name!r} is a timestamp without zone, and its files hold instants; pass --timestamp-type "
+                    "to say what it shall be."
+                )
+        if not local:
+            return source.schema, undecided
+        fields = (_localised(column, local) for column in source.schema.fields)
+        return Schema(*fields, schema_id=source.schema.schema_id), undecided
+
+
+def _key(partition: HivePartition) -> tuple[tuple[str, ...], str]:
+    return partition.values, partition.storage.location
+
+
+def _localised(column: NestedField, local: set[int]) -> NestedField:
+    return replace(column, field_type=_localised_type(column.field_id, column.field_type, local))
+
+
+def _localised_type(field_id: int, kind: IcebergType, local: set[int]) -> IcebergType:
+    if field_id in local:
+        return TimestampType()
+    if isinstance(kind, StructType):
+        return StructType(*(_localised(each, local) for each in kind.fields))
+    if isinstance(kind, ListType):
+        return replace(kind, element_type=_localised_type(kind.element_id, kind.element_type, local))
+    if isinstance(kind, MapType):
+        return replace(
+            kind,
+            key_type=_localised_type(kind.key_id, kind.key_type, local),
+            value_type=_localised_type(kind.value_id, kind.value_type, local),
+        )
+    return kind
+
+
+def _identity_spec(source: SourceTable) -> PartitionSpec:
+    fields = (
+        PartitionField(source.schema.find_field(name).field_id, PARTITION_FIELD_ID_START + n, IdentityTransform(), name)
+        for n, name in enumerate(source.partition_columns)
+    )
+    return PartitionSpec(*fields)

@@ -1,0 +1,119 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.List;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
+import org.apache.spark.sql.types.ArrayType;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.MapType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
+
+/**
+ * Columns of types that this Spark cannot hold. A table is not unreadable for having one: it stands in the schema with a
+ * comment and as binary, and only a query that uses it is refused. (Of void, Spark would fold comparisons to null, and
+ * the query would seem not to use it.)
+ */
+final class UnsupportedTypes {
+  private static final String TYPE = "iceberg.unsupported";
+  private static final String PREFIX = "iceberg:";
+
+  private UnsupportedTypes() {}
+
+  /** A struct from its JSON, in which the type of a column that Spark cannot hold is "iceberg:" and Iceberg's name. */
+  static StructType parse(JsonNode struct) {
+    JsonNode own = struct.deepCopy();
+    replace(own);
+    return (StructType) DataType.fromJson(own.toString());
+  }
+
+  private static void replace(JsonNode struct) {
+    JsonNode fields = struct.get("fields");
+    for (int i = 0; i < fields.size(); i++) {
+      ObjectNode field = (ObjectNode) Json.at(fields, i);
+      String missing = missing(field.get("type"));
+      if (missing != null) {
+        field.put("type", "binary");
+        ObjectNode metadata = field.withObject("/metadata");
+        String comment = metadata.has("comment") ? metadata.get("comment").asText() + " " : "";
+        metadata.put("comment", comment + "(Iceberg type " + missing + ", which Spark cannot hold)");
+        metadata.put(TYPE, missing);
+      }
+    }
+  }
+
+  /** The type that Spark lacks in a type; those within structs are replaced where they are. */
+  private static String missing(JsonNode type) {
+    if (type.isTextual()) {
+      String name = type.asText();
+      if (name.startsWith("time(") && !SparkVersions.hasTimeType()) {
+        return "time";
+      }
+      return name.startsWith(PREFIX) ? name.substring(PREFIX.length()) : null;
+    }
+    String kind = type.get("type").asText();
+    if ("struct".equals(kind)) {
+      replace(type);
+      return null;
+    }
+    if ("array".equals(kind)) {
+      return missing(type.get("elementType"));
+    }
+    String key = missing(type.get("keyType"));
+    return key == null ? missing(type.get("valueType")) : key;
+  }
+
+  /** A value of a type, both as JSON; null where Spark cannot hold it. */
+  static Object value(JsonNode type, JsonNode value) {
+    JsonNode own = type.deepCopy();
+    return missing(own) == null ? Values.of(DataType.fromJson(own.toString()), value) : null;
+  }
+
+  /** A field's value; null where Spark cannot hold it. */
+  static Object value(StructField field, JsonNode value) {
+    return field.metadata().contains(TYPE) ? null : Values.of(field.dataType(), value);
+  }
+
+  /** Refuses a query that uses such a column; where all of a column is read, also for what is in it. */
+  static void refuse(IcebergTable table, List columns, boolean whole) {
+    StructField[] known = table.idSchema().fields();
+    for (int i = 0; i < columns.size(); i++) {
+      String name = ((AttributeReference) columns.get(i)).name();
+      for (int j = 0; j < known.length; j++) {
+        if (known[j].name().equals(name) && (whole || known[j].metadata().contains(TYPE))) {
+          refuse(table.name(), known[j], "");
+        }
+      }
+    }
+  }
+
+  /** Refuses a query for which these columns are read. */
+  static void refuse(String table, StructType read) {
+    refuse(table, read, "");
+  }
+
+  private static void refuse(String table, StructField field, String prefix) {
+    String name = prefix + field.name();
+    if (field.metadata().contains(TYPE)) {
+      throw Bridge.failure("UnsupportedError: Cannot read the column " + name + " of the table " + table
+          + " from Spark: its type is " + field.metadata().getString(TYPE) + ", which this Spark cannot hold. Leave the"
+          + " column out, or read it with the Python API (load_table(...).scan().to_arrow()).", null);
+    }
+    refuse(table, field.dataType(), name + ".");
+  }
+
+  private static void refuse(String table, DataType type, String prefix) {
+    if (type instanceof StructType) {
+      StructField[] fields = ((StructType) type).fields();
+      for (int i = 0; i < fields.length; i++) {
+        refuse(table, fields[i], prefix);
+      }
+    } else if (type instanceof ArrayType) {
+      refuse(table, ((ArrayType) type).elementType(), prefix + "element.");
+    } else if (type instanceof MapType) {
+      refuse(table, ((MapType) type).keyType(), prefix + "key.");
+      refuse(table, ((MapType) type).valueType(), prefix + "value.");
+    }
+  }
+}

@@ -1,0 +1,221 @@
+"""Answers the bridge: what a table is, and which files a scan of it has to read.
+
+The bridge calls this object from JVM threads while the Python thread that runs a query waits for the JVM, so nothing
+here may call the JVM.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
+from hms_iceberg.scan.appends import snapshot_or_current
+from hms_iceberg.scan.metadata_filter import with_metadata_columns
+from hms_iceberg.scan.plan import ScanPlan
+from hms_iceberg.spark.answers import AnswerWriter
+from hms_iceberg.spark.catalogs import (
+    OpenCatalogs,
+    find_table,
+    list_namespaces,
+    list_tables,
+    namespace_properties,
+    open_catalog,
+    open_session_catalog,
+)
+from hms_iceberg.spark.ddl.definition_questions import answered as definition_answered
+from hms_iceberg.spark.procedures.procedure_questions import answered as procedure_answered
+from hms_iceberg.spark.read_options import planned
+from hms_iceberg.spark.reading.changes import changed_rows, describe_changes
+from hms_iceberg.spark.reading.conditions import named_columns, row_filter
+from hms_iceberg.spark.reading.descriptions import describe, release
+from hms_iceberg.spark.reading.inspection import describe_inspection, inspection_rows
+from hms_iceberg.spark.reading.metadata_answers import metadata_answers, row_counts
+from hms_iceberg.spark.reading.plan_answer import AnswerForm, plan_answer
+from hms_iceberg.spark.reading.streams import check_stream, latest_offset, plan_batch
+from hms_iceberg.spark.reading.views import describe_view
+from hms_iceberg.spark.reading.worker_files import worker_command
+from hms_iceberg.spark.rowlevel.begin_rows import begin_rows
+from hms_iceberg.spark.rowlevel.commit_rows import commit_rows
+from hms_iceberg.spark.rowlevel.metadata_deletes import can_delete, delete_where
+from hms_iceberg.spark.sql.statement_questions import answered as statement_answered
+from hms_iceberg.spark.targets import Targets
+from hms_iceberg.spark.writing.begin_write import begin_write
+from hms_iceberg.spark.writing.commit_write import commit_write
+from hms_iceberg.spark.writing.merge_schema import merge_schema, merges_schema
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.metadata_columns import DELETED
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.storage import Storage
+from hms_iceberg.table import Table
+from hms_iceberg.transaction.metadata_files import read_version
+
+logger = logging.getLogger(__name__)
+
+_KEPT_TABLES = 64
+_CATALOG_CALLS: Mapping[str, Callable[[OpenCatalogs, Mapping[str, Any]], dict[str, Any]]] = {
+    "catalog": open_catalog,
+    "namespaces": list_namespaces,
+    "namespace": namespace_properties,
+    "tables": list_tables,
+}
+_ROW_CHANGES: Mapping[str, Callable[[Mapping[str, Any], Table], dict[str, Any]]] = {
+    "can-delete": can_delete,
+    "delete-where": delete_where,
+    "commit-rows": commit_rows,
+}
+_TABLE_CALLS: Mapping[str, Callable[[TableMetadata, Storage, Mapping[str, Any]], dict[str, Any]]] = {
+    "begin-rows": begin_rows,
+    "changes": describe_changes,
+    "load": describe,
+    "inspect": describe_inspection,
+    "inspect-rows": inspection_rows,
+    "stream-check": check_stream,
+    "stream-latest": latest_offset,
+}
+_WRITE_CALLS = ("begin-write", "commit-write")
+
+
+class BridgeService:
+    """A ``java.util.function.Function`` from a question (JSON text) to an answer (bytes).
+
+    Args:
+        properties: storage properties.
+        storage: a storage to use instead.
+    """
+
+    class Java:
+        """What Py4J looks for."""
+
+        implements = ("java.util.function.Function",)
+
+    def __init__(self, properties: Mapping[str, str] | None = None, storage: Storage | None = None) -> None:
+        self._properties = dict(properties or {})
+        self._storage = storage or ArrowStorage(self._properties)
+        self._catalogs = OpenCatalogs()
+        self._tables: OrderedDict[str, TableMetadata] = OrderedDict()
+        self._targets = Targets(self._catalogs)
+        self._lock = threading.Lock()
+
+    def apply(self, text: str) -> bytes:
+        """One question; what goes wrong is part of the answer, so that the JVM can raise it as its own error."""
+        try:
+            question = json.loads(text)
+            return self._answer(question)
+        except Exception as error:
+            logger.debug("A question of Spark failed", exc_info=True)  # its text may hold secrets
+            return AnswerWriter({"error": {"type": type(error).__name__, "message": str(error)}}).done()
+
+    def toString(self) -> str:  # noqa: N802  (Py4J calls it)
+        """For the JVM's messages."""
+        return repr(self)
+
+    def _answer(self, question: dict[str, Any]) -> bytes:
+        call, storage = question["call"], self._catalogs.storage(question, self._storage)
+        if call in _CATALOG_CALLS:
+            return AnswerWriter(_CATALOG_CALLS[call](self._catalogs, question)).done()
+        if call == "version":
+            return AnswerWriter(release(question)).done()
+        if call == "session-catalog":
+            return AnswerWriter(open_session_catalog(self._catalogs, question, self._properties)).done()
+        called = procedure_answered(question, self._catalogs)
+        if called is not None:
+            return called
+        answer = statement_answered(question, self._catalogs, storage)
+        if answer is None:
+            answer = definition_answered(question, self._targets, storage)
+        if answer is not None:
+            return AnswerWriter(answer).done()
+        if call == "find":
+            return AnswerWriter(find_table(self._catalogs, question, storage)).done()
+        if call in _WRITE_CALLS:
+            return AnswerWriter(self._written(question, storage)).done()
+        if call == "view":
+            return AnswerWriter(describe_view(question, storage)).done()
+        if call in _ROW_CHANGES:
+            return AnswerWriter(_ROW_CHANGES[call](question, self._catalogs.table(question, storage))).done()
+        metadata = self._metadata(question["metadata_location"], storage)
+        if call == "plan":
+            return self._planned(metadata, storage, question)
+        if call == "changed-rows":
+            return changed_rows(metadata, storage, question)
+        if call == "worker-command":
+            schema = metadata.schema_by_id(question["schema_id"])
+            command = worker_command(metadata, schema, question["columns"], storage)
+            return AnswerWriter({}).blobs([command]).done()
+        return AnswerWriter(_TABLE_CALLS[call](metadata, storage, question)).done()
+
+    def _written(self, question: dict[str, Any], storage: Storage) -> dict[str, Any]:
+        is_staged = "staged" in question
+        metadata = (
+            self._targets.metadata(question, storage)
+            if is_staged
+            else self._metadata(question["metadata_location"], storage)
+        )
+        if question["call"] == "begin-write":
+            if merges_schema(question):
+                location = merge_schema(question, self._targets, storage)
+                question = {**question, "metadata_location": location}
+                metadata = self._targets.metadata(question, storage)
+            return begin_write(question, metadata, storage)
+        with self._targets.transaction(question, storage) as transaction:
+            commit_write(question, transaction, metadata)
+        return {}
+
+    def _planned(self, metadata: TableMetadata, storage: Storage, question: dict[str, Any]) -> bytes:
+        form = AnswerForm(
+            question.get("time_type", True),
+            question.get("partition_column", False),
+            question.get("deleted_column", False),
+        )
+        if "batch" in question:
+            return plan_answer(plan_batch(metadata, storage, question), question["name"], form)
+        schema = metadata.schema_by_id(question["schema_id"])
+        condition = question.get("filter")
+        if condition is not None:
+            schema = with_metadata_columns(metadata, schema, named_columns(condition) - {DELETED.name})
+        wanted, exact = row_filter(condition, schema)
+        asked = question.get("aggregates") if exact else None
+        answers = None
+        if asked and isinstance(wanted, AlwaysTrue) and question.get("start_snapshot_id") is None:
+            answers = row_counts(snapshot_or_current(metadata, question["snapshot_id"]), asked, storage)
+        if answers is None:
+            plan, is_filtered = self._plan(metadata, storage, question, schema, wanted)
+            answers = metadata_answers(plan, asked, storage) if asked and is_filtered else None
+        if answers is not None:
+            plan = planned(metadata, storage, question, schema, AlwaysFalse())  # no file is read
+        return plan_answer(plan, question["name"], form, answers)
+
+    @staticmethod
+    def _plan(
+        metadata: TableMetadata, storage: Storage, question: dict[str, Any], schema: Schema, wanted: BooleanExpression
+    ) -> tuple[ScanPlan, bool]:
+        """The plan, and whether it is one with the filter."""
+        try:
+            return planned(metadata, storage, question, schema, wanted), True
+        except InvalidInputError:
+            if isinstance(wanted, AlwaysTrue):
+                raise
+            # Spark compares what Iceberg will not; the filter only saves work, so it can be left out.
+            logger.debug("Planning without the filter %s", wanted, exc_info=True)
+            return planned(metadata, storage, question, schema, AlwaysTrue()), False
+
+    def _metadata(self, location: str, storage: Storage) -> TableMetadata:
+        """A metadata file never changes, so that a few of those read last are kept."""
+        with self._lock:
+            known = self._tables.get(location)
+            if known is not None:
+                self._tables.move_to_end(location)
+                return known
+        metadata = read_version(location, storage).metadata
+        with self._lock:
+            self._tables[location] = metadata
+            while len(self._tables) > _KEPT_TABLES:
+                self._tables.popitem(last=False)
+        return metadata

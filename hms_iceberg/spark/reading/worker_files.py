@@ -1,0 +1,171 @@
+"""Files that Spark's Parquet scan cannot read: Arrow reads them, in Spark's Python workers.
+
+These are data files in ORC or Avro, and Parquet files with a row deleted by an ORC or Avro file. Each becomes a pickled
+task, a row of a small relation that Spark spreads over its executors; ``read_in_worker`` turns tasks into rows.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from hms_iceberg.arrow.reading.read import read_tasks
+from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.lazy import pl
+from hms_iceberg.scan.metadata_filter import with_metadata_columns
+from hms_iceberg.scan.plan import FileScanTask, ScanPlan
+from hms_iceberg.spark.reading.arrow_columns import for_spark
+from hms_iceberg.spark.schemas import is_held
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.metadata_columns import metadata_column
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import NestedField
+from hms_iceberg.storage import Storage
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BATCH_ROWS = 10_000  # what Spark's own Arrow batches hold
+
+
+def split(plan: ScanPlan, time_type: bool) -> tuple[ScanPlan, ScanPlan | None]:
+    """The part of a plan that Spark's Parquet scan reads, and the part that it cannot read, where there is one.
+
+    Args:
+        plan: the whole.
+        time_type: whether this Spark has the type time.
+    """
+    others = _not_parquet(plan.files)
+    deletes = _not_parquet(plan.delete_files) & plan.delete_files["content_size_in_bytes"].is_null()
+    deletes |= _of_unheld_keys(plan, time_type)
+    if not others.any() and not deletes.any():
+        return plan, None
+    numbers = plan.delete_files.with_row_index("delete_file").filter(deletes)["delete_file"]
+    touched = plan.assignments.filter(pl.col("delete_file").is_in(numbers.implode()))["data_file"]
+    rows = plan.files.with_row_index("data_file")["data_file"]
+    mask = others | rows.is_in(touched.implode())
+    return subset(plan, ~mask), subset(plan, mask)
+
+
+def _not_parquet(frame: pl.DataFrame) -> pl.Series:
+    return frame["file_format"].str.to_uppercase() != "PARQUET"
+
+
+def _of_unheld_keys(plan: ScanPlan, time_type: bool) -> pl.Series:
+    """Which delete files have keys that Spark cannot compare, because it cannot hold them."""
+    keys = plan.delete_files["equality_ids"]
+    if keys.null_count() == len(keys):
+        return pl.repeat(False, len(keys), dtype=pl.Boolean, eager=True)
+    unheld = {
+        field_id
+        for schema in (plan.schema, *plan.metadata.schemas)
+        for field_id, field in schema.index_by_id.items()
+        if not is_held(field.field_type, time_type)
+    }
+    return pl.Series([any(each in unheld for each in ids or ()) for ids in keys.to_list()], dtype=pl.Boolean)
+
+
+def subset(plan: ScanPlan, mask: pl.Series) -> ScanPlan:
+    """The plan of some of its files, with the deletes that apply to them.
+
+    Args:
+        plan: the whole.
+        mask: which of its files.
+    """
+    files = plan.files.with_row_index("data_file").filter(mask).with_row_index("new_data_file")
+    assigned = plan.assignments.join(files.select("data_file", "new_data_file"), on="data_file", how="inner")
+    used = assigned.select("delete_file").unique().sort("delete_file").with_row_index("new_delete_file")
+    deletes = plan.delete_files.with_row_index("delete_file").join(used, on="delete_file", how="inner")
+    assignments = assigned.join(used, on="delete_file", how="inner").select(
+        pl.col("new_data_file").alias("data_file"), pl.col("new_delete_file").alias("delete_file")
+    )
+    return replace(
+        plan,
+        files=files.drop("data_file", "new_data_file"),
+        delete_files=deletes.sort("new_delete_file").drop("delete_file", "new_delete_file"),
+        assignments=assignments.cast(plan.assignments.schema).sort("data_file", "delete_file"),
+    )
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """What every task of a scan has in common."""
+
+    filter_schema: Schema
+    projected: Schema
+    metadata: TableMetadata
+    storage: Storage
+
+
+def worker_command(metadata: TableMetadata, schema: Schema, columns: Sequence[str], storage: Storage) -> bytes:
+    """The function that Spark's workers run, from batches of pickled tasks to batches of rows, as they take it.
+
+    Args:
+        metadata: the table.
+        schema: the columns that the tasks' filters are bound to.
+        columns: names of the columns to read, in order; metadata columns may be among them.
+        storage: where the files are.
+    """
+    from pyspark.serializers import CloudPickleSerializer
+    from pyspark.sql.types import NullType
+
+    filter_schema = with_metadata_columns(metadata, schema)
+    reading = pickle.dumps(_Reading(filter_schema, _projected(metadata, schema, columns), _slim(metadata), storage))
+
+    # A function within a function travels with its code, so that it can say what a worker lacks.
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            from hms_iceberg.spark.reading.worker_files import read_in_worker
+        except ImportError as error:
+            raise ImportError(
+                "Python workers of Spark read the ORC and Avro files of Iceberg tables, and this one cannot import "
+                f"what it needs for that ({error}). Install the same hms_iceberg[spark] on all executors as on the "
+                "driver, or set spark.pyspark.python to a Python that has it."
+            ) from error
+        return read_in_worker(reading, batches)
+
+    # Workers do not look at the type of what such a function returns.
+    return bytes(CloudPickleSerializer().dumps((read, NullType())))
+
+
+def pickled_tasks(plan: ScanPlan) -> list[bytes]:
+    """The tasks of a plan, in the order of its files."""
+    return [pickle.dumps(task) for task in plan.tasks()]
+
+
+def read_in_worker(reading: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Runs in Spark's Python workers: the rows of the tasks, as columns in Spark's types."""
+    common: _Reading = pickle.loads(reading)
+    schema, metadata, storage = common.projected, common.metadata, common.storage
+    tasks: Iterator[FileScanTask] = (pickle.loads(task.as_py()) for batch in batches for task in batch.column(0))
+    for rows in read_tasks(tasks, common.filter_schema, schema, metadata, storage, batch_rows=_BATCH_ROWS):
+        yield for_spark(rows, schema)
+
+
+def _projected(metadata: TableMetadata, schema: Schema, columns: Sequence[str]) -> Schema:
+    own: Mapping[str, NestedField] = {field.name: field for field in schema.fields}
+    fields = []
+    for name in columns:
+        field = own.get(name) or metadata_column(name, metadata.partition_specs, schema)
+        if field is None:
+            raise UnsupportedError(f"Cannot read the column {name!r} of ORC and Avro files from Spark.")
+        fields.append(field)
+    return Schema(*fields)
+
+
+def _slim(metadata: TableMetadata) -> TableMetadata:
+    """Only what reading files needs: a long history need not travel to every worker."""
+    properties = {key: value for key, value in metadata.properties.items() if key.startswith("schema.")}
+    return replace(
+        metadata,
+        properties=properties,
+        snapshots=(),
+        current_snapshot_id=None,
+        snapshot_log=(),
+        metadata_log=(),
+        refs={},
+        statistics=(),
+        partition_statistics=(),
+    )

@@ -1,0 +1,69 @@
+"""A DELETE, UPDATE or MERGE begins: how its rows become files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from hms_iceberg.spark.rowlevel.row_distribution import row_distribution
+from hms_iceberg.spark.writing.begin_write import begun, decided
+from hms_iceberg.spark.writing.write_questions import BeginWrite
+from hms_iceberg.spark.writing.write_settings import WriteSettings, output_spec_id
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.storage import Storage
+
+_LINEAGE = (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
+
+
+class BeginRows(BeginWrite, frozen=True, kw_only=True):
+    """Rows are to be changed; its kind is `replace-rows` (copy-on-write) or `change-rows` (merge-on-read).
+
+    Args:
+        command: `delete`, `update` or `merge`.
+        lineage: whether rows come with their lineage, after their columns.
+    """
+
+    command: str
+    lineage: bool = False
+
+
+def begin_rows(metadata: TableMetadata, storage: Storage, question: Mapping[str, Any]) -> dict[str, Any]:
+    """What the bridge's class TableWrite is told when an operation begins.
+
+    Args:
+        metadata: the table, at the version that the query was resolved on.
+        storage: where its files are.
+        question: see `BeginRows`.
+
+    Returns:
+        as `begin_write`; without `rules` where no rows are written.
+
+    Raises:
+        SchemaMismatchError, ConfigurationError, InvalidInputError, UnsupportedError: see `begin_write`.
+    """
+    asked = msgspec.convert(question, BeginRows)
+    settings = WriteSettings(asked.name, asked.options, asked.session, metadata.properties)
+    schema, spec = metadata.schema(), metadata.spec_by_id(output_spec_id(settings, metadata))
+    copies = asked.kind == "replace-rows"
+    distribution = row_distribution(
+        settings, schema, spec, metadata.sort_order(), asked.has_functions, asked.command, copies
+    )
+    if asked.command == "delete" and not copies:
+        chosen = decided(asked, settings, metadata, distribution)
+        return {"rules": None, "distribution": distribution.for_spark(), "decided": chosen}
+    return begun(_with_lineage(asked), settings, metadata, distribution, _written(schema, asked.lineage), storage)
+
+
+def _written(schema: Schema, lineage: bool) -> Schema:
+    return Schema(*schema.fields, *_LINEAGE, schema_id=schema.schema_id) if lineage else schema
+
+
+def _with_lineage(asked: BeginRows) -> BeginRows:
+    if not asked.lineage:
+        return asked
+    fields = [{"name": each.name, "type": "long", "nullable": True, "metadata": {}} for each in _LINEAGE]
+    return msgspec.structs.replace(asked, schema={**asked.schema, "fields": [*asked.schema["fields"], *fields]})

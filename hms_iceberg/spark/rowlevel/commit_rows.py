@@ -1,0 +1,141 @@
+"""The commits of DELETE, UPDATE and MERGE: the same updates, validated in the same way, as those of the Python API."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from hms_iceberg.arrow.deletes.delete_writer import write_row_deletes
+from hms_iceberg.errors import CommitConflictError, InvalidInputError
+from hms_iceberg.expressions.binding import bind
+from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
+from hms_iceberg.lazy import pl
+from hms_iceberg.scan.plan import ScanPlan
+from hms_iceberg.spark.reading.conditions import row_filter
+from hms_iceberg.spark.reading.worker_files import subset
+from hms_iceberg.spark.rowlevel.deleted_rows import bitmaps, merged_deletes
+from hms_iceberg.spark.rowlevel.pinned import change_of
+from hms_iceberg.spark.writing.write_questions import CommitWrite
+from hms_iceberg.spark.writing.written_files import data_files
+from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.table import Table
+from hms_iceberg.table.row_change import RowChange
+from hms_iceberg.updates.machinery.update import Update
+from hms_iceberg.updates.overwrite import Overwrite
+from hms_iceberg.updates.row_delta import RowDelta
+
+logger = logging.getLogger(__name__)
+
+
+class CommitRows(CommitWrite, frozen=True, kw_only=True):
+    """Changed rows are to be committed.
+
+    Args:
+        command: `delete`, `update` or `merge`.
+        replaced: of a copy-on-write operation, the files that the new ones take the place of.
+        deleted: of a merge-on-read operation, the deleted rows as `deleted_rows.bitmaps` takes them.
+    """
+
+    command: str
+    replaced: tuple[str, ...] = ()
+    deleted: tuple[dict[str, str], ...] = ()
+
+
+def commit_rows(question: Mapping[str, Any], table: Table) -> dict[str, Any]:
+    """Commits what a DELETE, UPDATE or MERGE wrote, on the version of the table that it read.
+
+    Args:
+        question: see `CommitRows`, and the `filter` of the rows that were read, or by which copy-on-write chose files.
+        table: the table.
+
+    Raises:
+        CommitConflictError: what others committed meanwhile contradicts it; the files are deleted.
+        CommitStateUnknownError: nobody can tell whether it was committed; no file was deleted.
+        IcebergError: it was not, and the files are deleted.
+    """
+    asked = msgspec.convert(question, CommitRows)
+    change = change_of(question, table, asked.command)
+    transaction = change.transaction
+    for file in asked.files:
+        transaction.adopt(file.path)
+    try:
+        added = data_files(
+            asked.files,
+            change.metadata,
+            asked.decided.properties,
+            change.storage,
+            sort_order_id=asked.decided.sort_order_id,
+        )
+        made = _replacement if asked.kind == "replace-rows" else _delta
+        update = made(change, added, asked)
+        if update is None:
+            return {}
+        transaction.add(update, preview=False)
+    except BaseException:
+        transaction.abandon()
+        raise
+    transaction.commit()
+    return {}
+
+
+def _replacement(change: RowChange, added: tuple[DataFile, ...], asked: CommitRows) -> Update | None:
+    """New files in the place of old ones; None where nothing changed."""
+    removed = [task.file for task in _planned(change, asked.replaced).tasks()]
+    if not (added or removed):
+        return None
+    return Overwrite(
+        added=added,
+        removed=tuple(removed),
+        conflict_filter=_read_rows(asked, change.metadata),
+        isolation=change.isolation,
+        **change.options.update_fields(),
+    )
+
+
+def _delta(change: RowChange, added: tuple[DataFile, ...], asked: CommitRows) -> Update | None:
+    """New files, and deletes of rows in old ones; None where nothing changed."""
+    deleted = bitmaps(asked.deleted)
+    tasks = list(_planned(change, deleted).tasks())
+    rows, obsolete = merged_deletes(change.storage, tasks, deleted, change.metadata.format_version)
+    deletes = write_row_deletes(change.metadata, change.storage, rows, change.transaction.adopt)
+    if not (added or deletes):
+        return None
+    return RowDelta(
+        added=(*added, *deletes),
+        removed=tuple(obsolete),
+        referenced=frozenset(deleted),
+        conflict_filter=_read_rows(asked, change.metadata),
+        isolation=change.isolation,
+        **change.options.update_fields(),
+    )
+
+
+def _planned(change: RowChange, paths: Iterable[str]) -> ScanPlan:
+    """The plan of some data files, with all deletes of their rows: a filter would leave out deletes of other rows."""
+    wanted = set(paths)
+    if not wanted:
+        return change.plan(AlwaysFalse())
+    plan = change.plan(AlwaysTrue())
+    found = subset(plan, plan.files["file_path"].is_in(pl.Series(list(wanted), dtype=pl.String).implode()))
+    if found.files.height != len(wanted):
+        missing = min(wanted - set(found.files["file_path"]))
+        raise CommitConflictError(
+            f"Cannot change rows of the table {change.table}: {missing} is not a data file of the version that was "
+            "read. Repeat the statement."
+        )
+    return found
+
+
+def _read_rows(asked: CommitRows, metadata: TableMetadata) -> BooleanExpression:
+    """Which rows were read; where this can say less than Spark's condition, it stands for more rows."""
+    wanted, _ = row_filter(asked.filter, metadata.schema())
+    try:
+        bind(metadata.schema(), wanted)
+    except InvalidInputError as error:
+        logger.debug("Conflicts are looked for in all rows: %s", error)
+        return AlwaysTrue()
+    return wanted

@@ -1,0 +1,240 @@
+"""A write begins: how its rows become files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from hms_iceberg.arrow.formats.content_writers import format_name
+from hms_iceberg.arrow.storage.data_locations import LocationRules
+from hms_iceberg.errors import InvalidInputError, UnsupportedError
+from hms_iceberg.spark.schemas import is_held
+from hms_iceberg.spark.writing.distribution import Distribution, write_distribution
+from hms_iceberg.spark.writing.parquet_settings import parquet_settings
+from hms_iceberg.spark.writing.row_schema import Checks, RowSchema
+from hms_iceberg.spark.writing.worker import write_job
+from hms_iceberg.spark.writing.write_questions import BeginWrite, Decided
+from hms_iceberg.spark.writing.write_settings import WriteSettings, output_spec_id
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.schema_json import schema_to_json
+from hms_iceberg.spec.sorting import UNSORTED, SortOrder
+from hms_iceberg.spec.table_properties import int_property
+from hms_iceberg.spec.transforms import BucketTransform, TruncateTransform, UnknownTransform
+from hms_iceberg.storage import Storage
+
+_TARGET_BYTES = ("write.target-file-size-bytes", 512 * 1024 * 1024)
+
+
+def begin_write(question: Mapping[str, Any], metadata: TableMetadata, storage: Storage) -> dict[str, Any]:
+    """What the bridge's class TableWrite is told when a write begins.
+
+    Args:
+        question: see `BeginWrite`.
+        metadata: the table, at the version that the query was resolved on.
+        storage: where its files go.
+
+    Returns:
+        `rules` for the bridge's class WriteRules, `distribution` for Layouts, what is `decided` for the commit, and the
+        `metadata_location` of the version that it all goes by.
+
+    Raises:
+        SchemaMismatchError: the rows do not fit the table.
+        ConfigurationError, InvalidInputError: a setting of the write cannot be used.
+        UnsupportedError: a column, or the partition spec, cannot be written.
+    """
+    asked = msgspec.convert(question, BeginWrite)
+    settings = WriteSettings(asked.name, asked.options, asked.session, metadata.properties)
+    schema, spec = metadata.schema(), metadata.spec_by_id(output_spec_id(settings, metadata))
+    distribution = write_distribution(settings, schema, spec, metadata.sort_order(), has_functions=asked.has_functions)
+    return begun(asked, settings, metadata, distribution, schema, storage)
+
+
+def begun(
+    asked: BeginWrite,
+    settings: WriteSettings,
+    metadata: TableMetadata,
+    distribution: Distribution,
+    schema: Schema,
+    storage: Storage,
+) -> dict[str, Any]:
+    """The answer where the distribution of the rows is known; see `begin_write`.
+
+    Args:
+        asked: the question.
+        settings: of the write.
+        metadata: the table.
+        distribution: how the rows come.
+        schema: the columns that the rows may have.
+        storage: where the table's files go.
+    """
+    _check_held(asked, schema)
+    properties = write_properties(settings)
+    rows = RowSchema.of(asked.schema, schema, _checks(asked, settings))
+    spec = metadata.spec_by_id(output_spec_id(settings, metadata))
+    rules = write_rules(settings.name, metadata, schema, rows, [spec], properties, storage)
+    rules["fanout"] = distribution.fanout
+    return {
+        "rules": rules,
+        "distribution": distribution.for_spark(),
+        "decided": decided(asked, settings, metadata, distribution),
+        "metadata_location": asked.metadata_location,
+    }
+
+
+def decided(
+    asked: BeginWrite, settings: WriteSettings, metadata: TableMetadata, distribution: Distribution
+) -> dict[str, Any]:
+    """What is decided for the commit; see `begun`."""
+    return msgspec.to_builtins(
+        Decided(
+            sort_order_id=_sort_order_id(settings, metadata, metadata.sort_order(), distribution),
+            branch=settings.target_branch(asked.branch),
+            properties=write_properties(settings),
+        )
+    )
+
+
+def _checks(asked: BeginWrite, settings: WriteSettings) -> Checks:
+    return Checks(
+        asked.name,
+        asked.case_sensitive,
+        nullability=settings.switch("check-nullability", True, of_session=True),
+        ordering=settings.switch("check-ordering", True, of_session=True),
+    )
+
+
+def _check_held(asked: BeginWrite, schema: Schema) -> None:
+    for field_id, field in schema.index_by_id.items():
+        if field.field_type.is_primitive and not is_held(field.field_type, asked.time_type):
+            raise UnsupportedError(
+                f"Cannot write to the table {asked.name} from Spark: its column {schema.find_column_name(field_id)} "
+                f"has the type {field.field_type}, which this Spark cannot hold. Write with the Python API."
+            )
+
+
+def write_properties(settings: WriteSettings) -> dict[str, str]:
+    """The table's properties with what the write says before them.
+
+    Raises:
+        ConfigurationError: the write's format is none that exists.
+    """
+    properties = dict(settings.properties)
+    given = {
+        "write.format.default": settings.text("write-format"),
+        _TARGET_BYTES[0]: settings.text("target-file-size-bytes"),
+    }
+    properties.update({name: value for name, value in given.items() if value is not None})
+    file_format = format_name(properties)
+    for name in ("compression-codec", "compression-level", "compression-strategy"):
+        value = settings.text(name, of_session=True)
+        if value is not None:
+            properties[f"write.{file_format}.{name}"] = value
+    return properties
+
+
+def _sort_order_id(
+    settings: WriteSettings, metadata: TableMetadata, order: SortOrder, distribution: Distribution
+) -> int:
+    """The order that files are said to be in: the table's, where that is what is asked of Spark.
+
+    Raises:
+        InvalidInputError: the table has no order of the id that the write gives.
+    """
+    given = settings.number("output-sort-order-id")
+    if given is None:
+        return order.order_id if distribution.ordering else UNSORTED.order_id
+    if given not in metadata.sort_orders_by_id:
+        raise InvalidInputError(
+            f"Cannot write to the table {settings.name}: it does not contain a sort order with the id {given}, which "
+            "output-sort-order-id gives."
+        )
+    return given
+
+
+def write_rules(
+    table: str,
+    metadata: TableMetadata,
+    schema: Schema,
+    rows: RowSchema,
+    specs: list[PartitionSpec],
+    properties: Mapping[str, str],
+    storage: Storage,
+    suffix: str = "",
+) -> dict[str, Any]:
+    """How rows become files of one kind.
+
+    Args:
+        table: the table's name, for errors.
+        metadata: the table.
+        schema: the columns that the rows are a part of.
+        rows: the columns of the rows.
+        specs: how the files are partitioned; rows that come without a partition go by the first.
+        properties: the table's properties, with those of the write before them.
+        storage: where the files go.
+        suffix: what names of files end with, before the extension.
+
+    Raises:
+        ConfigurationError: a property cannot be used.
+        UnsupportedError: a spec cannot be written.
+    """
+    file_format = format_name(properties, deletes=bool(suffix))
+    parquet = parquet_settings(schema, properties)
+    names = LocationRules.of(metadata.location, properties)
+    written = Schema(*rows.fields, schema_id=schema.schema_id)
+    return {
+        "schema": rows.rows,
+        "file_schema": rows.files,
+        "stored": rows.stored,
+        "specs": [_spec_rules(table, spec, schema, rows) for spec in specs],
+        "spec_id": specs[0].spec_id,
+        "target_size": int_property(properties, _TARGET_BYTES),
+        "fanout": True,
+        "names": {
+            "folder": names.folder,
+            "context": names.context,
+            "object_storage": names.object_storage,
+            "partitioned_paths": names.partitioned_paths,
+            "suffix": f"{suffix}.{file_format}",
+        },
+        "job": None if file_format == "parquet" else write_job(file_format, written, metadata, properties, storage),
+        "codec": parquet.codec,
+        "settings": parquet.settings,
+        "footer": {"iceberg.schema": json.dumps(schema_to_json(written))},
+    }
+
+
+def _spec_rules(table: str, spec: PartitionSpec, schema: Schema, rows: RowSchema) -> dict[str, Any]:
+    return {"spec_id": spec.spec_id, "fields": [_field_rules(table, field, schema, rows) for field in spec.fields]}
+
+
+def _field_rules(table: str, field: PartitionField, schema: Schema, rows: RowSchema) -> dict[str, Any]:
+    transform = field.transform
+    if isinstance(transform, UnknownTransform):
+        raise UnsupportedError(
+            f"Cannot write to the table {table}: the transform {transform} of the partition field {field.name!r} is "
+            "unknown to this version. Write with a newer version, or change the partition spec."
+        )
+    known = None if transform.is_void else schema.index_by_id.get(field.source_id)
+    if known is None:
+        return {"name": field.name, "transform": "void", "width": None, "path": [], "source": "unknown", "type": "void"}
+    path = rows.path_to(schema, field.source_id)
+    if path is None:
+        return {"name": field.name, "transform": "void", "width": None, "path": [], "source": "unknown", "type": "void"}
+    width = None
+    if isinstance(transform, BucketTransform):
+        width = transform.num_buckets
+    elif isinstance(transform, TruncateTransform):
+        width = transform.width
+    return {
+        "name": field.name,
+        "transform": str(transform).split("[")[0],
+        "width": width,
+        "path": path,
+        "source": str(known.field_type),
+        "type": rows.type_of(path),
+    }

@@ -1,0 +1,131 @@
+"""The commit of a write: files that Spark wrote become a snapshot, by the updates that Python's own writes use."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.spark.reading.conditions import row_filter
+from hms_iceberg.spark.writing.write_questions import CommitWrite
+from hms_iceberg.spark.writing.write_settings import WriteSettings
+from hms_iceberg.spark.writing.written_files import data_files
+from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.snapshots import MAIN_BRANCH
+from hms_iceberg.table.transaction import TableTransaction
+from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.updates.append import FastAppend
+from hms_iceberg.updates.machinery.snapshot_writer import parent_on
+from hms_iceberg.updates.machinery.update import Update
+from hms_iceberg.updates.merge_append import MergeAppend
+from hms_iceberg.updates.overwrite import Overwrite
+from hms_iceberg.updates.replace_partitions import ReplacePartitions
+from hms_iceberg.updates.since_snapshot import SinceSnapshot
+
+logger = logging.getLogger(__name__)
+
+_QUERY_ID, _EPOCH = "spark.sql.streaming.queryId", "spark.sql.streaming.epochId"
+
+
+def commit_write(question: Mapping[str, Any], target: TableTransaction, metadata: TableMetadata) -> None:
+    """Makes a write part of a transaction, which then owns its files: where it is given up, it deletes them.
+
+    Args:
+        question: see `CommitWrite`.
+        target: the transaction.
+        metadata: the table when the write began.
+
+    Raises:
+        InvalidInputError: the condition of an overwrite does not go by whole files, or an option cannot be used.
+    """
+    asked = msgspec.convert(question, CommitWrite)
+    transaction = target._transaction
+    for file in asked.files:
+        transaction.adopt(file.path)
+    if asked.epoch is not None and _is_committed(asked, transaction.metadata):
+        logger.info("Epoch %s of the query %s is in %s already", asked.epoch, asked.query_id, asked.name)
+        for file in asked.files:
+            transaction.workspace.delete_quietly(file.path)
+        return
+    update = _update(asked, metadata, transaction)
+    if update is not None:
+        transaction.add(update, preview="staged" in question)
+
+
+def _update(asked: CommitWrite, metadata: TableMetadata, transaction: Transaction) -> Update | None:
+    """The change that the write makes; None for none."""
+    settings = WriteSettings(asked.name, asked.options, asked.session, metadata.properties)
+    decided = asked.decided
+    files = data_files(
+        asked.files, metadata, decided.properties, transaction.workspace.storage, sort_order_id=decided.sort_order_id
+    )
+    common = snapshot_fields(asked, settings)
+    if asked.kind == "append":
+        merging = asked.epoch is None or settings.switch("use-merge-append-for-streaming", False)
+        return MergeAppend(files, **common) if merging else FastAppend(files, **common)
+    update: Update
+    if asked.kind == "replace-partitions":
+        if not files:
+            return None
+        update = ReplacePartitions(files, isolation=settings.isolation, **common)
+    else:
+        update = _overwrite(asked, files, settings, metadata, common)
+    start = settings.number("validate-from-snapshot-id")
+    return update if start is None else SinceSnapshot(update, start)
+
+
+def _overwrite(
+    asked: CommitWrite,
+    files: tuple[DataFile, ...],
+    settings: WriteSettings,
+    metadata: TableMetadata,
+    common: Mapping[str, Any],
+) -> Overwrite:
+    return Overwrite(
+        added=files,
+        row_filter=_exact_filter(asked, metadata),
+        isolation=settings.isolation,
+        **common,
+    )
+
+
+def _exact_filter(asked: CommitWrite, metadata: TableMetadata) -> BooleanExpression:
+    if asked.filter is None:
+        return AlwaysTrue()
+    found, exact = row_filter(asked.filter, metadata.schema())
+    if not exact:
+        raise InvalidInputError(
+            f"Cannot overwrite rows of the table {asked.name}: its condition has a part that cannot be told of whole "
+            "files. Use comparisons of columns with constants, or DELETE and INSERT."
+        )
+    return found
+
+
+def snapshot_fields(asked: CommitWrite, settings: WriteSettings) -> dict[str, Any]:
+    """The fields that updates have of the snapshot: its branch, whether it is staged, and its summary."""
+    properties = {"engine-name": "spark", "spark.app.id": asked.app_id, **settings.snapshot_properties()}
+    if asked.epoch is not None:
+        properties |= {_QUERY_ID: asked.query_id, _EPOCH: str(asked.epoch)}
+    wap_id = settings.wap_id()
+    if wap_id is not None:
+        properties["wap.id"] = wap_id
+    return {
+        "branch": asked.decided.branch or MAIN_BRANCH,
+        "properties": properties,
+        "stage_only": wap_id is not None,
+    }
+
+
+def _is_committed(asked: CommitWrite, metadata: TableMetadata) -> bool:
+    """Whether the stream's last commit in the branch's history is this epoch, or one after it."""
+    head = parent_on(metadata, asked.decided.branch or MAIN_BRANCH)
+    for snapshot in metadata.ancestors_of(head.snapshot_id if head else None):
+        summary = snapshot.summary
+        if summary.get(_QUERY_ID) == asked.query_id and _EPOCH in summary:
+            return asked.epoch is not None and asked.epoch <= int(summary[_EPOCH])
+    return False
