@@ -71,6 +71,7 @@ SUBJECTS: dict[str, dict[str, Entry]] = {
             remove_orphan_files="Delete files that nothing of a table names.",
             rewrite_data_files="Make few large files of many small ones; sort rows; apply deletes.",
             rewrite_manifests="Make few large manifests of many small ones.",
+            rewrite_table_path="Rewrite a table's paths, so that a copy of it is a table.",
             rewrite_position_deletes="Put position deletes together, or into vectors.",
         ),
     },

@@ -163,6 +163,27 @@ def rewrite_manifests(
     tell(output, f"{before} manifests became {after}.", manifests_before=before, manifests_after=after)
 
 
+@click.command("rewrite-table-path")
+@table_command
+@click.option("--source-prefix", required=True, help="What the table's paths begin with.")
+@click.option("--target-prefix", required=True, help="What takes its place.")
+@click.option("--start-version", help="A metadata file's name: only what came after it.")
+@click.option("--end-version", help="A metadata file's name: only what came before it, and itself.")
+@click.option("--staging-location", help="An empty folder for the files that are written [one beside the metadata].")
+def rewrite_table_path(
+    table: str, catalog_name: str | None, uri: str | None, properties: tuple[str, ...], output: str, **choices: Any
+) -> None:
+    """Write metadata with other paths, and a list of the files to copy: what is copied so is the table elsewhere.
+
+    Example: hms-iceberg rewrite-table-path web.visits --source-prefix s3://old/web --target-prefix s3://new/web
+    """
+    with loaded(table, catalog_name, uri, properties) as found:
+        result = found.maintenance.rewrite_table_path(**choices)
+    told = {name: value for name, value in dataclasses.asdict(result).items() if name != "copies"}
+    text = f"Copy the {len(result.copies)} files of {result.file_list_location}, then register"
+    tell(output, f"{text} {result.latest_version}.", **told)
+
+
 @click.command("expire-snapshots")
 @table_command
 @click.option("--older-than", help="A time such as 2026-01-31T12:00:00; by default the table's history.expire.*.")

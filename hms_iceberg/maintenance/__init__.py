@@ -7,6 +7,7 @@ from hms_iceberg.maintenance.dangling_deletes import remove_dangling_deletes
 from hms_iceberg.maintenance.expire_snapshots import ExpiryResult, expire_snapshots
 from hms_iceberg.maintenance.findings import Finding
 from hms_iceberg.maintenance.orphan_files import OrphanFiles, remove_orphan_files
+from hms_iceberg.maintenance.relocation.table_path import TablePathResult, rewrite_table_path
 from hms_iceberg.maintenance.rewrite.convert_deletes import ConversionResult, convert_equality_deletes
 from hms_iceberg.maintenance.rewrite.data_files import RewriteResult, rewrite_data_files
 from hms_iceberg.maintenance.rewrite.rewrite_deletes import DeleteRewriteResult, rewrite_position_delete_files
@@ -25,6 +26,7 @@ __all__ = [
     "RewriteResult",
     "SnapshotExpiry",
     "TableMaintenance",
+    "TablePathResult",
     "check_table",
     "compute_partition_stats",
     "compute_table_stats",
@@ -34,4 +36,5 @@ __all__ = [
     "remove_orphan_files",
     "rewrite_data_files",
     "rewrite_position_delete_files",
+    "rewrite_table_path",
 ]

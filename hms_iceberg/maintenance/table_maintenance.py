@@ -7,6 +7,7 @@ from typing import Any
 from hms_iceberg.maintenance.consistency import ConsistencyReport, check_table
 from hms_iceberg.maintenance.dangling_deletes import remove_dangling_deletes
 from hms_iceberg.maintenance.orphan_files import OrphanFiles, remove_orphan_files
+from hms_iceberg.maintenance.relocation.table_path import TablePathResult, rewrite_table_path
 from hms_iceberg.maintenance.rewrite.convert_deletes import ConversionResult, convert_equality_deletes
 from hms_iceberg.maintenance.rewrite.data_files import RewriteResult, rewrite_data_files
 from hms_iceberg.maintenance.rewrite.rewrite_deletes import DeleteRewriteResult, rewrite_position_delete_files
@@ -59,3 +60,7 @@ class TableMaintenance:
     def compute_partition_stats(self, **options: Any) -> PartitionStatisticsFile | None:
         """Writes statistics of the partitions; see `compute_partition_stats`."""
         return compute_partition_stats(self._table, **options)
+
+    def rewrite_table_path(self, source_prefix: str, target_prefix: str, **options: Any) -> TablePathResult:
+        """Writes metadata with other paths, so that a copy of the table is a table; see `rewrite_table_path`."""
+        return rewrite_table_path(self._table, source_prefix, target_prefix, **options)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import closing
 
 from hms_iceberg.errors import IcebergError
 from hms_iceberg.maintenance.rewrite.commits import Group, GroupCommits, Replaced, Written
@@ -41,8 +42,9 @@ def rewrite_groups(
     """
     commits.begin(len(groups))
     try:
-        for written in _Pool(commits, write, stop).written(groups, workers):
-            commits.take(written)
+        with closing(_Pool(commits, write, stop).written(groups, workers)) as done:
+            for written in done:
+                commits.take(written)
         commits.end()
     finally:
         commits.abandon()
@@ -54,7 +56,7 @@ class _Pool:
         self._write_group = write
         self._stop = stop
 
-    def written(self, groups: Sequence[Group], workers: int) -> Iterator[Written]:
+    def written(self, groups: Sequence[Group], workers: int) -> Generator[Written, None, None]:
         """The groups as they are done, a few at a time."""
         todo = iter(groups)
         running: dict[Future[Written], Group] = {}

@@ -13,6 +13,7 @@ from hms_iceberg.spark.procedures.register_table import REGISTER_TABLE
 from hms_iceberg.spark.procedures.remove_orphan_files import REMOVE_ORPHAN_FILES
 from hms_iceberg.spark.procedures.rewrite_files import REWRITE_DATA_FILES, REWRITE_POSITION_DELETE_FILES
 from hms_iceberg.spark.procedures.rewrite_manifests import REWRITE_MANIFESTS
+from hms_iceberg.spark.procedures.rewrite_table_path import REWRITE_TABLE_PATH
 from hms_iceberg.spark.procedures.rollback import (
     ANCESTORS_OF,
     ROLLBACK_TO_SNAPSHOT,
@@ -36,6 +37,7 @@ PROCEDURES: Mapping[str, Procedure] = {
         REWRITE_MANIFESTS,
         REWRITE_DATA_FILES,
         REWRITE_POSITION_DELETE_FILES,
+        REWRITE_TABLE_PATH,
         REMOVE_ORPHAN_FILES,
         COMPUTE_TABLE_STATS,
         COMPUTE_PARTITION_STATS,

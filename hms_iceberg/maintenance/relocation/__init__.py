@@ -1,0 +1,1 @@
+"""Tables that move: metadata, manifests and delete files with other paths in them."""

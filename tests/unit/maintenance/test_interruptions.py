@@ -1,0 +1,137 @@
+"""Whatever happens to a maintenance action, or beside it: no row is lost or doubled, and the next run finishes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from hms_iceberg.errors import CommitConflictError, CommitFailedError
+from hms_iceberg.maintenance import (
+    check_table,
+    compute_partition_stats,
+    compute_table_stats,
+    convert_equality_deletes,
+    expire_snapshots,
+    remove_dangling_deletes,
+    remove_orphan_files,
+    rewrite_data_files,
+    rewrite_position_delete_files,
+)
+from hms_iceberg.maintenance.dangling_deletes import dangling_deletes
+from hms_iceberg.spec.manifests.manifest import ManifestContent
+from hms_iceberg.table import Table
+from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
+from tests.support.interruptions import CHANGES, Disrepair, InterruptingStorage, Killed
+
+SOME = {"min-input-files": 2, "max-concurrent-file-group-rewrites": 1}
+
+
+class Action:
+    """An action, and what it has left to do."""
+
+    def __init__(self, run: Callable[[Table], Any], left: Callable[[Disrepair, Table], int]) -> None:
+        self.run = run
+        self.left = left
+
+
+def _rewrite_manifests(table: Table) -> None:
+    table.rewrite_manifests().commit()
+
+
+def _data_manifests(case: Disrepair, table: Table) -> int:
+    manifests = manifest_list_of(table.current_snapshot(), table.storage)
+    return sum(manifest.content is ManifestContent.DATA for manifest in manifests) - 1
+
+
+ACTIONS = {
+    "compact": Action(
+        lambda table: rewrite_data_files(table, strategy="sort", sort_order="amount desc", options=SOME),
+        lambda case, table: len(rewrite_data_files(table, options=SOME, dry_run=True).plan.groups),
+    ),
+    "convert": Action(
+        convert_equality_deletes, lambda case, table: len(convert_equality_deletes(table, dry_run=True).groups)
+    ),
+    "position deletes": Action(
+        lambda table: rewrite_position_delete_files(table, options=SOME),
+        lambda case, table: len(rewrite_position_delete_files(table, options=SOME, dry_run=True).groups),
+    ),
+    "dangling deletes": Action(
+        remove_dangling_deletes, lambda case, table: len(dangling_deletes(table.metadata, table.storage))
+    ),
+    "manifests": Action(_rewrite_manifests, _data_manifests),
+    "expire": Action(
+        lambda table: expire_snapshots(table, older_than=2**62), lambda case, table: len(table.snapshots()) - 1
+    ),
+    "orphans": Action(
+        lambda table: remove_orphan_files(table, older_than=2**62), lambda case, table: int(case.stray.exists())
+    ),
+    "table statistics": Action(compute_table_stats, lambda case, table: int(not table.metadata.statistics)),
+    "partition statistics": Action(
+        compute_partition_stats, lambda case, table: int(not table.metadata.partition_statistics)
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def cases(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Disrepair]:
+    return {version: Disrepair(tmp_path_factory.mktemp(f"v{version}"), version) for version in (2, 3)}
+
+
+def kill() -> None:
+    raise Killed
+
+
+def steps_of(action: Action, case: Disrepair) -> int:
+    case.restore()
+    storage = InterruptingStorage()
+    action.run(case.opened(storage))
+    assert storage.steps > 0
+    return storage.steps
+
+
+def finish(action: Action, case: Disrepair) -> None:
+    """The next run, after which there is nothing left to do, and nobody lost anything."""
+    action.run(case.opened())
+    assert action.left(case, case.opened()) == 0
+    assert case.found() == case.expected()
+    assert check_table(case.opened()).findings == ()
+
+
+@pytest.mark.parametrize("name", ACTIONS)
+def test_a_kill_at_any_step_loses_nothing_and_the_next_run_finishes(cases: dict[int, Disrepair], name: str) -> None:
+    action = ACTIONS[name]
+    steps = {version: steps_of(action, case) for version, case in cases.items()}
+    for step in range(max(steps.values())):
+        version = 2 + step % 2 if step < min(steps.values()) else max(steps, key=lambda each: steps[each])
+        case = cases[version]
+        case.restore()
+        with pytest.raises(Killed):
+            action.run(case.opened(InterruptingStorage(step, kill)))
+        assert case.found() == case.expected()
+        if step % 3 == 0:
+            # What the dead left is an orphan, and nothing but orphans go.
+            remove_orphan_files(case.opened(), older_than=2**62)
+            finish(action, case)
+
+
+# Statistics take nothing away: that they are added whatever comes is shown once.
+BESIDE = [(name, change) for name in ACTIONS for change in CHANGES if "statistics" not in name or change == "append"]
+
+
+@pytest.mark.parametrize(("name", "change"), BESIDE)
+def test_what_others_do_meanwhile_stays_and_the_next_run_finishes(
+    cases: dict[int, Disrepair], name: str, change: str
+) -> None:
+    action = ACTIONS[name]
+    for version in (2, 3):
+        case = cases[version]
+        step = 0 if version == 2 else steps_of(action, case) // 2
+        case.restore()
+        storage = InterruptingStorage(step, lambda case=case: CHANGES[change](case, case.opened()))
+        with suppress(CommitConflictError, CommitFailedError):
+            action.run(case.opened(storage))
+        assert case.found() == case.expected()
+        finish(action, case)
