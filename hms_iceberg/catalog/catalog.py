@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from hms_iceberg.arrow.columns.arrow_schema import from_arrow
 from hms_iceberg.catalog.identifiers import Identifiers
 from hms_iceberg.errors import (
     ConfigurationError,
@@ -23,25 +22,22 @@ from hms_iceberg.errors import (
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
 from hms_iceberg.metastore_names import metadata_file_location, namespace_name, table_identifier, text_properties
 from hms_iceberg.scan.preload import planning_ready
-from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata, replace_table_metadata, split_properties
-from hms_iceberg.spec.metadata.table_metadata import DEFAULT_FORMAT_VERSION, TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import UNSORTED, SortOrder
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
+from hms_iceberg.table.definition import TableDefinition
 from hms_iceberg.table.purge import purge_files
 from hms_iceberg.table.transaction import TableTransaction
 from hms_iceberg.transaction.metadata_files import read_version
-from hms_iceberg.transaction.origin import Created, CreatedOrReplaced
+from hms_iceberg.transaction.origin import Created, CreatedOrReplaced, Origin
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.view.catalog_views import CatalogViews
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_TABLE_DEFAULT = "table-default."
-_TABLE_OVERRIDE = "table-override."
 
 
 @dataclass(frozen=True)
@@ -202,10 +198,8 @@ class Catalog(CatalogViews, Identifiers):
             NoSuchNamespaceError: no such namespace.
             InvalidInputError: schema, spec and order do not fit each other.
         """
-        transaction = self.create_table_transaction(
-            identifier, schema, location, partition_spec, sort_order, properties
-        )
-        return transaction.commit_transaction()
+        definition = TableDefinition(schema, location, partition_spec, sort_order, properties)
+        return self._creating(identifier, definition).commit_transaction()
 
     def create_table_if_not_exists(
         self,
@@ -232,11 +226,8 @@ class Catalog(CatalogViews, Identifiers):
         properties: Mapping[str, str] | None = None,
     ) -> TableTransaction:
         """A transaction that creates the table together with what is done in it: both or neither appear."""
-        name = table_identifier(identifier)
-        self._refuse_if_taken(name)
-        metadata = self._new_metadata(name, schema, location, partition_spec, sort_order, properties or {})
-        transaction = Transaction(name, Created(metadata), self.metastore, self.storage)
-        return TableTransaction(transaction, lambda version: self._table(name, version))
+        definition = TableDefinition(schema, location, partition_spec, sort_order, properties)
+        return self._creating(identifier, definition)
 
     def replace_table_transaction(
         self,
@@ -262,20 +253,8 @@ class Catalog(CatalogViews, Identifiers):
             NoSuchTableError: it does not exist, and `or_create` is not set.
             NotAnIcebergTableError: the name is another kind of table.
         """
-        name = table_identifier(identifier)
-        start = self._version_of(name)
-        merged = self._table_properties(properties or {})
-        columns = self._schema(schema, merged)
-
-        def replaced(metadata: TableMetadata) -> TableMetadata:
-            return replace_table_metadata(metadata, columns, partition_spec, sort_order, location, merged)
-
-        def created() -> TableMetadata:
-            return self._new_metadata(name, schema, location, partition_spec, sort_order, properties or {})
-
-        origin = CreatedOrReplaced(created, replaced, start, must_exist=not or_create)
-        transaction = Transaction(name, origin, self.metastore, self.storage)
-        return TableTransaction(transaction, lambda version: self._table(name, version))
+        definition = TableDefinition(schema, location, partition_spec, sort_order, properties)
+        return self._replacing(identifier, definition, must_exist=not or_create)
 
     def create_or_replace_table(
         self,
@@ -287,10 +266,26 @@ class Catalog(CatalogViews, Identifiers):
         properties: Mapping[str, str] | None = None,
     ) -> Table:
         """Creates an empty table, or replaces the one that is there; see `replace_table_transaction`."""
-        transaction = self.replace_table_transaction(
-            identifier, schema, location, partition_spec, sort_order, properties, or_create=True
-        )
-        return transaction.commit_transaction()
+        definition = TableDefinition(schema, location, partition_spec, sort_order, properties)
+        return self._replacing(identifier, definition, must_exist=False).commit_transaction()
+
+    def _creating(self, identifier: str | Identifier, definition: TableDefinition) -> TableTransaction:
+        name = table_identifier(identifier)
+        self._refuse_if_taken(name)
+        return self._defining(name, Created(self._new_metadata(name, definition)))
+
+    def _replacing(
+        self, identifier: str | Identifier, definition: TableDefinition, must_exist: bool
+    ) -> TableTransaction:
+        name = table_identifier(identifier)
+        start = self._version_of(name)
+        replaced = definition.resolved(self.properties).replacing
+        origin = CreatedOrReplaced(lambda: self._new_metadata(name, definition), replaced, start, must_exist=must_exist)
+        return self._defining(name, origin)
+
+    def _defining(self, name: Identifier, origin: Origin) -> TableTransaction:
+        transaction = Transaction(name, origin, self.metastore, self.storage)
+        return TableTransaction(transaction, lambda version: self._table(name, version))
 
     def _version_of(self, identifier: Identifier) -> MetadataVersion | None:
         try:
@@ -315,40 +310,11 @@ class Catalog(CatalogViews, Identifiers):
             f"Cannot create table {'.'.join(identifier)}: it exists already. Load it, or choose another name."
         )
 
-    def _new_metadata(
-        self,
-        identifier: Identifier,
-        schema: Schema | pa.Schema,
-        location: str | None,
-        partition_spec: PartitionSpec,
-        sort_order: SortOrder,
-        properties: Mapping[str, str],
-    ) -> TableMetadata:
+    def _new_metadata(self, identifier: Identifier, definition: TableDefinition) -> TableMetadata:
         self.metastore.check_new_name(identifier)
-        properties = self._table_properties(properties)
         namespace = self.metastore.namespace_properties(identifier[0])
-        return new_table_metadata(
-            schema=self._schema(schema, properties),
-            spec=partition_spec,
-            sort_order=sort_order,
-            location=location or self._default_location(identifier, namespace),
-            properties=properties,
-        )
-
-    def _schema(self, schema: Schema | pa.Schema, properties: Mapping[str, str]) -> Schema:
-        if isinstance(schema, Schema):
-            return schema
-        version = split_properties(properties)[1] or DEFAULT_FORMAT_VERSION
-        return from_arrow(schema, format_version=version)
-
-    def _table_properties(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """The caller's properties between the catalog's `table-default.*` and `table-override.*`."""
-        merged = {k[len(_TABLE_DEFAULT) :]: v for k, v in self.properties.items() if k.startswith(_TABLE_DEFAULT)}
-        merged.update(text_properties(properties))
-        merged.update(
-            {k[len(_TABLE_OVERRIDE) :]: v for k, v in self.properties.items() if k.startswith(_TABLE_OVERRIDE)}
-        )
-        return merged
+        location = definition.location or self._default_location(identifier, namespace)
+        return replace(definition.resolved(self.properties), location=location).new_metadata()
 
     def _default_location(self, identifier: Identifier, namespace: Mapping[str, str]) -> str:
         folder = namespace.get("location")

@@ -9,8 +9,7 @@ from hms_iceberg.expressions.parser import parse
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.spec.manifests.manifest import DataFile, ManifestFile
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
-from hms_iceberg.table.pending import PendingChange
-from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.table.pending import Begun, PendingChange
 from hms_iceberg.updates.append import FastAppend
 from hms_iceberg.updates.delete import DeleteFiles
 from hms_iceberg.updates.machinery.isolation import Isolation
@@ -26,8 +25,8 @@ Builder = TypeVar("Builder", bound="FileChange")
 class FileChange(PendingChange):
     """A change that becomes one snapshot."""
 
-    def __init__(self, transaction: Transaction, finish: Callable[[], None]) -> None:
-        super().__init__(transaction, finish)
+    def __init__(self, begun: Begun) -> None:
+        super().__init__(begun)
         self._added: list[DataFile] = []
         self._removed: list[DataFile] = []
         self._filter: BooleanExpression | None = None
@@ -65,8 +64,8 @@ class FileChange(PendingChange):
 class AppendFiles(FileChange):
     """Appends data files; manifests are merged where `merging`."""
 
-    def __init__(self, transaction: Transaction, finish: Callable[[], None], merging: bool) -> None:
-        super().__init__(transaction, finish)
+    def __init__(self, begun: Begun, merging: bool) -> None:
+        super().__init__(begun)
         self._merging = merging
 
     def append_file(self, file: DataFile) -> AppendFiles:
@@ -133,8 +132,8 @@ class Validated(FileChange):
 class OverwriteFiles(Validated):
     """Removes data files, one by one or by a filter, and adds others."""
 
-    def __init__(self, transaction: Transaction, finish: Callable[[], None]) -> None:
-        super().__init__(transaction, finish)
+    def __init__(self, begun: Begun) -> None:
+        super().__init__(begun)
         self._must_match = False
 
     def add_file(self, file: DataFile) -> OverwriteFiles:
@@ -181,8 +180,8 @@ class OverwriteFiles(Validated):
 class RewriteDataFiles(FileChange):
     """Replaces files by others with the same rows."""
 
-    def __init__(self, transaction: Transaction, finish: Callable[[], None]) -> None:
-        super().__init__(transaction, finish)
+    def __init__(self, begun: Begun) -> None:
+        super().__init__(begun)
         self._sequence_number: int | None = None
 
     def delete_file(self, file: DataFile) -> RewriteDataFiles:
@@ -213,8 +212,8 @@ class RewriteDataFiles(FileChange):
 class RewriteManifestFiles(FileChange):
     """Writes manifests anew; files stay what they are."""
 
-    def __init__(self, transaction: Transaction, finish: Callable[[], None]) -> None:
-        super().__init__(transaction, finish)
+    def __init__(self, begun: Begun) -> None:
+        super().__init__(begun)
         self._if: Callable[[ManifestFile], bool] | None = None
         self._by: Callable[[DataFile], Any] | None = None
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from hms_iceberg.arrow.columns.arrow_schema import from_arrow
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.errors import (
@@ -28,13 +27,13 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
 from hms_iceberg.scan.preload import planning_ready
-from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata, split_properties
-from hms_iceberg.spec.metadata.table_metadata import DEFAULT_FORMAT_VERSION, TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import UNSORTED, SortOrder
 from hms_iceberg.spec.table_properties import METADATA_PATH
 from hms_iceberg.storage import Storage
+from hms_iceberg.table.definition import TableDefinition
 from hms_iceberg.table.table import Table
 from hms_iceberg.table.transaction import TableTransaction
 from hms_iceberg.transaction.metadata_files import read_version
@@ -260,14 +259,8 @@ class FileSystemTables:
             TableAlreadyExistsError: there is one.
         """
         identifier = _identifier(location)
-        version = split_properties(properties or {})[1] or DEFAULT_FORMAT_VERSION
-        metadata = new_table_metadata(
-            schema=schema if isinstance(schema, Schema) else from_arrow(schema, format_version=version),
-            spec=partition_spec,
-            sort_order=sort_order,
-            location=identifier[0],
-            properties=properties,
-        )
+        definition = TableDefinition(schema, identifier[0], partition_spec, sort_order, properties).resolved({})
+        metadata = definition.new_metadata()
         if self.exists(location):
             raise TableAlreadyExistsError(f"Cannot create a table at {location}: there is one. Load it.")
         transaction = Transaction(identifier, Created(metadata), self._metastore, self.storage)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import SnapshotRefType
 from hms_iceberg.spec.statistics import PartitionStatisticsFile, StatisticsFile
-from hms_iceberg.table.pending import PendingChange
+from hms_iceberg.table.pending import Begun, PendingChange
 from hms_iceberg.table.time_travel import milliseconds
-from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.cherry_pick import CherryPick
 from hms_iceberg.updates.expire_snapshots import ExpireSnapshots
 from hms_iceberg.updates.machinery.update import Update
@@ -25,8 +24,8 @@ Time = int | str | dt.datetime
 class ManageSnapshots(PendingChange):
     """Branches and tags, and where main points. Changes are made in the order of the calls."""
 
-    def __init__(self, transaction: Transaction, finish: Callable[[], None]) -> None:
-        super().__init__(transaction, finish)
+    def __init__(self, begun: Begun) -> None:
+        super().__init__(begun)
         self._pending: list[Update] = []
         self._after: TableMetadata | None = None
 
@@ -135,8 +134,8 @@ def _check_order(snapshot_id: object, name: object, method: str) -> None:
 class UpdateStatistics(PendingChange):
     """Which statistics files belong to which snapshots."""
 
-    def __init__(self, transaction: Transaction, finish: Callable[[], None]) -> None:
-        super().__init__(transaction, finish)
+    def __init__(self, begun: Begun) -> None:
+        super().__init__(begun)
         self._pending: list[Update] = []
 
     def _updates(self) -> list[Update]:
@@ -165,8 +164,8 @@ class UpdateStatistics(PendingChange):
 class ExpireSnapshotsBuilder(PendingChange):
     """Which snapshots are to expire. Files stay; `hms_iceberg.maintenance.expire_snapshots` deletes them too."""
 
-    def __init__(self, transaction: Transaction, finish: Callable[[], None]) -> None:
-        super().__init__(transaction, finish)
+    def __init__(self, begun: Begun) -> None:
+        super().__init__(begun)
         self._older_than_ms: int | None = None
         self._retain_last: int | None = None
         self._ids: frozenset[int] = frozenset()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TypeVar
 
@@ -13,14 +14,32 @@ from hms_iceberg.updates.machinery.update import Update
 Self = TypeVar("Self", bound="PendingChange")
 
 
+@dataclass(frozen=True)
+class Begun:
+    """Where a change belongs that has begun.
+
+    Args:
+        transaction: what it becomes part of.
+        finish: commits that; None where the transaction has more than this change, and is committed by its owner.
+    """
+
+    transaction: Transaction
+    finish: Callable[[], object] | None = None
+
+    def end(self) -> None:
+        """The change is made."""
+        if self.finish is not None:
+            self.finish()
+
+
 class PendingChange:
     """A change of a table in the making. `commit()` hands it to its transaction, and commits that too where the change
     was begun on the table itself; as a context manager it does so at the end, unless there was an error.
     """
 
-    def __init__(self, transaction: Transaction, finish: Callable[[], None]) -> None:
-        self._transaction = transaction
-        self._finish = finish
+    def __init__(self, begun: Begun) -> None:
+        self._transaction = begun.transaction
+        self._begun = begun
 
     def __enter__(self: Self) -> Self:
         return self
@@ -51,4 +70,4 @@ class PendingChange:
         """
         for update in self._updates():
             self._transaction.add(update)
-        self._finish()
+        self._begun.end()

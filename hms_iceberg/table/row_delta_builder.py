@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
@@ -21,8 +21,8 @@ from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.partitioning import PartitionSpec
 from hms_iceberg.table.file_changes import Validated
+from hms_iceberg.table.pending import Begun
 from hms_iceberg.table.writes import write_rows
-from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.row_delta import RowDelta
@@ -40,9 +40,9 @@ class NewRowDelta(Validated):
     ...     delta.add_rows(changed)
     """
 
-    def __init__(self, transaction: Transaction, finish: Callable[[], None], standalone: bool) -> None:
-        super().__init__(transaction, finish)
-        self._standalone = standalone
+    def __init__(self, begun: Begun) -> None:
+        super().__init__(begun)
+        self._standalone = begun.finish is not None
         self._positions: dict[str, list[Any]] = {}
 
     def __exit__(

@@ -10,17 +10,23 @@ from typing import Any
 from hms_iceberg.arrow.writing.write import ArrowInput
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysFalse, BooleanExpression
+from hms_iceberg.spec.table_properties import bool_property
 from hms_iceberg.table.assignments import Assignments
 from hms_iceberg.table.change_options import ChangeOptions
 from hms_iceberg.table.row_change import RowChange, as_expression, rows_in
 from hms_iceberg.table.writes import write_rows
 from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.updates.append import FastAppend
 from hms_iceberg.updates.delete import DeleteFiles
 from hms_iceberg.updates.machinery.update import Update
+from hms_iceberg.updates.merge_append import MergeAppend
 from hms_iceberg.updates.overwrite import Overwrite
 from hms_iceberg.updates.replace_partitions import ReplacePartitions
 
 logger = logging.getLogger(__name__)
+
+# Merging on append is asked for by the property, as in PyIceberg; other changes merge unless it is switched off.
+_MERGE_ON_APPEND = ("commit.manifest-merge.enabled", False)
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,13 @@ class UpdateResult:
     """
 
     rows_updated: int = 0
+
+
+def append_rows(transaction: Transaction, rows: ArrowInput, options: ChangeOptions) -> None:
+    """Appends rows; see `Table.append`."""
+    files = write_rows(transaction, rows)
+    kind = MergeAppend if bool_property(transaction.metadata.properties, _MERGE_ON_APPEND) else FastAppend
+    transaction.add(kind(files, **options.update_fields()), preview=False)
 
 
 def delete_rows(transaction: Transaction, row_filter: str | BooleanExpression, options: ChangeOptions) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.errors import UnknownColumnError
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import IcebergType, parse_primitive
 from hms_iceberg.spec.values.single_values import from_python
-from hms_iceberg.table.pending import PendingChange
-from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.table.pending import Begun, PendingChange
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.schema_changes import (
     AddColumn,
@@ -39,14 +38,8 @@ class UpdateSchema(PendingChange):
     ...     update.rename_column("amount", "price")
     """
 
-    def __init__(
-        self,
-        transaction: Transaction,
-        finish: Callable[[], None],
-        allow_incompatible_changes: bool = False,
-        case_sensitive: bool = True,
-    ) -> None:
-        super().__init__(transaction, finish)
+    def __init__(self, begun: Begun, allow_incompatible_changes: bool = False, case_sensitive: bool = True) -> None:
+        super().__init__(begun)
         self._changes: tuple[SchemaChange, ...] = ()
         self._allow_incompatible = allow_incompatible_changes
         self._case_sensitive = case_sensitive

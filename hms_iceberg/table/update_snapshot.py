@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from hms_iceberg.table.change_options import ChangeOptions
 from hms_iceberg.table.file_changes import AppendFiles, Builder, DeleteDataFiles, OverwriteFiles
-from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.table.pending import Begun
 
 
 class UpdateSnapshot:
@@ -16,26 +14,25 @@ class UpdateSnapshot:
     ...     append.append_data_file(file)
     """
 
-    def __init__(self, transaction: Transaction, finish: Callable[[], None], options: ChangeOptions) -> None:
-        self._transaction = transaction
-        self._finish = finish
+    def __init__(self, begun: Begun, options: ChangeOptions) -> None:
+        self._begun = begun
         self._options = options
 
     def fast_append(self) -> AppendFiles:
         """An append that rewrites no manifest."""
-        return self._with_options(AppendFiles(self._transaction, self._finish, merging=False))
+        return self._with_options(AppendFiles(self._begun, merging=False))
 
     def merge_append(self) -> AppendFiles:
         """An append by which small manifests are merged."""
-        return self._with_options(AppendFiles(self._transaction, self._finish, merging=True))
+        return self._with_options(AppendFiles(self._begun, merging=True))
 
     def overwrite(self) -> OverwriteFiles:
         """A replacement of files by others."""
-        return self._with_options(OverwriteFiles(self._transaction, self._finish))
+        return self._with_options(OverwriteFiles(self._begun))
 
     def delete(self) -> DeleteDataFiles:
         """A removal of whole files."""
-        return self._with_options(DeleteDataFiles(self._transaction, self._finish))
+        return self._with_options(DeleteDataFiles(self._begun))
 
     def _with_options(self, change: Builder) -> Builder:
         change.to_branch(self._options.branch)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from hms_iceberg.spec.partitioning import PartitionSpec
 from hms_iceberg.spec.sorting import NullOrder, SortDirection, SortOrder
 from hms_iceberg.spec.transforms import IdentityTransform, Transform, parse_transform
-from hms_iceberg.table.pending import PendingChange
-from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.table.pending import Begun, PendingChange
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.partition_spec import (
     AddPartitionField,
@@ -28,8 +25,8 @@ class UpdateSpec(PendingChange):
     ...     update.remove_field("city")
     """
 
-    def __init__(self, transaction: Transaction, finish: Callable[[], None], case_sensitive: bool = True) -> None:
-        super().__init__(transaction, finish)
+    def __init__(self, begun: Begun, case_sensitive: bool = True) -> None:
+        super().__init__(begun)
         self._changes: tuple[PartitionChange, ...] = ()
         self._case_sensitive = case_sensitive
 
@@ -72,8 +69,8 @@ class UpdateSpec(PendingChange):
 class UpdateSortOrder(PendingChange):
     """The sort order of data that is written from now on: the keys given, in their order, replace the present ones."""
 
-    def __init__(self, transaction: Transaction, finish: Callable[[], None], case_sensitive: bool = True) -> None:
-        super().__init__(transaction, finish)
+    def __init__(self, begun: Begun, case_sensitive: bool = True) -> None:
+        super().__init__(begun)
         self._keys: tuple[SortKey, ...] = ()
         self._case_sensitive = case_sensitive
 

@@ -5,14 +5,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hms_iceberg.arrow.writing.write import ArrowInput
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.table.add_files import add_files
 from hms_iceberg.table.change_options import ChangeOptions
-from hms_iceberg.table.row_operations import UpdateResult, delete_rows, overwrite_rows, replace_partitions, update_rows
+from hms_iceberg.table.row_operations import (
+    UpdateResult,
+    append_rows,
+    delete_rows,
+    overwrite_rows,
+    replace_partitions,
+    update_rows,
+)
 from hms_iceberg.table.upsert import UpsertResult, upsert_rows
 
 if TYPE_CHECKING:
@@ -20,6 +27,7 @@ if TYPE_CHECKING:
     from hms_iceberg.transaction.transaction import Transaction
 
 ALWAYS_TRUE = AlwaysTrue()
+Self = TypeVar("Self", bound="RowWriteMethods")
 
 
 class RowWriteMethods(ABC):
@@ -34,6 +42,34 @@ class RowWriteMethods(ABC):
     @abstractmethod
     def _writing(self) -> AbstractContextManager[TableTransaction]:
         """The transaction that a method writes to."""
+
+    def append(
+        self: Self,
+        df: ArrowInput,
+        snapshot_properties: Mapping[str, str] | None = None,
+        branch: str | None = MAIN_BRANCH,
+    ) -> Self:
+        """Appends rows to the table.
+
+        Columns are matched by name; missing optional ones are filled with their default or null. The rows are written
+        as data files in the table's default spec and order, and committed as one snapshot.
+
+        Args:
+            df: an Arrow table, record batch or reader of batches (which need not fit into memory), or anything that
+                hands out an Arrow stream (polars, DuckDB, pandas).
+            snapshot_properties: keys for the snapshot's summary.
+            branch: the branch to append to; None stages the snapshot.
+
+        Returns:
+            This object.
+
+        Raises:
+            SchemaMismatchError, TypeMismatchError, NullValueError: the rows do not fit; nothing was written.
+            CommitFailedError, CommitStateUnknownError: see `commit_transaction`.
+        """
+        with self._writing() as transaction:
+            append_rows(_inner(transaction), df, _options(transaction, snapshot_properties, True, branch))
+        return self
 
     def delete(
         self,

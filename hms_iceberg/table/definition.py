@@ -1,0 +1,74 @@
+"""What a table is to be: the arguments with which one is created or replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from hms_iceberg.arrow.columns.arrow_schema import from_arrow
+from hms_iceberg.metastore_names import text_properties
+from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata, replace_table_metadata, split_properties
+from hms_iceberg.spec.metadata.table_metadata import DEFAULT_FORMAT_VERSION, TableMetadata
+from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.sorting import UNSORTED, SortOrder
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_DEFAULT = "table-default."
+_OVERRIDE = "table-override."
+
+
+@dataclass(frozen=True)
+class TableDefinition:
+    """A table as its creator describes it.
+
+    Args:
+        schema: the columns; field ids are assigned anew.
+        location: where the table's files go; None leaves it to the catalog, or to the table that is replaced.
+        partition_spec: by source ids of `schema`.
+        sort_order: by source ids of `schema`.
+        properties: table properties; `format-version` (default 2) is one of them.
+    """
+
+    schema: Schema | pa.Schema
+    location: str | None = None
+    partition_spec: PartitionSpec = UNPARTITIONED
+    sort_order: SortOrder = UNSORTED
+    properties: Mapping[str, Any] | None = None
+
+    def resolved(self, catalog: Mapping[str, str]) -> TableDefinition:
+        """With Iceberg's schema, and properties between the catalog's `table-default.*` and `table-override.*`."""
+        properties = _below(_DEFAULT, catalog) | text_properties(self.properties or {}) | _below(_OVERRIDE, catalog)
+        version = split_properties(properties)[1] or DEFAULT_FORMAT_VERSION
+        schema = self.schema if isinstance(self.schema, Schema) else from_arrow(self.schema, format_version=version)
+        return replace(self, schema=schema, properties=properties)
+
+    def new_metadata(self) -> TableMetadata:
+        """The first metadata of a table like this, which is resolved and has a location.
+
+        Raises:
+            InvalidInputError: schema, spec and order do not fit each other.
+        """
+        assert isinstance(self.schema, Schema) and self.location is not None
+        return new_table_metadata(
+            schema=self.schema,
+            spec=self.partition_spec,
+            sort_order=self.sort_order,
+            location=self.location,
+            properties=self.properties or {},
+        )
+
+    def replacing(self, metadata: TableMetadata) -> TableMetadata:
+        """The metadata of a table that becomes like this, which is resolved; see `replace_table_metadata`."""
+        assert isinstance(self.schema, Schema)
+        properties = self.properties or {}
+        return replace_table_metadata(
+            metadata, self.schema, self.partition_spec, self.sort_order, self.location, properties
+        )
+
+
+def _below(prefix: str, properties: Mapping[str, str]) -> dict[str, str]:
+    return {key[len(prefix) :]: value for key, value in properties.items() if key.startswith(prefix)}
