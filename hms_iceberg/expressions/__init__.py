@@ -4,9 +4,7 @@
     EqualTo("a", 5) & ~IsNull("b")   the tree by hand                      tree
     bind(schema, tree)               field ids, typed literals, no `not`   binding
     evaluator(schema, tree)          rows                                  evaluate
-    InclusiveMetrics, StrictMetrics  one data file by its metrics          metrics
     inclusive_projection, strict_…   partition predicates                  projections
-    manifest_evaluator               one manifest by its summaries         manifest_evaluator
     residual_evaluator               what is left to check in a partition  residuals
     fold, BoundExpressionVisitor     translation to other engines          visitors
 

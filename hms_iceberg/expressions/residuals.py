@@ -12,9 +12,7 @@ from typing import Any
 
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.bound import BoundPredicate, BoundTransform
-from hms_iceberg.expressions.bounds import ValueSummary, might_match, must_match
 from hms_iceberg.expressions.evaluate import Test, evaluator, value_test
-from hms_iceberg.expressions.metrics import ContentMetrics, summarize
 from hms_iceberg.expressions.transform_projections import project
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or
 from hms_iceberg.expressions.visitors import ExpressionVisitor, fold
@@ -92,21 +90,6 @@ class _ResidualVisitor(ExpressionVisitor[Residual]):
         return None if projected is None else evaluator(self.partition_type, projected)
 
 
-def residual_by_metrics(expression: BooleanExpression, file: ContentMetrics) -> BooleanExpression:
-    """What of a bound predicate is left to test in the rows of one data file, by its metrics.
-
-    Args:
-        expression: a bound tree, such as a partition's residual.
-        file: the data file's counts and bounds.
-
-    Returns:
-        A bound tree; AlwaysTrue where all rows match, AlwaysFalse where none does.
-    """
-    if file.record_count == 0:
-        return AlwaysFalse()
-    return fold(expression, _SummaryResidual(lambda predicate: summarize(file, predicate.ref)))
-
-
 def residual_by_constants(expression: BooleanExpression, constants: Mapping[int, Any]) -> BooleanExpression:
     """What of a bound predicate is left to test in rows that all have the same values in some fields.
 
@@ -122,8 +105,11 @@ def residual_by_constants(expression: BooleanExpression, constants: Mapping[int,
     return fold(expression, _ConstantResidual(constants))
 
 
-class _Rebuilder(ExpressionVisitor[BooleanExpression]):
+class _ConstantResidual(ExpressionVisitor[BooleanExpression]):
     """Makes the same tree again, simplified by what becomes of its tests."""
+
+    def __init__(self, constants: Mapping[int, Any]) -> None:
+        self.constants = constants
 
     def visit_true(self) -> BooleanExpression:
         return AlwaysTrue()
@@ -136,22 +122,6 @@ class _Rebuilder(ExpressionVisitor[BooleanExpression]):
 
     def visit_or(self, operands: Sequence[BooleanExpression]) -> BooleanExpression:
         return Or(*operands)
-
-
-class _SummaryResidual(_Rebuilder):
-    def __init__(self, summary_of: Callable[[BoundPredicate], ValueSummary]) -> None:
-        self.summary_of = summary_of
-
-    def visit_bound(self, predicate: BoundPredicate) -> BooleanExpression:
-        known = self.summary_of(predicate)
-        if must_match(predicate)(known):
-            return AlwaysTrue()
-        return predicate if might_match(predicate)(known) else AlwaysFalse()
-
-
-class _ConstantResidual(_Rebuilder):
-    def __init__(self, constants: Mapping[int, Any]) -> None:
-        self.constants = constants
 
     def visit_bound(self, predicate: BoundPredicate) -> BooleanExpression:
         ref, term = predicate.ref, predicate.term

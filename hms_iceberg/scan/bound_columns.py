@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hms_iceberg.errors import CorruptFileError
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.partition_columns import polars_dtype
 from hms_iceberg.spec.types import (
@@ -31,7 +32,7 @@ from hms_iceberg.spec.types import (
     TimeType,
     UUIDType,
 )
-from hms_iceberg.spec.values.single_values import decimal_value, unscaled_value
+from hms_iceberg.spec.values.single_values import decimal_value, from_bytes, unscaled_value
 
 _MICROS = (TimestampType, TimestamptzType)
 _NANOS = (TimestampNanoType, TimestamptzNanoType)
@@ -74,7 +75,12 @@ def decode_bounds(stored: pl.Series, field_type: IcebergType) -> pl.Series:
     Returns:
         A column to compare with what :func:`comparable` makes of a value; null where no bound is known.
     """
-    if isinstance(field_type, _BYTES):
+    if isinstance(field_type, StringType):
+        return as_text(stored).cast(pl.Binary)
+    if isinstance(field_type, FixedType | UUIDType):
+        size = 16 if isinstance(field_type, UUIDType) else field_type.length
+        return stored.set(stored.bin.size() != size, None)
+    if isinstance(field_type, BinaryType):
         return stored
     if isinstance(field_type, DecimalType):
         return _decimals(stored)
@@ -110,6 +116,14 @@ def stored_bounds(stored: pl.Series, field_type: IcebergType) -> pl.Series:
     if has_bounds(field_type):
         return decode_bounds(stored, field_type).cast(dtype)
     return pl.Series([None] * len(stored), dtype=dtype)
+
+
+def stored_value(field_type: IcebergType, bound: bytes | None) -> Any:
+    """A bound as a stored value; None where there is none, or bytes that are none of the type."""
+    try:
+        return None if bound is None else from_bytes(field_type, bound)
+    except CorruptFileError:
+        return None
 
 
 def as_text(stored: pl.Series) -> pl.Series:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifest_frames import MANIFEST, METRIC_COLUMNS, ManifestDecoder
-from hms_iceberg.scan.metric_columns import MetricColumns
+from hms_iceberg.scan.metric_columns import MapMetrics, MetricColumns
 
 DEFAULT_CACHE_BYTES = 512 * 1024 * 1024
 
@@ -29,7 +29,7 @@ class ManifestFrame:
         raw_size: bytes of the files that ``load`` keeps.
     """
 
-    __slots__ = ("_load", "_raw_size", "frame", "metrics")
+    __slots__ = ("_load", "_maps", "_raw_size", "frame", "metrics")
 
     def __init__(
         self,
@@ -39,18 +39,25 @@ class ManifestFrame:
         raw_size: int = 0,
     ) -> None:
         self.frame = frame
-        self.metrics = MetricColumns(frame, load, maps)
+        self._maps = MapMetrics(frame, load, maps)
+        self.metrics = MetricColumns(self._maps)
         self._load = load
         self._raw_size = raw_size
 
     @property
     def size(self) -> int:
         """Bytes that the decoded columns and the files take."""
-        return int(self.frame.estimated_size()) + self.metrics.size + self._raw_size
+        maps = sum(int(each.estimated_size()) for each in self._maps.decoded.values())
+        return int(self.frame.estimated_size()) + maps + self.metrics.size + self._raw_size
+
+    @property
+    def columns_made(self) -> int:
+        """How many columns of metrics are decoded."""
+        return len(self._maps.decoded) + self.metrics.columns_made
 
     def all_columns(self) -> pl.DataFrame:
         """Files and metrics in one frame."""
-        return self.frame.hstack([self.metrics.maps(name) for name in METRIC_COLUMNS])
+        return self.frame.hstack([self._maps.maps(name) for name in METRIC_COLUMNS])
 
     def without_metrics(self) -> ManifestFrame:
         """The same manifests with all metrics yet to be decoded."""

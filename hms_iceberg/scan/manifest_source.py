@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TypeVar
 
 from hms_iceberg.errors import (
@@ -17,16 +16,13 @@ from hms_iceberg.errors import (
     UnknownColumnError,
     UnsupportedError,
 )
-from hms_iceberg.expressions.manifest_evaluator import partition_summary_evaluator
-from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.cache import ManifestCache, ManifestFrame, decode_one, decode_small, join_frames
 from hms_iceberg.scan.manifest_frames import ManifestDecoder, columnar_schema
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.manifests.avro_container import read_container
-from hms_iceberg.spec.manifests.manifest import FieldSummary, ManifestFile
+from hms_iceberg.spec.manifests.manifest import ManifestFile
 from hms_iceberg.spec.manifests.manifest_avro import decode_manifest_list
 from hms_iceberg.spec.snapshots import Snapshot
-from hms_iceberg.spec.types import StructType, UnknownType, UUIDType
 from hms_iceberg.storage import Storage
 
 T = TypeVar("T")
@@ -100,59 +96,6 @@ def _unlisted(location: str, snapshot: Snapshot, storage: Storage) -> ManifestFi
     )
 
 
-def keep_manifests(
-    manifests: Iterable[ManifestFile], projection: Callable[[int], BooleanExpression], partitions: PartitionColumns
-) -> list[ManifestFile]:
-    """The manifests that may hold a live file whose partition matches.
-
-    Args:
-        manifests: rows of a manifest list.
-        projection: spec id to the predicate over the spec's partition tuples.
-        partitions: the table's partition columns.
-    """
-    tests: dict[int, Callable[[_Summaries], bool]] = {}
-    kept = []
-    for manifest in manifests:
-        if not manifest.has_live_files():
-            continue
-        spec_id = manifest.partition_spec_id
-        if spec_id not in tests:
-            partitions.columns(spec_id)
-            tests[spec_id] = _summary_test(projection(spec_id), partitions.structs[spec_id])
-        if tests[spec_id](_Summaries(_trusted(manifest, partitions.structs[spec_id]))):
-            kept.append(manifest)
-    return kept
-
-
-@dataclass(frozen=True, slots=True)
-class _Summaries:
-    partitions: Sequence[FieldSummary] | None
-
-
-def _summary_test(predicate: BooleanExpression, partition_type: StructType) -> Callable[[_Summaries], bool]:
-    if isinstance(predicate, AlwaysTrue):
-        return lambda manifest: True
-    return partition_summary_evaluator(partition_type, predicate)
-
-
-def _trusted(manifest: ManifestFile, partition_type: StructType) -> Sequence[FieldSummary] | None:
-    """The summaries that can be relied on; None stands for one that cannot.
-
-    Java orders UUIDs as two signed numbers: where that makes a difference, the lower bound is above the upper one. And
-    of a column that was dropped it says that there are no nulls.
-    """
-    summaries = manifest.partitions
-    if summaries is None or len(summaries) != len(partition_type.fields):
-        return None
-    trusted: list[FieldSummary] = []
-    for field, summary in zip(partition_type.fields, summaries, strict=True):
-        is_unknown = isinstance(field.field_type, UnknownType)
-        is_uuid = isinstance(field.field_type, UUIDType)
-        inverted = is_uuid and (summary.lower_bound or b"") > (summary.upper_bound or b"")
-        trusted.append(None if is_unknown or inverted else summary)  # type: ignore[arg-type]
-    return trusted
-
-
 class ManifestSource:
     """Reads manifests through the cache, several at a time.
 
@@ -215,9 +158,9 @@ class ManifestSource:
             known = -1
             decoded = decode_one(ManifestDecoder([(self._read(manifest), manifest)], self.partitions), metrics)
         else:
-            known = decoded.metrics.columns_made
+            known = decoded.columns_made
         result = function(manifest.partition_spec_id, decoded)
-        if decoded.metrics.columns_made != known:
+        if decoded.columns_made != known:
             self._cache.put(key, decoded, self._plan)
         return result
 

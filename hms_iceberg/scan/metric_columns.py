@@ -1,20 +1,95 @@
-"""The metrics of a manifest's files, one column at a time.
+"""The metrics of files, one column at a time.
 
-A manifest stores metrics as maps from field id to value. Here the values of one field become a column with one row
-per file, null where the file says nothing of the field. Maps are decoded when they are first looked at.
+A file's metrics are maps from field id to value. Here the values of one field become a column with one row per file,
+null where the file says nothing of the field. The files are those of a manifest, whose maps are decoded when they are
+first looked at; or objects: data files that are being committed, row groups of a file that is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
+from hms_iceberg.expressions.bound import BoundReference
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.bound_columns import decode_bounds
 from hms_iceberg.spec.types import IcebergType, UUIDType
 
 
-class MetricColumns:
-    """Metrics by field id over the rows of one frame; each column is made once.
+class ContentMetrics(Protocol):
+    """The part of a file that metrics are read from; `spec.manifests.DataFile` has it."""
+
+    @property
+    def record_count(self) -> int:
+        """Rows in the file."""
+
+    @property
+    def value_counts(self) -> Mapping[int, int] | None:
+        """Field id to number of values, nulls and NaN included."""
+
+    @property
+    def null_value_counts(self) -> Mapping[int, int] | None:
+        """Field id to number of nulls."""
+
+    @property
+    def nan_value_counts(self) -> Mapping[int, int] | None:
+        """Field id to number of NaN."""
+
+    @property
+    def lower_bounds(self) -> Mapping[int, bytes] | None:
+        """Field id to lower bound as single-value bytes."""
+
+    @property
+    def upper_bounds(self) -> Mapping[int, bytes] | None:
+        """Field id to upper bound as single-value bytes."""
+
+
+class MetricSource(Protocol):
+    """Where the metrics of some files are."""
+
+    @property
+    def record_counts(self) -> pl.Series:
+        """Rows in each file."""
+
+    @property
+    def row_groups(self) -> pl.Series:
+        """In how many parts each file may be split; 0 where unknown."""
+
+    def prepare(self, names: Sequence[str]) -> None:
+        """Decode several of ``METRIC_COLUMNS`` at once, where they are not yet."""
+
+    def values(self, name: str, field_id: int) -> pl.Series:
+        """What one of ``METRIC_COLUMNS`` says of a field in each file; null where it says nothing."""
+
+
+class ObjectMetrics:
+    """Metrics of files that are objects; a `MetricSource`."""
+
+    def __init__(self, files: Sequence[ContentMetrics]) -> None:
+        self._files = files
+
+    @property
+    def record_counts(self) -> pl.Series:
+        """Rows in each file."""
+        return pl.Series([each.record_count for each in self._files], dtype=pl.Int64)
+
+    @property
+    def row_groups(self) -> pl.Series:
+        """In how many parts each file may be split; 0 where unknown."""
+        return pl.Series([len(getattr(each, "split_offsets", None) or ()) for each in self._files], dtype=pl.UInt32)
+
+    def prepare(self, names: Sequence[str]) -> None:
+        """Nothing: they are there."""
+
+    def values(self, name: str, field_id: int) -> pl.Series:
+        """What the files say of a field."""
+        maps: list[Mapping[int, Any] | None] = [getattr(each, name) for each in self._files]
+        dtype = pl.Binary if name.endswith("bounds") else pl.Int64
+        return pl.Series([None if each is None else each.get(field_id) for each in maps], dtype=dtype)
+
+
+class MapMetrics:
+    """Metrics of the files of decoded manifests; a `MetricSource`.
 
     Args:
         files: the files, with ``record_count`` and ``split_offsets``.
@@ -31,11 +106,6 @@ class MetricColumns:
         self._files = files
         self._load = load
         self._maps: dict[str, pl.Series] = dict(maps or {})
-        self._values: dict[tuple[str, int], pl.Series] = {}
-        self._bounds: dict[tuple[str, int, IcebergType], pl.Series] = {}
-
-    def __len__(self) -> int:
-        return self._files.height
 
     @property
     def record_counts(self) -> pl.Series:
@@ -43,15 +113,60 @@ class MetricColumns:
         return self._files["record_count"]
 
     @property
+    def row_groups(self) -> pl.Series:
+        """In how many parts each file may be split; 0 where unknown."""
+        return self._files["split_offsets"].list.len().fill_null(0)
+
+    @property
+    def decoded(self) -> Mapping[str, pl.Series]:
+        """The map columns that are decoded."""
+        return self._maps
+
+    def prepare(self, names: Sequence[str]) -> None:
+        """Decode several map columns at once, where they are not yet."""
+        missing = [name for name in names if name not in self._maps]
+        if missing:
+            self._maps.update(self._load(missing).to_dict())
+
+    def maps(self, name: str) -> pl.Series:
+        """A whole map column."""
+        self.prepare((name,))
+        return self._maps[name]
+
+    def values(self, name: str, field_id: int) -> pl.Series:
+        """What the files say of a field."""
+        return map_values(self.maps(name), field_id)
+
+
+class MetricColumns:
+    """Metrics by field id, one row for each file; each column is made once.
+
+    What a file may hold is unknown, and so possible, where metrics are missing: none were written, or the file lacks
+    the column (its rows then have the column's initial default).
+    """
+
+    def __init__(self, source: MetricSource) -> None:
+        self._source = source
+        self._values: dict[tuple[str, int], pl.Series] = {}
+        self._bounds: dict[tuple[str, int, IcebergType], pl.Series] = {}
+
+    def __len__(self) -> int:
+        return len(self.record_counts)
+
+    @property
+    def record_counts(self) -> pl.Series:
+        """Rows in each file."""
+        return self._source.record_counts
+
+    @property
     def columns_made(self) -> int:
-        """How many columns are decoded."""
-        return len(self._maps) + len(self._values) + len(self._bounds)
+        """How many columns were made of the source's."""
+        return len(self._values) + len(self._bounds)
 
     @property
     def size(self) -> int:
-        """Bytes of what is decoded."""
-        series = [*self._maps.values(), *self._values.values(), *self._bounds.values()]
-        return sum(int(each.estimated_size()) for each in series)
+        """Bytes of these columns."""
+        return sum(int(each.estimated_size()) for each in (*self._values.values(), *self._bounds.values()))
 
     def value_counts(self, field_id: int) -> pl.Series:
         """Values of a field in each file, nulls and NaN included."""
@@ -65,53 +180,83 @@ class MetricColumns:
         """NaN of a field in each file."""
         return self._column("nan_value_counts", field_id)
 
-    def lower_bounds(self, field_id: int, field_type: IcebergType) -> pl.Series:
-        """Lower bounds of a field, comparable (see :mod:`hms_iceberg.scan.bound_columns`)."""
-        return self._bound("lower_bounds", field_id, field_type)
-
-    def upper_bounds(self, field_id: int, field_type: IcebergType) -> pl.Series:
-        """Upper bounds of a field, comparable."""
-        return self._bound("upper_bounds", field_id, field_type)
-
     def stored_bounds(self, field_id: int) -> tuple[pl.Series, pl.Series]:
         """Lower and upper bounds of a field as they are stored."""
-        self.prepare(("lower_bounds", "upper_bounds"))
+        self._source.prepare(("lower_bounds", "upper_bounds"))
         return self._column("lower_bounds", field_id), self._column("upper_bounds", field_id)
 
-    def prepare(self, names: Sequence[str]) -> None:
-        """Decode several map columns at once, where they are not yet."""
-        missing = [name for name in names if name not in self._maps]
-        if missing:
-            self._maps.update(self._load(missing).to_dict())
+    # ------------------------------------------------------------- what the rules of `metrics_filter` ask
 
-    def maps(self, name: str) -> pl.Series:
-        """A whole map column."""
-        self.prepare((name,))
-        return self._maps[name]
+    def lower(self, ref: BoundReference) -> pl.Series:
+        """Lower bounds of a field, comparable (see :mod:`hms_iceberg.scan.bound_columns`)."""
+        return self._bound("lower_bounds", ref)
 
-    def _bound(self, name: str, field_id: int, field_type: IcebergType) -> pl.Series:
-        key = (name, field_id, field_type)
+    def upper(self, ref: BoundReference) -> pl.Series:
+        """Upper bounds of a field, comparable."""
+        return self._bound("upper_bounds", ref)
+
+    def bounds(self, ref: BoundReference) -> tuple[pl.Series, pl.Series]:
+        """Both, decoded at once."""
+        self._source.prepare(("lower_bounds", "upper_bounds"))
+        return self.lower(ref), self.upper(ref)
+
+    def may_be_null(self, ref: BoundReference) -> pl.Series:
+        """Where some row may be null."""
+        nulls = (self.null_counts(ref.field_id) != 0).fill_null(True)
+        return nulls | self._uncounted_rows(ref) if _in_optional(ref) else nulls
+
+    def may_be_value(self, ref: BoundReference) -> pl.Series:
+        """Where some row may be no null."""
+        self._source.prepare(("value_counts", "null_value_counts"))
+        return (self.value_counts(ref.field_id) != self.null_counts(ref.field_id)).fill_null(True)
+
+    def may_be_nan(self, ref: BoundReference) -> pl.Series:
+        """Where some row may be NaN."""
+        return (self.nan_counts(ref.field_id) != 0).fill_null(True)
+
+    def may_not_be_nan(self, ref: BoundReference) -> pl.Series:
+        """Where some row may be null, or a value other than NaN."""
+        others = (self.nan_counts(ref.field_id) != self.value_counts(ref.field_id)).fill_null(True)
+        return others | self._uncounted_rows(ref) if _in_optional(ref) else others
+
+    def may_be_number(self, ref: BoundReference) -> pl.Series:
+        """Where some row may be neither null nor NaN."""
+        known = self.nan_counts(ref.field_id) + self.null_counts(ref.field_id).fill_null(0)
+        return (known != self.value_counts(ref.field_id)).fill_null(True)
+
+    def _uncounted_rows(self, ref: BoundReference) -> pl.Series:
+        """Where values may be missing from the counts: some writers leave out rows whose struct is null."""
+        every_row = self.value_counts(ref.field_id) == self.record_counts
+        return ~every_row.fill_null(False)
+
+    def _bound(self, name: str, ref: BoundReference) -> pl.Series:
+        key = (name, ref.field_id, ref.type)
         if key not in self._bounds:
-            stored = self._column(name, field_id)
-            if isinstance(field_type, UUIDType):
+            stored = self._column(name, ref.field_id)
+            if isinstance(ref.type, UUIDType):
                 stored = self._of_one_row_group(stored)
-            self._bounds[key] = decode_bounds(stored, field_type)
+            self._bounds[key] = decode_bounds(stored, ref.type)
         return self._bounds[key]
 
     def _of_one_row_group(self, stored: pl.Series) -> pl.Series:
         """Bounds of UUIDs that can be relied on: Java merges those of several row groups in another order."""
-        row_groups = self._files["split_offsets"].list.len().fill_null(0)
-        return stored.zip_with(row_groups <= 1, pl.Series([None], dtype=pl.Binary).new_from_index(0, len(stored)))
+        nothing = pl.Series([None], dtype=pl.Binary).new_from_index(0, len(stored))
+        return stored.zip_with(self._source.row_groups <= 1, nothing)
 
     def _column(self, name: str, field_id: int) -> pl.Series:
         key = (name, field_id)
         if key not in self._values:
-            values = map_values(self.maps(name), field_id)
+            values = self._source.values(name, field_id)
             if name.endswith("counts"):
                 # A negative count stands for an unknown one.
                 values = values.set(values < 0, None)
             self._values[key] = values
         return self._values[key]
+
+
+def _in_optional(ref: BoundReference) -> bool:
+    """Whether a field is null where a struct around it is."""
+    return any(parent.optional for parent in ref.path[:-1])
 
 
 def map_values(maps: pl.Series, key: int) -> pl.Series:

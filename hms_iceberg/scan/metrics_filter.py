@@ -1,7 +1,24 @@
-"""Which files may hold matching rows, by their metrics, on whole columns.
+"""What can be said of many rows from bounds and counts alone, on whole columns: may any row match?
 
-The filter is inclusive: a file it drops holds no row that matches. It follows SQL where Iceberg's Java differs: NaN is
-greater than every other number, and -0.0 equals 0.0 (see `hms_iceberg.expressions.visitors`).
+One set of rules serves data files, manifests and row groups: whatever has `ValueSummaries`.
+
+| test        | some row may match unless                        |
+|-------------|--------------------------------------------------|
+| is null     | there are no nulls                               |
+| is not null | there are only nulls                             |
+| is nan      | there are no NaN, or only nulls                  |
+| is not nan  | there are only NaN and no nulls                  |
+| <, <=       | only nulls or NaN; lower is not below            |
+| >, >=       | only nulls; no NaN, and upper is not above       |
+| =, in       | only nulls or NaN; no value lies in the bounds   |
+| !=, not in  | only nulls; no NaN, both bounds are such a value |
+| like 'x%'   | only nulls; the bounds' prefixes exclude x       |
+| not like    | only nulls; both bounds start with x             |
+
+All rows match where none may match the complement: where the test is neither false nor unknown of any. Bounds may be
+wider than the values (truncated text), never narrower; they do not cover NaN. A test of a bucket is only decided where
+both bounds are the same value. The rules follow SQL where Iceberg's Java differs: NaN is greater than every other
+number, and -0.0 equals 0.0 (see `hms_iceberg.expressions.visitors`).
 
 Source: Iceberg specification, "Scan Planning".
 """
@@ -9,31 +26,74 @@ Source: Iceberg specification, "Scan Planning".
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, Protocol
 
-from hms_iceberg.expressions.bound import BoundPredicate, BoundReference, BoundTerm
+from hms_iceberg.expressions.bound import BoundPredicate, BoundReference, BoundTerm, BoundTransform
+from hms_iceberg.expressions.evaluate import value_test
 from hms_iceberg.expressions.tree import BooleanExpression, Operation
 from hms_iceberg.expressions.visitors import BoundExpressionVisitor, bound_predicates, fold
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.bound_columns import bound_dtype, comparable, has_bounds
-from hms_iceberg.scan.metric_columns import MetricColumns
+from hms_iceberg.scan.bound_columns import bound_dtype, comparable, has_bounds, stored_value
+from hms_iceberg.scan.metric_columns import ContentMetrics, MetricColumns, ObjectMetrics
 from hms_iceberg.spec.types import DoubleType, FloatType, UnknownType
 
 
-def may_match(expression: BooleanExpression, metrics: MetricColumns, only: Collection[int] | None = None) -> pl.Series:
-    """Which files may hold a row that matches, by their metrics.
+class ValueSummaries(Protocol):
+    """What is known of the values of fields in each of many sets of rows; what is not known is possible."""
+
+    def __len__(self) -> int:
+        """How many sets of rows there are."""
+
+    def lower(self, ref: BoundReference) -> pl.Series:
+        """No value but NaN is less; comparable (see `hms_iceberg.scan.bound_columns`), null where unknown."""
+
+    def upper(self, ref: BoundReference) -> pl.Series:
+        """No value but NaN is greater; comparable, null where unknown."""
+
+    def bounds(self, ref: BoundReference) -> tuple[pl.Series, pl.Series]:
+        """Both of them."""
+
+    def stored_bounds(self, field_id: int) -> tuple[pl.Series, pl.Series]:
+        """Both of them as bytes."""
+
+    def may_be_null(self, ref: BoundReference) -> pl.Series:
+        """Where some row may be null."""
+
+    def may_be_value(self, ref: BoundReference) -> pl.Series:
+        """Where some row may be no null."""
+
+    def may_be_nan(self, ref: BoundReference) -> pl.Series:
+        """Where some row may be NaN."""
+
+    def may_not_be_nan(self, ref: BoundReference) -> pl.Series:
+        """Where some row may be null, or a value other than NaN."""
+
+    def may_be_number(self, ref: BoundReference) -> pl.Series:
+        """Where some row may be neither null nor NaN."""
+
+
+def rows_may_match(
+    expression: BooleanExpression, known: ValueSummaries, only: Collection[int] | None = None
+) -> pl.Series:
+    """Which sets of rows may hold one that matches; a boolean column without nulls.
 
     Args:
-        expression: a tree bound to the table's schema.
-        metrics: the files' metrics.
+        expression: a tree bound to the schema of the rows.
+        known: what is known of the rows.
         only: where given, tests of other fields than these are taken to match.
-
-    Returns:
-        A boolean column without nulls.
     """
-    result = fold(expression, _MetricsPredicate(metrics, only))
+    return fold(expression, _MayMatch(known, only))
+
+
+def may_match(expression: BooleanExpression, metrics: MetricColumns, only: Collection[int] | None = None) -> pl.Series:
+    """Which files may hold a row that matches, by their metrics. Arguments and result as of `rows_may_match`."""
     # Writers that did not know the number of rows left it negative; a file without rows has nothing to match.
-    return result & (metrics.record_counts != 0)
+    return rows_may_match(expression, metrics, only) & (metrics.record_counts != 0)
+
+
+def files_may_match(expression: BooleanExpression, files: Sequence[ContentMetrics]) -> list[bool]:
+    """The same of files (or row groups) that are objects: False only where certainly no row matches."""
+    return may_match(expression, MetricColumns(ObjectMetrics(files))).to_list()
 
 
 def metrics_of(expression: BooleanExpression) -> tuple[str, ...]:
@@ -50,7 +110,7 @@ def _needed(predicate: BoundPredicate) -> tuple[str, ...]:
     if operation in (Operation.GT, Operation.GT_EQ):
         return ("upper_bounds", "nan_value_counts") if _is_floating(predicate.term) else ("upper_bounds",)
     if operation in (Operation.IS_NAN, Operation.NOT_NAN):
-        return ("nan_value_counts", "value_counts")
+        return ("nan_value_counts", "null_value_counts", "value_counts")
     if operation is Operation.IS_NULL:
         return ("null_value_counts",)
     if operation is Operation.NOT_NULL:
@@ -62,11 +122,11 @@ def _is_floating(term: BoundTerm) -> bool:
     return isinstance(term.type, FloatType | DoubleType)
 
 
-class _MetricsPredicate(BoundExpressionVisitor["pl.Series"]):
+class _MayMatch(BoundExpressionVisitor["pl.Series"]):
     """True where the metrics leave a match possible; unknown metrics always do."""
 
-    def __init__(self, metrics: MetricColumns, only: Collection[int] | None) -> None:
-        self._metrics = metrics
+    def __init__(self, known: ValueSummaries, only: Collection[int] | None) -> None:
+        self._known = known
         self._only = only
 
     def visit_true(self) -> pl.Series:
@@ -87,37 +147,44 @@ class _MetricsPredicate(BoundExpressionVisitor["pl.Series"]):
             result = result | each
         return result
 
-    def visit_is_null(self, term: BoundTerm) -> pl.Series:
-        if not self._is_usable(term):
-            return self._constant(True)
-        ref = term.ref
-        may_be_null = (self._metrics.null_counts(ref.field_id) != 0).fill_null(True)
-        if any(parent.optional for parent in ref.path[:-1]):
-            may_be_null = may_be_null | self._uncounted_rows(ref)
-        return may_be_null
+    def visit_bound(self, predicate: BoundPredicate) -> pl.Series:
+        term = predicate.term
+        if isinstance(term, BoundTransform):
+            return self._of_single_values(predicate, term)
+        return super().visit_bound(predicate)
 
-    def _uncounted_rows(self, ref: BoundReference) -> pl.Series:
-        """Where values may be missing from the counts: some writers leave out rows whose struct is null."""
-        every_row = self._metrics.value_counts(ref.field_id) == self._metrics.record_counts
-        return ~every_row.fill_null(False)
+    def _of_single_values(self, predicate: BoundPredicate, term: BoundTransform) -> pl.Series:
+        """A test of a transform's result: decided where the bounds leave one value."""
+        is_excluded = self._only is not None and term.ref.field_id not in self._only
+        if is_excluded or not has_bounds(term.ref.type) or predicate.operation is Operation.IS_NULL:
+            return self._constant(True)
+        lower, upper = self._known.bounds(term.ref)
+        stored, _ = self._known.stored_bounds(term.ref.field_id)
+        test, transform = value_test(predicate), term.transform.bind(term.ref.type)
+        matches = [
+            not single or test(transform(stored_value(term.ref.type, bound)))
+            for bound, single in zip(stored, (lower == upper).fill_null(False), strict=True)
+        ]
+        return self._where_values(pl.Series(matches, dtype=pl.Boolean), term, lower)
+
+    def visit_is_null(self, term: BoundTerm) -> pl.Series:
+        return self._known.may_be_null(term.ref) if self._is_usable(term) else self._constant(True)
 
     def visit_not_null(self, term: BoundTerm) -> pl.Series:
-        return self._not_all_null(term) if self._is_usable(term) else self._constant(True)
+        return self._known.may_be_value(term.ref) if self._is_usable(term) else self._constant(True)
 
     def visit_is_nan(self, term: BoundTerm) -> pl.Series:
-        return self._may_hold_nan(term) if self._is_usable(term) else self._constant(True)
-
-    def visit_not_nan(self, term: BoundTerm) -> pl.Series:
         if not self._is_usable(term):
             return self._constant(True)
-        ref = term.ref
-        may_hold = (self._metrics.nan_counts(ref.field_id) != self._metrics.value_counts(ref.field_id)).fill_null(True)
-        return may_hold | self._uncounted_rows(ref) if any(parent.optional for parent in ref.path[:-1]) else may_hold
+        return self._known.may_be_nan(term.ref) & self._known.may_be_value(term.ref)
+
+    def visit_not_nan(self, term: BoundTerm) -> pl.Series:
+        return self._known.may_not_be_nan(term.ref) if self._is_usable(term) else self._constant(True)
 
     def visit_equal(self, term: BoundTerm, value: Any) -> pl.Series:
         if not self._is_comparable(term):
             return self._constant(True)
-        lower, upper = self._bounds(term)
+        lower, upper = self._known.bounds(term.ref)
         literal = _series(term, [value])
         within = (lower <= literal).fill_null(True) & (upper >= literal).fill_null(True)
         return self._where_numbers(within, term, lower)
@@ -125,38 +192,38 @@ class _MetricsPredicate(BoundExpressionVisitor["pl.Series"]):
     def visit_not_equal(self, term: BoundTerm, value: Any) -> pl.Series:
         if not self._is_comparable(term):
             return self._constant(True)
-        lower, upper = self._bounds(term)
+        lower, upper = self._known.bounds(term.ref)
         literal = _series(term, [value])
         return self._without((lower == literal) & (upper == literal), term, lower)
 
     def visit_less_than(self, term: BoundTerm, value: Any) -> pl.Series:
         if not self._is_comparable(term):
             return self._constant(True)
-        lower = self._lower(term)
+        lower = self._known.lower(term.ref)
         return self._where_numbers((lower < _series(term, [value])).fill_null(True), term, lower)
 
     def visit_less_than_or_equal(self, term: BoundTerm, value: Any) -> pl.Series:
         if not self._is_comparable(term):
             return self._constant(True)
-        lower = self._lower(term)
+        lower = self._known.lower(term.ref)
         return self._where_numbers((lower <= _series(term, [value])).fill_null(True), term, lower)
 
     def visit_greater_than(self, term: BoundTerm, value: Any) -> pl.Series:
         if not self._is_comparable(term):
             return self._constant(True)
-        upper = self._upper(term)
+        upper = self._known.upper(term.ref)
         return self._above((upper > _series(term, [value])).fill_null(True), term, upper)
 
     def visit_greater_than_or_equal(self, term: BoundTerm, value: Any) -> pl.Series:
         if not self._is_comparable(term):
             return self._constant(True)
-        upper = self._upper(term)
+        upper = self._known.upper(term.ref)
         return self._above((upper >= _series(term, [value])).fill_null(True), term, upper)
 
     def visit_in(self, term: BoundTerm, values: tuple[Any, ...]) -> pl.Series:
         if not self._is_comparable(term):
             return self._constant(True)
-        lower, upper = self._bounds(term)
+        lower, upper = self._known.bounds(term.ref)
         literals = _series(term, values).sort()
         first = literals.head(1)
         # The smallest value that is not below the lower bound decides: is it within the upper one?
@@ -170,14 +237,14 @@ class _MetricsPredicate(BoundExpressionVisitor["pl.Series"]):
     def visit_not_in(self, term: BoundTerm, values: tuple[Any, ...]) -> pl.Series:
         if not self._is_comparable(term):
             return self._constant(True)
-        lower, upper = self._bounds(term)
+        lower, upper = self._known.bounds(term.ref)
         literals = _series(term, values)
         return self._without((lower == upper) & lower.is_in(literals.implode()), term, lower)
 
     def visit_starts_with(self, term: BoundTerm, prefix: str) -> pl.Series:
         if not self._is_comparable(term):
             return self._constant(True)
-        lower, upper = self._bounds(term)
+        lower, upper = self._known.bounds(term.ref)
         first = prefix.encode("utf-8")
         result = (upper >= _bytes(first)).fill_null(True)
         after = _after_prefix(first)
@@ -188,7 +255,7 @@ class _MetricsPredicate(BoundExpressionVisitor["pl.Series"]):
     def visit_not_starts_with(self, term: BoundTerm, prefix: str) -> pl.Series:
         if not self._is_comparable(term):
             return self._constant(True)
-        lower, upper = self._bounds(term)
+        lower, upper = self._known.bounds(term.ref)
         first = prefix.encode("utf-8")
         inside = lower.bin.starts_with(first) & upper.bin.starts_with(first)
         return self._where_values(~inside.fill_null(False), term, lower)
@@ -196,7 +263,7 @@ class _MetricsPredicate(BoundExpressionVisitor["pl.Series"]):
     # ------------------------------------------------------------------------------------------- helpers
 
     def _constant(self, value: bool) -> pl.Series:
-        return pl.Series([value], dtype=pl.Boolean).new_from_index(0, len(self._metrics))
+        return pl.Series([value], dtype=pl.Boolean).new_from_index(0, len(self._known))
 
     def _is_usable(self, term: BoundTerm) -> bool:
         if self._only is not None and term.ref.field_id not in self._only:
@@ -206,51 +273,31 @@ class _MetricsPredicate(BoundExpressionVisitor["pl.Series"]):
     def _is_comparable(self, term: BoundTerm) -> bool:
         return self._is_usable(term) and has_bounds(term.type)
 
-    def _bounds(self, term: BoundTerm) -> tuple[pl.Series, pl.Series]:
-        self._metrics.prepare(("lower_bounds", "upper_bounds"))
-        return self._lower(term), self._upper(term)
-
-    def _lower(self, term: BoundTerm) -> pl.Series:
-        return self._metrics.lower_bounds(term.ref.field_id, term.type)
-
-    def _upper(self, term: BoundTerm) -> pl.Series:
-        return self._metrics.upper_bounds(term.ref.field_id, term.type)
-
     def _above(self, above: pl.Series, term: BoundTerm, upper: pl.Series) -> pl.Series:
         """NaN is above all, and within no bounds."""
         if _is_floating(term):
-            above = above | self._may_hold_nan(term)
+            above = above | self._known.may_be_nan(term.ref)
         return self._where_values(above, term, upper)
 
     def _without(self, excluded: pl.Series, term: BoundTerm, bound: pl.Series) -> pl.Series:
         """False where all values are excluded; NaN never is."""
         excluded = excluded.fill_null(False)
         if _is_floating(term) and excluded.any():
-            excluded = excluded & ~self._may_hold_nan(term)
+            excluded = excluded & ~self._known.may_be_nan(term.ref)
         return self._where_values(~excluded, term, bound)
 
     def _where_values(self, possible: pl.Series, term: BoundTerm, bound: pl.Series) -> pl.Series:
         """Also false where every value is null; a file with a bound has a value."""
         if bound.null_count() == 0 or not possible.any():
             return possible
-        return possible & (bound.is_not_null() | self._not_all_null(term))
+        return possible & (bound.is_not_null() | self._known.may_be_value(term.ref))
 
     def _where_numbers(self, possible: pl.Series, term: BoundTerm, bound: pl.Series) -> pl.Series:
         """Also false where every value is null or NaN; a file with a bound has another."""
         possible = self._where_values(possible, term, bound)
         if not _is_floating(term) or bound.null_count() == 0 or not possible.any():
             return possible
-        field_id = term.ref.field_id
-        others = self._metrics.nan_counts(field_id) + self._metrics.null_counts(field_id).fill_null(0)
-        return possible & (bound.is_not_null() | (others != self._metrics.value_counts(field_id)).fill_null(True))
-
-    def _not_all_null(self, term: BoundTerm) -> pl.Series:
-        self._metrics.prepare(("value_counts", "null_value_counts"))
-        field_id = term.ref.field_id
-        return (self._metrics.value_counts(field_id) != self._metrics.null_counts(field_id)).fill_null(True)
-
-    def _may_hold_nan(self, term: BoundTerm) -> pl.Series:
-        return (self._metrics.nan_counts(term.ref.field_id) != 0).fill_null(True)
+        return possible & (bound.is_not_null() | self._known.may_be_number(term.ref))
 
 
 def _series(term: BoundTerm, values: Sequence[Any]) -> pl.Series:

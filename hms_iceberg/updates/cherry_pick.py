@@ -10,7 +10,7 @@ from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent, Manif
 from hms_iceberg.spec.metadata.metadata_changes import require_snapshot, set_branch_snapshot
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation, Snapshot, new_snapshot_id
-from hms_iceberg.updates.machinery.branch_history import entries_since
+from hms_iceberg.updates.machinery.branch_history import files_since
 from hms_iceberg.updates.machinery.conflicts import Concurrent
 from hms_iceberg.updates.machinery.content import ContentChange, commit_content
 from hms_iceberg.updates.machinery.operations import always
@@ -85,8 +85,7 @@ class CherryPick(Update):
 
     def _files(self, source: Snapshot, status: ManifestEntryStatus, reader: FileReader) -> Iterator[DataFile]:
         operations = frozenset(Operation)
-        entries = entries_since([source], ManifestContent.DATA, status, reader, operations)
-        return (entry.data_file for _, entry in entries)
+        return (file for _, file in files_since([source], ManifestContent.DATA, status, reader, operations))
 
     def _append(self, base: TableMetadata, source: Snapshot, workspace: Workspace) -> TableMetadata:
         change = ContentChange(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hms_iceberg.errors import InvalidInputError
@@ -99,8 +99,8 @@ class Overwrite(Update):
         return commit_content(base, change, workspace)
 
     def _check_added(self, matcher: FileMatcher, base: TableMetadata) -> None:
-        for file in self.added:
-            if not matcher.must_match(file):
+        for file, must in zip(self.added, matcher.must_match(self.added), strict=True):
+            if not must:
                 raise InvalidInputError(
                     f"Cannot overwrite {self.row_filter} of the table at {base.location} with {file.file_path}: not "
                     "all of its rows match the filter. Overwrite with rows that match, or append them."
@@ -108,7 +108,7 @@ class Overwrite(Update):
 
 
 class WholeFileTest:
-    """Says of an entry whether all rows of its file match a filter.
+    """Says of entries whether all rows of their files match a filter.
 
     Raises:
         InvalidInputError: when asked of a file some of whose rows may match and others not.
@@ -126,13 +126,17 @@ class WholeFileTest:
         self._removed = {file.file_path for file in removed}
         self._base = base
 
-    def __call__(self, entry: ManifestEntry) -> bool:
-        file = entry.data_file
-        if file.file_path in self._removed or not self._matcher.may_match(file):
-            return False
-        if self._matcher.must_match(file):
-            return True
-        raise InvalidInputError(
+    def __call__(self, entries: Sequence[ManifestEntry]) -> list[bool]:
+        files = [entry.data_file for entry in entries]
+        may, must = self._matcher.may_match(files), self._matcher.must_match(files)
+        matches = [file.file_path not in self._removed and each for file, each in zip(files, may, strict=True)]
+        for file, match, whole in zip(files, matches, must, strict=True):
+            if match and not whole:
+                raise self._refused(file)
+        return matches
+
+    def _refused(self, file: DataFile) -> InvalidInputError:
+        return InvalidInputError(
             f"Cannot delete {self._filter} of the table at {self._base.location} by whole files: some, but not all, "
             f"rows of {file.file_path} may match. Use Table.delete, which rewrites such files or writes row deletes."
         )

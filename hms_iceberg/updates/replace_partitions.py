@@ -85,7 +85,7 @@ class ReplacePartitions(Update):
             what="replace partitions of",
             operation=always(Operation.OVERWRITE),
             added=self.files,
-            matches=lambda entry: replaced(entry.data_file),
+            matches=lambda entries: [replaced(entry.data_file) for entry in entries],
             may_match=lambda manifest: manifest.partition_spec_id in spec_ids,
             drops_deletes=replaced,
             branch=None if self.stage_only else self.branch,

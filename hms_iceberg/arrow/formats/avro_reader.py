@@ -18,7 +18,7 @@ from hms_iceberg.arrow.columns.arrow_schema import FIELD_ID_KEY
 from hms_iceberg.arrow.columns.file_schema import identified
 from hms_iceberg.arrow.columns.projection import leaf_count
 from hms_iceberg.arrow.formats.avro_blocks import AvroBlocks
-from hms_iceberg.arrow.formats.parquet_reader import RangeMetrics, RowRange, empty_batches
+from hms_iceberg.arrow.formats.parquet_reader import RangesTest, RowRange, empty_batches
 from hms_iceberg.arrow.storage.failures import decoding
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.manifests.avro_container import AvroBlock, parsed_schema
@@ -92,7 +92,7 @@ class AvroReader:
         return self._blocks.ranges
 
     def matching(
-        self, ranges: Sequence[RowRange], schema: Schema, field_ids: set[int], may_match: Callable[[RangeMetrics], bool]
+        self, ranges: Sequence[RowRange], schema: Schema, field_ids: set[int], may_match: RangesTest
     ) -> list[RowRange]:
         """All ranges: Avro has no statistics."""
         return list(ranges)

@@ -6,7 +6,7 @@ Source: Iceberg specification, "Appendix A: Format-specific Requirements" (ORC).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 from pyarrow import orc
@@ -15,7 +15,7 @@ from hms_iceberg.arrow.columns.file_schema import identified
 from hms_iceberg.arrow.formats.avro_reader import top_level
 from hms_iceberg.arrow.formats.orc_layout import OrcLayout
 from hms_iceberg.arrow.formats.orc_timestamps import read_timestamps
-from hms_iceberg.arrow.formats.parquet_reader import RangeMetrics, RowRange, empty_batches
+from hms_iceberg.arrow.formats.parquet_reader import RangesTest, RowRange, empty_batches
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.failures import decoding
 from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
@@ -116,7 +116,7 @@ class OrcReader:
         return found
 
     def matching(
-        self, ranges: Sequence[RowRange], schema: Schema, field_ids: set[int], may_match: Callable[[RangeMetrics], bool]
+        self, ranges: Sequence[RowRange], schema: Schema, field_ids: set[int], may_match: RangesTest
     ) -> list[RowRange]:
         """All ranges: pyarrow does not show ORC's statistics."""
         return list(ranges)

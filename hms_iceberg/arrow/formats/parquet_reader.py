@@ -55,7 +55,7 @@ class RowRange:
 
 @dataclass(frozen=True, slots=True)
 class RangeMetrics:
-    """Column metrics of a range of rows, in the form that ``expressions.metrics`` evaluates."""
+    """Column metrics of a range of rows, in the form that `scan.metrics_filter` evaluates."""
 
     record_count: int
     metrics: ColumnMetrics
@@ -84,6 +84,9 @@ class RangeMetrics:
     def upper_bounds(self) -> dict[int, bytes]:
         """Field id to upper bound."""
         return self.metrics.upper_bounds
+
+
+RangesTest = Callable[[Sequence[RangeMetrics]], Sequence[bool]]
 
 
 class ParquetReader:
@@ -145,7 +148,7 @@ class ParquetReader:
         return found
 
     def matching(
-        self, ranges: Sequence[RowRange], schema: Schema, field_ids: set[int], may_match: Callable[[RangeMetrics], bool]
+        self, ranges: Sequence[RowRange], schema: Schema, field_ids: set[int], may_match: RangesTest
     ) -> list[RowRange]:
         """The row groups whose statistics do not rule a filter out.
 
@@ -153,16 +156,15 @@ class ParquetReader:
             ranges: what ``ranges`` returned, or some of it.
             schema: the schema that the filter is bound to.
             field_ids: the fields that the filter tests.
-            may_match: the filter over metrics.
+            may_match: says of the metrics of ranges which may hold a row that matches.
         """
         leaves = [leaf for leaf in file_leaves(self.schema) if leaf.field_id in field_ids]
         modes = dict.fromkeys(field_ids, FULL)
-        kept = []
-        for each in ranges:
-            metrics = metrics_from_footer(self.footer, leaves, schema, modes, {}, [each.index])
-            if may_match(RangeMetrics(each.rows, metrics)):
-                kept.append(each)
-        return kept
+        found = [
+            RangeMetrics(each.rows, metrics_from_footer(self.footer, leaves, schema, modes, {}, [each.index]))
+            for each in ranges
+        ]
+        return [each for each, may in zip(ranges, may_match(found), strict=True) if may]
 
     def read(
         self, rows: RowRange, leaves: Sequence[int], batch_rows: int, use_threads: bool

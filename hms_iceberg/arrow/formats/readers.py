@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import pyarrow as pa
 
 from hms_iceberg.arrow.formats.avro_reader import AvroReader
 from hms_iceberg.arrow.formats.orc_reader import OrcReader
-from hms_iceberg.arrow.formats.parquet_reader import ParquetReader, RangeMetrics, RowRange
+from hms_iceberg.arrow.formats.parquet_reader import ParquetReader, RangesTest, RowRange
 from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.name_mapping import NameMapping
@@ -28,7 +28,7 @@ class FileReader(Protocol):
         """All ranges of rows that can be read on their own."""
 
     def matching(
-        self, ranges: Sequence[RowRange], schema: Schema, field_ids: set[int], may_match: Callable[[RangeMetrics], bool]
+        self, ranges: Sequence[RowRange], schema: Schema, field_ids: set[int], may_match: RangesTest
     ) -> list[RowRange]:
         """The ranges whose statistics do not rule a filter out."""
 

@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -26,11 +27,11 @@ from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
 from hms_iceberg.arrow.reading.prefilter import Prefilter
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.expressions.bound import BoundReference
-from hms_iceberg.expressions.metrics import InclusiveMetrics
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue
 from hms_iceberg.expressions.visitors import bound_predicates, referenced_field_ids
 from hms_iceberg.scan.manifest_source import named_snapshot
 from hms_iceberg.scan.metadata_filter import is_of_table, only_tests
+from hms_iceberg.scan.metrics_filter import files_may_match
 from hms_iceberg.scan.plan import FileScanTask
 from hms_iceberg.spec import metadata_columns as columns
 from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
@@ -315,12 +316,12 @@ class _TaskReader:
         schema = self._context.filter_schema
         tests = only_tests(self._task.residual, is_of_table)
         if not isinstance(tests, AlwaysTrue) and ranges:
-            metrics = InclusiveMetrics(schema, tests)
-            ranges = self._reader.matching(ranges, schema, referenced_field_ids(tests), metrics.eval)
+            may_match = partial(files_may_match, tests)
+            ranges = self._reader.matching(ranges, schema, referenced_field_ids(tests), may_match)
         tests = only_tests(self._task.residual, lambda predicate: predicate.ref.field_id == _POSITION)
         if not isinstance(tests, AlwaysTrue):
-            metrics = InclusiveMetrics(schema, tests)
-            ranges = [each for each in ranges if metrics.eval(_positions_of(each))]
+            may = files_may_match(tests, [_positions_of(each) for each in ranges])
+            ranges = [each for each, wanted in zip(ranges, may, strict=True) if wanted]
         return [each for each in ranges if each.rows and self._has_rows(each)]
 
     def _check_length(self, ranges: Sequence[RowRange]) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from hms_iceberg.errors import CommitConflictError
-from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestEntry, ManifestEntryStatus
+from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent, ManifestEntryStatus
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import Operation, Snapshot
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
@@ -35,14 +35,24 @@ def snapshots_since(base: TableMetadata, branch: str, start_snapshot_id: int | N
     )
 
 
-def entries_since(
+def files_since(
     snapshots: list[Snapshot],
     content: ManifestContent,
     status: ManifestEntryStatus,
     reader: FileReader,
     operations: frozenset[Operation],
-) -> Iterator[tuple[Snapshot, ManifestEntry]]:
-    """Entries of a status that the snapshots of these operations wrote, with the snapshot of each."""
+    test: Callable[[Sequence[DataFile]], Sequence[bool]] | None = None,
+) -> Iterator[tuple[Snapshot, DataFile]]:
+    """Files that the snapshots of these operations added or removed, each with its snapshot.
+
+    Args:
+        snapshots: the snapshots.
+        content: data files or delete files.
+        status: whether they were added or removed.
+        reader: reads manifests.
+        operations: those of the snapshots that matter.
+        test: says of the files of a manifest which are wanted; None wants all.
+    """
     for snapshot in snapshots:
         if snapshot.operation not in {str(operation) for operation in operations}:
             continue
@@ -53,6 +63,7 @@ def entries_since(
                 continue
             if status is ManifestEntryStatus.ADDED and not manifest.has_added_files():
                 continue
-            for entry in entries_of(manifest, reader):
-                if entry.status is status and entry.snapshot_id == snapshot.snapshot_id:
-                    yield snapshot, entry
+            own = (entry for entry in entries_of(manifest, reader) if entry.snapshot_id == snapshot.snapshot_id)
+            files = [entry.data_file for entry in own if entry.status is status]
+            wanted = [True] * len(files) if test is None else test(files)
+            yield from ((snapshot, file) for file, each in zip(files, wanted, strict=True) if each)

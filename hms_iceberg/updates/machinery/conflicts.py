@@ -9,7 +9,7 @@ validations, by name of what they protect.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hms_iceberg.errors import CommitConflictError
@@ -23,7 +23,7 @@ from hms_iceberg.spec.manifests.manifest import (
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import Operation, Snapshot
-from hms_iceberg.updates.machinery.branch_history import entries_since, snapshots_since
+from hms_iceberg.updates.machinery.branch_history import files_since, snapshots_since
 from hms_iceberg.updates.machinery.file_matching import FileMatcher
 from hms_iceberg.updates.machinery.update import FileReader
 
@@ -68,6 +68,15 @@ class Concurrent:
         """
         return cls(what, base, snapshots_since(base, branch, start_snapshot_id, what), reader, case_sensitive)
 
+    def _files(
+        self,
+        content: ManifestContent,
+        status: ManifestEntryStatus,
+        operations: frozenset[Operation],
+        test: Callable[[Sequence[DataFile]], Sequence[bool]] | None = None,
+    ) -> Iterator[tuple[Snapshot, DataFile]]:
+        return files_since(self.snapshots, content, status, self.reader, operations, test)
+
     def _conflict(self, snapshot: Snapshot, did: str, file: DataFile, hint: str) -> CommitConflictError:
         return CommitConflictError(
             f"Cannot {self.what} the table at {self.base.location}: a concurrent {snapshot.operation} (snapshot "
@@ -83,48 +92,40 @@ class Concurrent:
     def check_no_new_data(self, row_filter: BooleanExpression) -> None:
         """Refuses data files added since that may hold rows of `row_filter` (serializable isolation)."""
         matcher = FileMatcher(self.base, row_filter, self.case_sensitive)
-        for snapshot, entry in entries_since(
-            self.snapshots, ManifestContent.DATA, ManifestEntryStatus.ADDED, self.reader, _ADDS_DATA
-        ):
-            if matcher.may_match(entry.data_file):
-                raise self._conflict(
-                    snapshot,
-                    f"added data that may match {row_filter}:",
-                    entry.data_file,
-                    "Refresh the table and repeat the change, so that it sees this data; or use snapshot isolation.",
-                )
+        added = self._files(ManifestContent.DATA, ManifestEntryStatus.ADDED, _ADDS_DATA, matcher.may_match)
+        for snapshot, file in added:
+            raise self._conflict(
+                snapshot,
+                f"added data that may match {row_filter}:",
+                file,
+                "Refresh the table and repeat the change, so that it sees this data; or use snapshot isolation.",
+            )
 
     def check_no_new_data_in(self, partitions: frozenset[PartitionKey]) -> None:
         """Refuses data files added since to one of these partitions, by their keys."""
-        for snapshot, entry in entries_since(
-            self.snapshots, ManifestContent.DATA, ManifestEntryStatus.ADDED, self.reader, _ADDS_DATA
-        ):
-            if entry.data_file.partition_key in partitions:
+        for snapshot, file in self._files(ManifestContent.DATA, ManifestEntryStatus.ADDED, _ADDS_DATA):
+            if file.partition_key in partitions:
                 raise self._conflict(
-                    snapshot, "added data to a partition that is replaced:", entry.data_file, "Repeat the change."
+                    snapshot, "added data to a partition that is replaced:", file, "Repeat the change."
                 )
 
     def check_no_new_deletes_in(self, partitions: frozenset[PartitionKey]) -> None:
         """Refuses delete files added since to one of these partitions, by their keys."""
-        for snapshot, entry in entries_since(
-            self.snapshots, ManifestContent.DELETES, ManifestEntryStatus.ADDED, self.reader, _ADDS_DELETES
-        ):
-            if entry.data_file.partition_key in partitions:
+        for snapshot, file in self._files(ManifestContent.DELETES, ManifestEntryStatus.ADDED, _ADDS_DELETES):
+            if file.partition_key in partitions:
                 raise self._conflict(
-                    snapshot, "deleted rows of a partition that is replaced:", entry.data_file, "Repeat the change."
+                    snapshot, "deleted rows of a partition that is replaced:", file, "Repeat the change."
                 )
 
     def check_no_new_deletes(self, row_filter: BooleanExpression) -> None:
         """Refuses delete files added since that may delete rows of `row_filter`."""
         matcher = FileMatcher(self.base, row_filter, self.case_sensitive)
-        for snapshot, entry in entries_since(
-            self.snapshots, ManifestContent.DELETES, ManifestEntryStatus.ADDED, self.reader, _ADDS_DELETES
-        ):
-            if matcher.may_match_partition(entry.data_file):
+        for snapshot, file in self._files(ManifestContent.DELETES, ManifestEntryStatus.ADDED, _ADDS_DELETES):
+            if matcher.may_match_partition(file):
                 raise self._conflict(
                     snapshot,
                     f"deleted rows that may match {row_filter}:",
-                    entry.data_file,
+                    file,
                     "Refresh the table and repeat the change.",
                 )
 
@@ -141,23 +142,18 @@ class Concurrent:
         if not paths:
             return
         unpartitioned = {spec.spec_id for spec in self.base.partition_specs if spec.is_unpartitioned()}
-        for snapshot, entry in entries_since(
-            self.snapshots, ManifestContent.DELETES, ManifestEntryStatus.ADDED, self.reader, _ADDS_DELETES
-        ):
-            delete = entry.data_file
-            if delete.content is DataFileContent.EQUALITY_DELETES:
-                applies = not ignore_equality_deletes and (
-                    delete.spec_id in unpartitioned or delete.partition_key in homes
-                )
-            elif delete.referenced_data_file is not None:
-                applies = delete.referenced_data_file in paths
+        for snapshot, file in self._files(ManifestContent.DELETES, ManifestEntryStatus.ADDED, _ADDS_DELETES):
+            if file.content is DataFileContent.EQUALITY_DELETES:
+                applies = not ignore_equality_deletes and (file.spec_id in unpartitioned or file.partition_key in homes)
+            elif file.referenced_data_file is not None:
+                applies = file.referenced_data_file in paths
             else:
-                applies = delete.partition_key in homes
+                applies = file.partition_key in homes
             if applies:
                 raise self._conflict(
                     snapshot,
                     "deleted rows of a data file that is replaced:",
-                    delete,
+                    file,
                     "Refresh the table and repeat the change.",
                 )
 
@@ -165,39 +161,31 @@ class Concurrent:
         """Refuses where a data file that the change relies on (its deletes point at it) was removed since."""
         if not paths:
             return
-        for snapshot, entry in entries_since(
-            self.snapshots, ManifestContent.DATA, ManifestEntryStatus.DELETED, self.reader, _REMOVES_DATA
-        ):
-            if entry.data_file.file_path in paths:
+        for snapshot, file in self._files(ManifestContent.DATA, ManifestEntryStatus.DELETED, _REMOVES_DATA):
+            if file.file_path in paths:
                 raise self._conflict(
                     snapshot,
                     "removed a data file that the change refers to:",
-                    entry.data_file,
+                    file,
                     "Refresh the table and repeat the change.",
                 )
 
     def check_no_removed_data(self, row_filter: BooleanExpression) -> None:
         """Refuses where rows that may match `row_filter` were removed since; a compaction removes none."""
         matcher = FileMatcher(self.base, row_filter, self.case_sensitive)
-        for snapshot, entry in entries_since(
-            self.snapshots, ManifestContent.DATA, ManifestEntryStatus.DELETED, self.reader, _ADDS_DELETES
-        ):
-            if matcher.may_match(entry.data_file):
-                raise self._conflict(
-                    snapshot, f"removed data that may match {row_filter}:", entry.data_file, "Repeat the change."
-                )
+        removed = self._files(ManifestContent.DATA, ManifestEntryStatus.DELETED, _ADDS_DELETES, matcher.may_match)
+        for snapshot, file in removed:
+            raise self._conflict(snapshot, f"removed data that may match {row_filter}:", file, "Repeat the change.")
 
     def check_no_new_vectors_for(self, paths: frozenset[str]) -> None:
         """Refuses deletion vectors added since for one of these data files: a file has at most one vector."""
         if not paths:
             return
-        for snapshot, entry in entries_since(
-            self.snapshots, ManifestContent.DELETES, ManifestEntryStatus.ADDED, self.reader, _ADDS_VECTORS
-        ):
-            if entry.data_file.is_deletion_vector and entry.data_file.referenced_data_file in paths:
+        for snapshot, file in self._files(ManifestContent.DELETES, ManifestEntryStatus.ADDED, _ADDS_VECTORS):
+            if file.is_deletion_vector and file.referenced_data_file in paths:
                 raise self._conflict(
                     snapshot,
-                    f"added a deletion vector for {entry.data_file.referenced_data_file}:",
-                    entry.data_file,
+                    f"added a deletion vector for {file.referenced_data_file}:",
+                    file,
                     "Refresh the table and repeat the change, so that the vectors are merged.",
                 )

@@ -27,7 +27,7 @@ class ContentChange:
         operation: says what it did, given what was really added and removed.
         added: data files and delete files to add.
         removed: data files and delete files to remove, which must be there.
-        matches: further live data files to remove, by their entry.
+        matches: says of entries of live data files which to remove besides.
         may_match: manifests that may hold such files.
         drops_deletes: delete files to remove besides those that lose their data file.
         branch: the branch to move; None stages the snapshot.
@@ -40,7 +40,7 @@ class ContentChange:
     operation: Callable[[Sequence[DataFile], Sequence[DataFile]], Operation]
     added: tuple[DataFile, ...] = ()
     removed: tuple[DataFile, ...] = ()
-    matches: Callable[[ManifestEntry], bool] | None = None
+    matches: Callable[[Sequence[ManifestEntry]], Sequence[bool]] | None = None
     may_match: Callable[[ManifestFile], bool] | None = None
     drops_deletes: Callable[[DataFile], bool] | None = None
     branch: str | None = MAIN_BRANCH
@@ -81,9 +81,10 @@ def commit_content(base: TableMetadata, change: ContentChange, workspace: Worksp
         Removal(
             key=("deletes", orphaned),
             files=[file for file in change.removed if not file.is_data],
-            matches=lambda entry: (
+            matches=lambda entries: [
                 entry.data_file.referenced_data_file in orphaned or (drops is not None and drops(entry.data_file))
-            ),
+                for entry in entries
+            ],
             may_match=None if orphaned or drops is not None else (lambda manifest: False),
         ),
         base,

@@ -1,17 +1,21 @@
-"""Whether the rows of a file may, or must, match a filter: by its partition and by its metrics."""
+"""Whether the rows of files may, or must, match a filter: by their partitions and by their metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
+from hms_iceberg.expressions.binding import bind
+from hms_iceberg.expressions.complement import complement
 from hms_iceberg.expressions.evaluate import evaluator
-from hms_iceberg.expressions.manifest_evaluator import manifest_evaluator
-from hms_iceberg.expressions.metrics import InclusiveMetrics, StrictMetrics
 from hms_iceberg.expressions.projections import inclusive_projection, strict_projection
 from hms_iceberg.expressions.tree import BooleanExpression
+from hms_iceberg.scan.manifest_pruning import manifests_may_match
+from hms_iceberg.scan.metrics_filter import files_may_match
 from hms_iceberg.spec.manifests.manifest import DataFile, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+
+PartitionTest = Callable[[tuple[object, ...]], bool]
 
 
 class FileMatcher:
@@ -23,44 +27,50 @@ class FileMatcher:
 
     def __init__(self, metadata: TableMetadata, row_filter: BooleanExpression, case_sensitive: bool = True) -> None:
         self._metadata = metadata
-        self._filter = row_filter
-        self._case_sensitive = case_sensitive
-        self._may: dict[int, Callable[[tuple[object, ...]], bool]] = {}
-        self._must: dict[int, Callable[[tuple[object, ...]], bool]] = {}
-        self._manifests: dict[int, Callable[[ManifestFile], bool]] = {}
-        self._inclusive = InclusiveMetrics(metadata.schema(), row_filter, case_sensitive)
+        self._filter = bind(metadata.schema(), row_filter, case_sensitive)
+        self._projected: dict[tuple[int, bool], BooleanExpression] = {}
+        self._tests: dict[tuple[int, bool], PartitionTest] = {}
 
     @cached_property
-    def _strict(self) -> StrictMetrics:
-        return StrictMetrics(self._metadata.schema(), self._filter, self._case_sensitive)
+    def _complement(self) -> BooleanExpression:
+        return complement(self._filter)
 
-    def may_match(self, file: DataFile) -> bool:
-        """False only where certainly no row of the file matches."""
-        return self.may_match_partition(file) and self._inclusive.eval(file)
+    def may_match(self, files: Sequence[DataFile]) -> list[bool]:
+        """Of each file False only where certainly none of its rows matches."""
+        by_metrics = files_may_match(self._filter, files)
+        return [may and self.may_match_partition(file) for may, file in zip(by_metrics, files, strict=True)]
 
     def may_match_partition(self, file: DataFile) -> bool:
         """False only where certainly no row of the file's partition matches."""
-        test = self._may.get(file.spec_id)
-        if test is None:
-            spec, schema = self._metadata.spec_by_id(file.spec_id), self._metadata.schema()
-            projected = inclusive_projection(schema, spec, self._case_sensitive)(self._filter)
-            test = self._may[file.spec_id] = evaluator(spec.partition_type(schema), projected)
-        return test(file.partition)
+        return self._test(file.spec_id, strict=False)(file.partition)
 
-    def must_match(self, file: DataFile) -> bool:
-        """True only where certainly every row of the file matches."""
-        test = self._must.get(file.spec_id)
-        if test is None:
-            spec, schema = self._metadata.spec_by_id(file.spec_id), self._metadata.schema()
-            projected = strict_projection(schema, spec, self._case_sensitive)(self._filter)
-            test = self._must[file.spec_id] = evaluator(spec.partition_type(schema), projected)
-        return test(file.partition) or self._strict.eval(file)
+    def must_match(self, files: Sequence[DataFile]) -> list[bool]:
+        """Of each file True only where certainly every one of its rows matches."""
+        others = files_may_match(self._complement, files)
+        return [
+            not other or self._test(file.spec_id, strict=True)(file.partition)
+            for other, file in zip(others, files, strict=True)
+        ]
 
     def may_match_manifest(self, manifest: ManifestFile) -> bool:
         """False only where certainly no file of the manifest has a matching row."""
         spec_id = manifest.partition_spec_id
-        test = self._manifests.get(spec_id)
-        if test is None:
+        partition_type = self._metadata.spec_by_id(spec_id).partition_type(self._metadata.schema())
+        (answer,) = manifests_may_match(self._projection(spec_id, strict=False), partition_type, [manifest])
+        return answer
+
+    def _projection(self, spec_id: int, strict: bool) -> BooleanExpression:
+        """The filter over the partitions of a spec, bound."""
+        key = (spec_id, strict)
+        if key not in self._projected:
             spec, schema = self._metadata.spec_by_id(spec_id), self._metadata.schema()
-            test = self._manifests[spec_id] = manifest_evaluator(spec, schema, self._filter, self._case_sensitive)
-        return test(manifest)
+            project = strict_projection if strict else inclusive_projection
+            self._projected[key] = bind(spec.partition_type(schema), project(schema, spec)(self._filter))
+        return self._projected[key]
+
+    def _test(self, spec_id: int, strict: bool) -> PartitionTest:
+        key = (spec_id, strict)
+        if key not in self._tests:
+            partition_type = self._metadata.spec_by_id(spec_id).partition_type(self._metadata.schema())
+            self._tests[key] = evaluator(partition_type, self._projection(spec_id, strict))
+        return self._tests[key]

@@ -35,13 +35,13 @@ class Removal:
     Attributes:
         key: identifies the removal among others of the transaction; equal keys must mean equal removals.
         files: files by identity, which must all be there.
-        matches: says of an entry whether it is to go for another reason (a filter, a partition, a removed data file).
+        matches: says of live entries which are to go for another reason (a filter, a partition, a removed data file).
         may_match: says of a manifest whether `matches` can be true of any of its entries.
     """
 
     key: object
     files: Sequence[DataFile] = ()
-    matches: Callable[[ManifestEntry], bool] | None = None
+    matches: Callable[[Sequence[ManifestEntry]], Sequence[bool]] | None = None
     may_match: Callable[[ManifestFile], bool] | None = None
 
 
@@ -138,11 +138,11 @@ def _rewrite(
         return None if spliced is None else _Rewritten(*spliced)
     entries: list[ManifestEntry] = []
     removed: list[DataFile] = []
-    for entry in decode_manifest(data, manifest):
-        if not entry.is_live:
-            continue  # a removal by an earlier snapshot is no news to this one
-        goes = file_key(entry.data_file) in wanted or (removal.matches is not None and removal.matches(entry))
-        if goes:
+    # A removal by an earlier snapshot is no news to this one.
+    live = [entry for entry in decode_manifest(data, manifest) if entry.is_live]
+    matches = [False] * len(live) if removal.matches is None else removal.matches(live)
+    for entry, match in zip(live, matches, strict=True):
+        if match or file_key(entry.data_file) in wanted:
             removed.append(entry.data_file)
             entries.append(replace(entry, status=ManifestEntryStatus.DELETED, snapshot_id=snapshot_id))
         else:

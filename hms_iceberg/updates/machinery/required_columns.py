@@ -13,7 +13,7 @@ from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent, Manif
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Operation
-from hms_iceberg.updates.machinery.branch_history import entries_since
+from hms_iceberg.updates.machinery.branch_history import files_since
 from hms_iceberg.updates.machinery.update import FileReader
 
 _ADDS_ROWS = frozenset({Operation.APPEND, Operation.OVERWRITE})
@@ -61,8 +61,7 @@ def check_nulls_added_since(
         return
     known = {snapshot.snapshot_id for snapshot in start.snapshots}
     since = [snapshot for snapshot in base.snapshots if snapshot.snapshot_id not in known]
-    for snapshot, entry in entries_since(since, ManifestContent.DATA, ManifestEntryStatus.ADDED, reader, _ADDS_ROWS):
-        file = entry.data_file
+    for snapshot, file in files_since(since, ManifestContent.DATA, ManifestEntryStatus.ADDED, reader, _ADDS_ROWS):
         for field_id, nulls in _nulls(file, required):
             raise CommitConflictError(
                 f"Cannot make column {replayed.find_column_name(field_id)!r} of table {table} required: a concurrent "

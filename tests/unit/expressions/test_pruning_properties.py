@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.evaluate import evaluator
-from hms_iceberg.expressions.manifest_evaluator import manifest_evaluator
-from hms_iceberg.expressions.metrics import InclusiveMetrics, StrictMetrics
 from hms_iceberg.expressions.projections import inclusive_projection, strict_projection
-from hms_iceberg.expressions.residuals import residual_by_constants, residual_by_metrics, residual_evaluator
+from hms_iceberg.expressions.residuals import residual_by_constants, residual_evaluator
 from hms_iceberg.expressions.terms import Reference
 from hms_iceberg.expressions.tree import Transformed
 from hms_iceberg.expressions.visitors import referenced_field_ids
@@ -41,6 +39,7 @@ from tests.support.expression_strategies import (
     value_of,
 )
 from tests.support.partitions import SOURCES, partition_of, stored_partitions
+from tests.support.pruning import manifest_may_match, may_match, must_match
 
 MANY = settings(max_examples=EXAMPLES, deadline=None)
 FLOATING = (FloatType, DoubleType)
@@ -157,7 +156,7 @@ def test_a_manifest_with_a_matching_row_is_kept(data):
         manifest_path="m", manifest_length=1, partition_spec_id=0, added_snapshot_id=1, partitions=tuple(summaries)
     )
     if any(evaluator(schema, expression)(row) for row in rows):
-        assert manifest_evaluator(spec, schema, expression)(manifest)
+        assert manifest_may_match(spec, schema, expression, manifest)
 
 
 # -------------------------------------------------------------------------------------------------------- metrics
@@ -217,8 +216,8 @@ def test_metrics_never_skip_a_file_with_a_matching_row_nor_call_one_full_that_is
     rows = data.draw(st.lists(table_rows(schema), min_size=1, max_size=5))
     file = data.draw(data_files(schema, rows))
     answers = [evaluator(schema, expression)(row) for row in rows]
-    assert InclusiveMetrics(schema, expression).eval(file) or not any(answers), (str(expression), file)
-    assert all(answers) or not StrictMetrics(schema, expression).eval(file), (str(expression), file)
+    assert may_match(schema, expression, file) or not any(answers), (str(expression), file)
+    assert all(answers) or not must_match(schema, expression, file), (str(expression), file)
 
 
 @MANY
@@ -231,19 +230,8 @@ def test_metrics_decide_tests_of_single_values(data):
     rows = data.draw(st.lists(table_rows(schema), min_size=1, max_size=2))
     file = data.draw(data_files(schema, rows))
     answers = [evaluator(schema, expression)(row) for row in rows]
-    assert InclusiveMetrics(schema, expression).eval(file) or not any(answers)
-    assert all(answers) or not StrictMetrics(schema, expression).eval(file)
-
-
-@MANY
-@given(st.data())
-def test_a_residual_by_metrics_answers_as_the_whole_predicate_for_rows_of_its_file(data):
-    schema = data.draw(tables())
-    expression = data.draw(expressions(table_leaves(schema)))
-    rows = data.draw(st.lists(table_rows(schema), min_size=1, max_size=5))
-    residual = residual_by_metrics(bind(schema, expression), data.draw(data_files(schema, rows)))
-    for row in rows:
-        assert evaluator(schema, residual)(row) == evaluator(schema, expression)(row), (str(residual), row)
+    assert may_match(schema, expression, file) or not any(answers)
+    assert all(answers) or not must_match(schema, expression, file)
 
 
 @MANY

@@ -6,17 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hms_iceberg.expressions.binding import bind
-from hms_iceberg.expressions.bounds import (
-    ValueSummary,
-    might_match,
-    must_match,
-    rows_might_match,
-    rows_must_match,
-)
-from hms_iceberg.expressions.metrics import InclusiveMetrics, StrictMetrics
 from hms_iceberg.expressions.parser import parse
-from hms_iceberg.expressions.residuals import residual_by_metrics
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
@@ -30,6 +20,7 @@ from hms_iceberg.spec.types import (
     UUIDType,
 )
 from hms_iceberg.spec.values.single_values import from_python, to_bytes
+from tests.support.pruning import may_match, must_match
 
 INNER = StructType(NestedField(20, "x", IntegerType(), True))
 SCHEMA = Schema(
@@ -178,31 +169,28 @@ FULL, UNSURE = True, False
     ],
 )
 def test_metrics_of_a_file(text, inclusive, strict):
-    assert InclusiveMetrics(SCHEMA, parse(text)).eval(FILE) is inclusive
-    assert StrictMetrics(SCHEMA, parse(text)).eval(FILE) is strict
-    left = residual_by_metrics(bind(SCHEMA, parse(text)), FILE)
-    assert (str(left) == "false") == (not inclusive)
-    assert (str(left) == "true") == strict
+    assert may_match(SCHEMA, parse(text), FILE) is inclusive
+    assert must_match(SCHEMA, parse(text), FILE) is strict
 
 
 def test_uuid_bounds_of_several_row_groups_are_no_bounds():
     text = "u = '00000000-0000-0000-0000-000000000001'"
-    assert not InclusiveMetrics(SCHEMA, parse(text)).eval(replace(FILE, split_offsets=(4,)))
-    assert InclusiveMetrics(SCHEMA, parse(text)).eval(replace(FILE, split_offsets=(4, 1000)))
-    assert not InclusiveMetrics(SCHEMA, parse("u is null")).eval(replace(FILE, split_offsets=(4, 1000)))
+    assert not may_match(SCHEMA, parse(text), replace(FILE, split_offsets=(4,)))
+    assert may_match(SCHEMA, parse(text), replace(FILE, split_offsets=(4, 1000)))
+    assert not may_match(SCHEMA, parse("u is null"), replace(FILE, split_offsets=(4, 1000)))
 
 
 def test_an_empty_file_has_no_matching_row_and_no_other():
     empty = DataFile(file_path="f", file_format="AVRO", record_count=0, file_size_in_bytes=0)
-    assert not InclusiveMetrics(SCHEMA, parse("no_stats = 5")).eval(empty)
-    assert StrictMetrics(SCHEMA, parse("no_stats = 5")).eval(empty)
+    assert not may_match(SCHEMA, parse("no_stats = 5"), empty)
+    assert must_match(SCHEMA, parse("no_stats = 5"), empty)
 
 
 def test_a_file_without_metrics_may_hold_anything():
     bare = DataFile(file_path="f", file_format="AVRO", record_count=5, file_size_in_bytes=0)
     for text in ("id = 5", "some_nulls is null", "d is nan", "s like 'x%'", "id not in (1, 2)", "id is not null"):
-        assert InclusiveMetrics(SCHEMA, parse(text)).eval(bare)
-    assert not StrictMetrics(SCHEMA, parse("some_nulls is null")).eval(bare)
+        assert may_match(SCHEMA, parse(text), bare)
+    assert not must_match(SCHEMA, parse("some_nulls is null"), bare)
 
 
 def test_a_field_of_an_optional_struct_is_free_of_nulls_only_if_every_row_was_counted():
@@ -219,10 +207,10 @@ def test_a_field_of_an_optional_struct_is_free_of_nulls_only_if_every_row_was_co
         )
 
     # ORC of Java leaves rows out whose struct is null
-    assert InclusiveMetrics(SCHEMA, parse("st.x is null")).eval(file(7))
-    assert not StrictMetrics(SCHEMA, parse("st.x > 0")).eval(file(7))
-    assert not InclusiveMetrics(SCHEMA, parse("st.x is null")).eval(file(10))
-    assert StrictMetrics(SCHEMA, parse("st.x > 0")).eval(file(10))
+    assert may_match(SCHEMA, parse("st.x is null"), file(7))
+    assert not must_match(SCHEMA, parse("st.x > 0"), file(7))
+    assert not may_match(SCHEMA, parse("st.x is null"), file(10))
+    assert must_match(SCHEMA, parse("st.x > 0"), file(10))
 
 
 def bare_file(**metrics: dict) -> DataFile:
@@ -235,14 +223,14 @@ def test_bounds_that_are_nan_or_broken_are_no_bounds():
         lower_bounds={6: nan, 1: b"\x01"}, upper_bounds={6: nan, 1: b"\x01\x02\x03"}, nan_value_counts={6: 0}
     )
     for text in ("d < -1e300", "d > 1e300", "d = 5", "id = 5", "id < -5", "id > 5"):
-        assert InclusiveMetrics(SCHEMA, parse(text)).eval(file)
-        assert not StrictMetrics(SCHEMA, parse(text)).eval(file)
+        assert may_match(SCHEMA, parse(text), file)
+        assert not must_match(SCHEMA, parse(text), file)
 
 
 def test_text_bounds_that_are_not_utf8_are_no_bounds():
     file = bare_file(lower_bounds={10: b"\xff\xfe"}, upper_bounds={10: b"\xff\xfe"})
-    assert InclusiveMetrics(SCHEMA, parse("s = 'a'")).eval(file)
-    assert InclusiveMetrics(SCHEMA, parse("s like 'a%'")).eval(file)
+    assert may_match(SCHEMA, parse("s = 'a'"), file)
+    assert may_match(SCHEMA, parse("s like 'a%'"), file)
 
 
 def test_bounds_of_before_a_promotion_are_understood():
@@ -254,12 +242,12 @@ def test_bounds_of_before_a_promotion_are_understood():
         upper_bounds={1: struct.pack("<i", 5), 2: struct.pack("<f", 0.5), 3: struct.pack("<i", 1)},
         nan_value_counts={2: 0},
     )
-    assert not InclusiveMetrics(promoted, parse("l > 5")).eval(file)
-    assert InclusiveMetrics(promoted, parse("l = -5")).eval(file)
-    assert not InclusiveMetrics(promoted, parse("d > 0.5")).eval(file)
-    assert InclusiveMetrics(promoted, parse("d > 0.1")).eval(file)
-    assert not InclusiveMetrics(promoted, parse("t >= '1970-01-03'")).eval(file)
-    assert InclusiveMetrics(promoted, parse("t = '1970-01-02'")).eval(file)
+    assert not may_match(promoted, parse("l > 5"), file)
+    assert may_match(promoted, parse("l = -5"), file)
+    assert not may_match(promoted, parse("d > 0.5"), file)
+    assert may_match(promoted, parse("d > 0.1"), file)
+    assert not may_match(promoted, parse("t >= '1970-01-03'"), file)
+    assert may_match(promoted, parse("t = '1970-01-02'"), file)
 
 
 def test_text_is_compared_by_code_points():
@@ -270,9 +258,9 @@ def test_text_is_compared_by_code_points():
         value_counts={10: 10},
         null_value_counts={10: 0},
     )
-    assert InclusiveMetrics(SCHEMA, parse("s like '😀%'")).eval(file)
-    assert InclusiveMetrics(SCHEMA, parse("s > '\ufffd'")).eval(file)
-    assert not InclusiveMetrics(SCHEMA, parse("s like '😁%'")).eval(file)
+    assert may_match(SCHEMA, parse("s like '😀%'"), file)
+    assert may_match(SCHEMA, parse("s > '\ufffd'"), file)
+    assert not may_match(SCHEMA, parse("s like '😁%'"), file)
 
 
 def test_signed_zeros_are_equal():
@@ -283,26 +271,6 @@ def test_signed_zeros_are_equal():
         value_counts={6: 10},
         null_value_counts={6: 0},
     )
-    assert StrictMetrics(SCHEMA, parse("d = 0")).eval(zeros)
-    assert not InclusiveMetrics(SCHEMA, parse("d < 0")).eval(zeros)
-    assert StrictMetrics(SCHEMA, parse("d >= 0")).eval(zeros)
-
-
-@pytest.mark.parametrize("value", [None, math.nan, 5.0])
-@pytest.mark.parametrize("text", ["d is null", "d is not nan", "d > 3", "d <= 3", "d = 5", "d in (4, 5)", "d != 5"])
-def test_a_constant_column_decides_every_test(value, text):
-    from hms_iceberg.expressions.evaluate import value_test
-
-    predicate = bind(SCHEMA, parse(text))
-    constant = ValueSummary.constant(value)
-    assert might_match(predicate)(constant) == must_match(predicate)(constant) == value_test(predicate)(value)
-
-
-def test_summaries_by_field_id_decide_whole_predicates():
-    bound = bind(SCHEMA, parse("id between 3 and 5 and (s = 'x' or d is nan)"))
-    rows = {1: ValueSummary(no_nulls=True, no_nans=True, lower=3, upper=4)}
-    assert rows_might_match(bound, rows)
-    assert not rows_must_match(bound, rows)
-    assert rows_must_match(bound, {**rows, 10: ValueSummary.constant("x")})
-    assert not rows_might_match(bound, {**rows, 10: ValueSummary.constant("y"), 6: ValueSummary.constant(None)})
-    assert not rows_might_match(bound, {1: ValueSummary(lower=6)})
+    assert must_match(SCHEMA, parse("d = 0"), zeros)
+    assert not may_match(SCHEMA, parse("d < 0"), zeros)
+    assert must_match(SCHEMA, parse("d >= 0"), zeros)
