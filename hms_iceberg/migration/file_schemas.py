@@ -27,6 +27,7 @@ from hms_iceberg.spec.types import (
     LongType,
     MapType,
     NestedField,
+    NestedType,
     StringType,
     StructType,
     TimestampType,
@@ -131,7 +132,7 @@ class _Examiner:
 
 def _under(expected: NestedField, name: str) -> MappedField:
     kind = expected.field_type
-    children = kind.children() if isinstance(kind, (StructType, ListType, MapType)) else ()
+    children = kind.children() if isinstance(kind, NestedType) else ()
     return MappedField(expected.field_id, (name,), tuple(_under(child, child.name) for child in children))
 
 

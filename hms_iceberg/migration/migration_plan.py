@@ -25,10 +25,8 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import IdentityTransform
 from hms_iceberg.spec.types import (
     IcebergType,
-    ListType,
-    MapType,
     NestedField,
-    StructType,
+    NestedType,
     TimestampType,
     TimestamptzType,
 )
@@ -231,16 +229,8 @@ def _localised(column: NestedField, local: set[int]) -> NestedField:
 def _localised_type(field_id: int, kind: IcebergType, local: set[int]) -> IcebergType:
     if field_id in local:
         return TimestampType()
-    if isinstance(kind, StructType):
-        return StructType(*(_localised(each, local) for each in kind.fields))
-    if isinstance(kind, ListType):
-        return replace(kind, element_type=_localised_type(kind.element_id, kind.element_type, local))
-    if isinstance(kind, MapType):
-        return replace(
-            kind,
-            key_type=_localised_type(kind.key_id, kind.key_type, local),
-            value_type=_localised_type(kind.value_id, kind.value_type, local),
-        )
+    if isinstance(kind, NestedType):
+        return kind.with_children([_localised(each, local) for each in kind.children()])
     return kind
 
 

@@ -42,6 +42,7 @@ from hms_iceberg.spec.types import (
     UnknownType,
     UUIDType,
     VariantType,
+    leaves,
 )
 
 FIELD_ID = "parquet.field.id"
@@ -81,15 +82,10 @@ def spark_schema(schema: Schema, table: str) -> dict[str, Any]:
 
 def is_held(field_type: IcebergType, time_type: bool = True) -> bool:
     """Whether Spark can hold the values of a type; not every version can hold a time."""
-    if isinstance(field_type, StructType):
-        return all(is_held(field.field_type, time_type) for field in field_type.fields)
-    if isinstance(field_type, ListType):
-        return is_held(field_type.element_type, time_type)
-    if isinstance(field_type, MapType):
-        return is_held(field_type.key_type, time_type) and is_held(field_type.value_type, time_type)
-    if isinstance(field_type, TimeType):
-        return time_type
-    return isinstance(field_type, DecimalType) or type(field_type) in _PRIMITIVES
+    return all(
+        time_type if isinstance(each, TimeType) else isinstance(each, DecimalType) or type(each) in _PRIMITIVES
+        for each in leaves(field_type)
+    )
 
 
 def spark_type(field_type: IcebergType, table: str, column: str, keep_unsupported: bool = False) -> Any:

@@ -383,12 +383,8 @@ def assign_fresh_ids(schema: Schema, next_id: Callable[[], int] | None = None, b
         children = kind.children()
         ids = [identify(child, prefix + child.name) for child in children]
         types = [renumber(child.field_type, f"{prefix}{child.name}.") for child in children]
-        if isinstance(kind, ListType):
-            return replace(kind, element_id=ids[0], element_type=types[0])
-        if isinstance(kind, MapType):
-            return replace(kind, key_id=ids[0], key_type=types[0], value_id=ids[1], value_type=types[1])
         pairs = zip(children, ids, types, strict=True)
-        return StructType(*(replace(child, field_id=each, field_type=new) for child, each, new in pairs))
+        return kind.with_children([replace(child, field_id=each, field_type=new) for child, each, new in pairs])
 
     struct = renumber(schema.as_struct(), "")
     assert isinstance(struct, StructType)

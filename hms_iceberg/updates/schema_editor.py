@@ -146,21 +146,16 @@ class SchemaEditor:
 
         Ids that the caller gave do not matter, and need not even be unique.
         """
-        if isinstance(kind, StructType):
-            ids = [self._next_id() for _ in kind.fields]
-            pairs = zip(ids, kind.fields, strict=True)
-            return StructType(
-                *(replace(field, field_id=each, field_type=self._renumbered(field.field_type)) for each, field in pairs)
-            )
-        if isinstance(kind, ListType):
-            element_id = self._next_id()
-            return replace(kind, element_id=element_id, element_type=self._renumbered(kind.element_type))
-        if isinstance(kind, MapType):
-            key_id, value_id = self._next_id(), self._next_id()
-            key_type = self._renumbered(kind.key_type)
-            value_type = self._renumbered(kind.value_type)
-            return MapType(key_id, key_type, value_id, value_type, kind.value_required)
-        return kind
+        if not isinstance(kind, NestedType):
+            return kind
+        children = kind.children()
+        ids = [self._next_id() for _ in children]
+        return kind.with_children(
+            [
+                replace(child, field_id=each, field_type=self._renumbered(child.field_type))
+                for each, child in zip(ids, children, strict=True)
+            ]
+        )
 
     def _next_id(self) -> int:
         self.last_column_id += 1
@@ -327,14 +322,11 @@ class SchemaEditor:
         kind = field.field_type
         if isinstance(kind, StructType):
             kind = StructType(*(self._built(child) for child in self._children.get(field_id, ())))
-        elif isinstance(kind, ListType):
-            element = self._built(kind.element_id)
-            kind = replace(kind, element_type=element.field_type, element_required=element.required)
-        elif isinstance(kind, MapType):
-            key, value = self._built(kind.key_id), self._built(kind.value_id)
-            if key != kind.key_field:
+        elif isinstance(kind, NestedType):
+            children = [self._built(child.field_id) for child in kind.children()]
+            if isinstance(kind, MapType) and children[0] != kind.key_field:
                 raise self._refused(
                     f"change the keys of {self.name_of(field_id)!r}", "keys identify entries", "Add a new column."
                 )
-            kind = replace(kind, value_type=value.field_type, value_required=value.required)
+            kind = kind.with_children(children)
         return replace(field, field_type=kind)

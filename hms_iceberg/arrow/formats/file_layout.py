@@ -29,6 +29,7 @@ from hms_iceberg.spec.types import (
     StructType,
     UnknownType,
     VariantType,
+    leaves,
 )
 
 
@@ -108,9 +109,7 @@ def _known(kind: IcebergType, path: str) -> IcebergType:
 
 
 def _has_unknown(kind: IcebergType) -> bool:
-    if isinstance(kind, (StructType, ListType, MapType)):
-        return any(_has_unknown(child.field_type) for child in kind.children())
-    return isinstance(kind, UnknownType)
+    return any(isinstance(each, UnknownType) for each in leaves(kind))
 
 
 def _without_unknown(array: pa.Array, kind: IcebergType) -> pa.Array:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import SortOrder
-from hms_iceberg.spec.types import IcebergType, NestedType, StructType
+from hms_iceberg.spec.types import IcebergType, NestedType
 
 DEFAULT_MODE_PROPERTY = "write.metadata.metrics.default"
 COLUMN_MODE_PREFIX = "write.metadata.metrics.column."
@@ -104,7 +104,7 @@ def _primitive_ids(kind: IcebergType) -> Iterator[int]:
     """Ids of fields that are not nested: a struct's own first, then those of its children in turn."""
     if not isinstance(kind, NestedType):
         return
-    children = kind.fields if isinstance(kind, StructType) else kind.children()
+    children = kind.children()
     yield from (child.field_id for child in children if not isinstance(child.field_type, NestedType))
     for child in children:
         yield from _primitive_ids(child.field_type)
