@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation, new_snapshot_id
+from hms_iceberg.updates.machinery.manifest_clusters import cluster_manifests
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of, write_entries
 from hms_iceberg.updates.machinery.snapshot_writer import SnapshotDraft, parent_on, write_snapshot
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
@@ -23,6 +26,7 @@ class RewriteManifests(Update):
     Attributes:
         rewrite_if: which manifests; None for all.
         sort_key: the order of files over the new manifests; None for that of their partitions.
+        cluster_by: names of partition fields by which files are sorted first; not with `sort_key`.
         content: data or delete manifests; None for both.
     """
 
@@ -32,6 +36,7 @@ class RewriteManifests(Update):
     branch: str = MAIN_BRANCH
     properties: Mapping[str, str] = field(default_factory=dict)
     snapshot_id: int = field(default_factory=new_snapshot_id)
+    cluster_by: tuple[str, ...] = ()
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
         """Nothing: no file is added or removed."""
@@ -67,23 +72,43 @@ class RewriteManifests(Update):
     def _write(
         self, manifests: tuple[ManifestFile, ...], base: TableMetadata, workspace: Workspace
     ) -> tuple[tuple[ManifestFile, ...], int]:
+        """The new manifests, and how many files they hold."""
+        groups: dict[tuple[int, ManifestContent], list[ManifestFile]] = {}
+        for manifest in manifests:
+            groups.setdefault((manifest.partition_spec_id, manifest.content), []).append(manifest)
+        written: list[ManifestFile] = []
+        files = 0
+        for (spec_id, _), group in groups.items():
+            names = [field.name for field in base.spec_by_id(spec_id).fields]
+            cluster_by = [name for name in self.cluster_by if name in names]
+            done = None
+            if self.sort_key is None:
+                done = cluster_manifests(group, cluster_by, base, self.snapshot_id, workspace)
+            new, count = done or self._encoded(group, [names.index(each) for each in cluster_by], base, workspace)
+            written += new
+            files += count
+        return tuple(written), files
+
+    def _encoded(
+        self, manifests: list[ManifestFile], first: list[int], base: TableMetadata, workspace: Workspace
+    ) -> tuple[tuple[ManifestFile, ...], int]:
         entries = [
             replace(entry, status=ManifestEntryStatus.EXISTING)
             for manifest in manifests
             for entry in entries_of(manifest, workspace)
             if entry.is_live
         ]
-        sort_key = self.sort_key or partition_key
+        sort_key = self.sort_key or partial(_partition_key, first)
         entries.sort(key=lambda entry: sort_key(entry.data_file))
         return write_entries(entries, base, self.snapshot_id, workspace), len(entries)
 
 
-def partition_key(file: DataFile) -> tuple[Any, ...]:
-    """Sorts files by spec and partition, nulls first; values of one partition field are of one type."""
-    return file.spec_id, tuple(
-        (value is not None, "" if value is None else _sortable(value)) for value in file.partition
-    )
+def _partition_key(first: list[int], file: DataFile) -> tuple[Any, ...]:
+    """Sorts files by partition, by some fields first, nulls first; values of one partition field are of one type."""
+    values = [(value is not None, "" if value is None else _sortable(value)) for value in file.partition]
+    return (*(values[position] for position in first), *values)
 
 
 def _sortable(value: Any) -> Any:
-    return str(value) if isinstance(value, float) and value != value else value
+    """NaN above every other number."""
+    return (math.isnan(value), 0.0 if math.isnan(value) else value) if isinstance(value, float) else value

@@ -15,6 +15,7 @@ from hms_iceberg.maintenance import (
     convert_equality_deletes,
     rewrite_data_files,
     rewrite_position_delete_files,
+    rewrite_table_path,
 )
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
@@ -115,6 +116,38 @@ def test_java_reads_what_equality_deletes_became(
     assert java_rows(iceberg_java, table) == our_rows(table) == before
     kinds = iceberg_java.sql(f"select distinct content from ice.{namespace}.t.files order by 1")
     assert kinds == [[0], [1]]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_table_is_made_ready_to_be_copied_as_java_does(
+    iceberg_java: Any, catalog: Catalog, namespace: str, version: int
+) -> None:
+    table = make(catalog, f"{namespace}.t", version, keyed=True)
+    source, target = table.location(), f"{table.location()}_copied"
+    start = table.metadata.metadata_log[2].metadata_file.rsplit("/", 1)[-1]
+    for chosen in ({}, {"start_version": start}):
+        ours = rewrite_table_path(table, source, target, **chosen)
+        arguments = "".join(f", {name} => '{value}'" for name, value in chosen.items())
+        ((latest, file_list, manifests, deletes),) = iceberg_java.sql(
+            f"call ice.system.rewrite_table_path(table => '{namespace}.t', source_prefix => '{source}',"
+            f" target_prefix => '{target}'{arguments})"
+        )
+        assert (ours.latest_version, ours.rewritten_manifest_file_paths_count) == (latest, manifests)
+        assert ours.rewritten_delete_file_paths_count == deletes
+        staging = file_list.rsplit("/", 1)[0] + "/"
+        theirs = dict(line.split(",") for line in table.storage.read(file_list).decode().splitlines())
+        expected = {origin.replace(staging, ours.staging_location): place for origin, place in theirs.items()}
+        assert ours.copies == expected
+        if not chosen:
+            for origin, place in ours.copies.items():
+                table.storage.create(place, table.storage.read(origin))
+    before = java_rows(iceberg_java, table)
+    copied = catalog.register_table(f"{namespace}.copied", f"{target}/metadata/{ours.latest_version}")
+    for info in list(table.storage.list(source)):
+        table.storage.delete(info.location)
+    assert java_rows(iceberg_java, copied) == our_rows(copied) == before
+    iceberg_java.sql(f"delete from ice.{namespace}.copied where id = 5")
+    assert java_rows(iceberg_java, copied) == our_rows(copied) == [row for row in before if row[0] != 5]
 
 
 def test_java_uses_the_statistics(iceberg_java: Any, catalog: Catalog, namespace: str) -> None:

@@ -18,6 +18,7 @@ from hms_iceberg.table.table import Table
 
 CLAIM = "maintenance.state.claim"
 _MINUTES = 30
+_RENEWED_AFTER_SECONDS = 10 * 60
 
 
 class Claim:
@@ -32,6 +33,7 @@ class Claim:
         self._table = table
         self._owner = owner
         self._value = ""
+        self._renewed = 0.0
 
     def renew(self) -> bool:
         """Takes the claim, or prolongs it; False where somebody else has it."""
@@ -44,7 +46,12 @@ class Claim:
         except (CommitConflictError, CommitFailedError):
             return False
         self._value = value
+        self._renewed = time.monotonic()
         return True
+
+    def keep(self) -> bool:
+        """Prolongs the claim in good time; False where somebody else has it. To be asked now and then in long work."""
+        return time.monotonic() - self._renewed < _RENEWED_AFTER_SECONDS or self.renew()
 
     def release(self) -> None:
         """Gives the claim back, if it is still held."""

@@ -163,7 +163,8 @@ class MaintenanceService:
                     note(Step(name, need.action, need.why, _PLANNED))
             elif needs:
                 self._maintain(table, policy, budget, note)
-            if not dry_run and not any(step.outcome in (_FAILED, _LEFT) for step in steps):
+            undone = budget.is_over() or any(step.outcome in (_FAILED, _LEFT) for step in steps)
+            if not dry_run and not undone:
                 self._settled[identifier] = table.metadata_location
         except NoSuchTableError:
             logger.info("Table %s was dropped before it was looked at", name)
@@ -191,12 +192,12 @@ class MaintenanceService:
                 if not claim.renew():
                     note(Step(name, need.action, need.why, _LEFT, "another service took the table over"))
                     return
-                note(self._step(name, need))
+                note(self._step(name, need, lambda: budget.is_over() or not claim.keep()))
 
-    def _step(self, name: str, need: Need) -> Step:
+    def _step(self, name: str, need: Need, stop: Callable[[], bool]) -> Step:
         started = time.monotonic()
         try:
-            result, outcome = need.run(self.stop.is_set), _DONE
+            result, outcome = need.run(stop), _DONE
         except CommitStateUnknownError:
             raise
         except IcebergError as error:

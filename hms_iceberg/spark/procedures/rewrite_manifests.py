@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, Row
-from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent, ManifestFile
+from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestFile
 from hms_iceberg.spec.partitioning import PartitionSpec
 from hms_iceberg.spec.table_properties import int_property
 from hms_iceberg.table import Table
 from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
-from hms_iceberg.updates.rewrite_manifests import RewriteManifests, partition_key
+from hms_iceberg.updates.rewrite_manifests import RewriteManifests
 
 _TARGET_SIZE = ("commit.manifest.target-size-bytes", 8 * 1024 * 1024)
 
@@ -20,7 +19,7 @@ _TARGET_SIZE = ("commit.manifest.target-size-bytes", 8 * 1024 * 1024)
 def _rewrite_manifests(call: Call) -> list[Row]:
     table = call.table()
     spec = _spec(table, call.get("spec_id"))
-    sort_key = _sort_key(spec, call.get("sort_by"))
+    cluster_by = _cluster_by(spec, call.get("sort_by"))
     wanted = _worth_rewriting(table, spec)
     if not wanted:
         return [(0, 0)]
@@ -28,7 +27,7 @@ def _rewrite_manifests(call: Call) -> list[Row]:
     def rewrite_if(manifest: ManifestFile) -> bool:
         return manifest.partition_spec_id == spec.spec_id and manifest.content in wanted
 
-    update = RewriteManifests(rewrite_if, sort_key, content=None)
+    update = RewriteManifests(rewrite_if, content=None, cluster_by=cluster_by)
     with table.transaction() as transaction:
         transaction.add(update)
     snapshot = table.metadata.snapshot_by_id(update.snapshot_id)
@@ -56,10 +55,10 @@ def _worth_rewriting(table: Table, spec: PartitionSpec) -> set[ManifestContent]:
     return {content for content, each in sizes.items() if len(each) > 1 or sum(each) > target}
 
 
-def _sort_key(spec: PartitionSpec, names: Sequence[str] | None) -> Callable[[DataFile], Any] | None:
-    """The order of files: by these partition fields, and within them as ever."""
+def _cluster_by(spec: PartitionSpec, names: Sequence[str] | None) -> tuple[str, ...]:
+    """The partition fields to sort files by first."""
     if names is None:
-        return None
+        return ()
     if not names:
         raise InvalidInputError("sort_by must not be empty when provided: name partition fields, or leave it out.")
     own = [field.name for field in spec.fields]
@@ -69,13 +68,7 @@ def _sort_key(spec: PartitionSpec, names: Sequence[str] | None) -> Callable[[Dat
             f"Cannot sort manifests by {', '.join(unknown)}: the partition fields of spec {spec.spec_id} are "
             f"{', '.join(own) or 'none'}."
         )
-    first = [own.index(name) for name in names]
-
-    def key(file: DataFile) -> tuple[Any, ...]:
-        values = partition_key(file)[1]
-        return tuple(values[position] for position in first), values
-
-    return key
+    return tuple(names)
 
 
 REWRITE_MANIFESTS = Procedure(

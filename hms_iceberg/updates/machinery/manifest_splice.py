@@ -5,7 +5,6 @@ Decoding and encoding entries one by one costs most of a removal from a large ma
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -64,7 +63,7 @@ class ManifestSplice:
         if container.text("format-version") != str(base.format_version):
             return None
         entries = EntryBytes.of(ManifestDecoder([(data, manifest)], partition_columns(base)))
-        if entries is None or not entries.has(_changed(base)):
+        if entries is None or not entries.has(changed_fields(base)):
             return None
         return cls(manifest, entries, container, base)
 
@@ -85,50 +84,78 @@ class ManifestSplice:
             pl.when(gone).then(_DELETED).otherwise(_EXISTING).alias("status"),
             pl.when(gone).then(snapshot_id).otherwise(pl.col("snapshot_id")).alias("snapshot_id"),
         )
-        values = {name: files[name].to_list() for name in _changed(self._base)}
+        values = {name: files[name].to_list() for name in changed_fields(self._base)}
         packed = pack_blocks(self._entries.with_values(files["row"].to_numpy(), values), DEFAULT_CODEC)
-        manifests = []
-        start = 0
-        for blocks in _of_size(packed, max(1, int_property(self._base.properties, MANIFEST_TARGET_SIZE_BYTES))):
-            rows = sum(count for count, _ in blocks)
-            manifests.append(self._write(blocks, files.slice(start, rows), snapshot_id, workspace))
-            start += rows
-        return tuple(manifests), tuple(content_files(files.filter(gone), self._partitions))
+        return write_spliced(
+            packed, files, self._manifest, self._container.schema_json, snapshot_id, workspace, self._base
+        ), tuple(content_files(files.filter(gone), self._partitions))
 
-    def _write(
-        self, blocks: Sequence[tuple[int, bytes]], files: pl.DataFrame, snapshot_id: int, workspace: Workspace
-    ) -> ManifestFile:
-        base, spec = self._base, self._base.spec_by_id(self._manifest.partition_spec_id)
-        schema = base.schema_for_spec(spec)
-        metadata = manifest_metadata(schema, spec, ManifestContent.DATA, base.format_version)
-        data = join_blocks(blocks, self._container.schema_json, DEFAULT_CODEC, metadata)
+
+def write_spliced(
+    packed: list[tuple[int, bytes]],
+    files: pl.DataFrame,
+    origin: ManifestFile,
+    schema_json: bytes,
+    snapshot_id: int,
+    workspace: Workspace,
+    base: TableMetadata,
+) -> tuple[ManifestFile, ...]:
+    """Manifests of about the target size, of entries whose bytes are there; none is an added one.
+
+    Args:
+        packed: the entries, in blocks of compressed bytes, each with their number.
+        files: the same entries in columns.
+        origin: a manifest that they come from, of the same spec and content.
+        schema_json: their Avro schema.
+        snapshot_id: of the snapshot that the manifests are written for.
+        workspace: takes the new manifests.
+        base: the table.
+    """
+    spec = base.spec_by_id(origin.partition_spec_id)
+    schema = base.schema_for_spec(spec)
+    metadata = manifest_metadata(schema, spec, origin.content, base.format_version)
+    partitions = partition_columns(base)
+    manifests = []
+    start = 0
+    for blocks in _of_size(packed, max(1, int_property(base.properties, MANIFEST_TARGET_SIZE_BYTES))):
+        part = files.slice(start, sum(count for count, _ in blocks))
+        start += len(part)
+        data = join_blocks(blocks, schema_json, DEFAULT_CODEC, metadata)
         location = metadata_file(base, f"{workspace.commit_id}-m{workspace.next_number('manifest')}.avro")
         workspace.create(location, data)
         summary = PartitionSummary(spec.partition_type(schema))
-        for file in content_files(_one_a_partition(files, self._partitions, spec.spec_id), self._partitions):
+        for file in content_files(_one_a_partition(part, partitions, spec.spec_id), partitions):
             summary.add(file.partition)
-        kept = files["status"].to_numpy() == _EXISTING
-        rows = files["record_count"].to_numpy()
-        numbers = files["sequence_number"].to_numpy()[kept]
-        return replace(
-            self._manifest,
+        listed = replace(
+            origin,
             manifest_path=location,
             manifest_length=len(data),
             added_snapshot_id=snapshot_id,
             sequence_number=None,
-            min_sequence_number=int(numbers.min()) if len(numbers) and base.format_version > 1 else None,
-            added_files_count=0,
-            existing_files_count=int(np.count_nonzero(kept)),
-            deleted_files_count=int(np.count_nonzero(~kept)),
-            added_rows_count=0,
-            existing_rows_count=int(rows[kept].sum()),
-            deleted_rows_count=int(rows[~kept].sum()),
             partitions=summary.summaries(),
             first_row_id=None,
         )
+        manifests.append(_counted(listed, part, base.format_version))
+    return tuple(manifests)
 
 
-def _changed(base: TableMetadata) -> tuple[str, ...]:
+def _counted(manifest: ManifestFile, files: pl.DataFrame, format_version: int) -> ManifestFile:
+    kept = files["status"].to_numpy() == _EXISTING
+    rows = files["record_count"].to_numpy()
+    numbers = files["sequence_number"].to_numpy()[kept]
+    return replace(
+        manifest,
+        min_sequence_number=int(numbers.min()) if len(numbers) and format_version > 1 else None,
+        added_files_count=0,
+        existing_files_count=int(np.count_nonzero(kept)),
+        deleted_files_count=int(np.count_nonzero(~kept)),
+        added_rows_count=0,
+        existing_rows_count=int(rows[kept].sum()),
+        deleted_rows_count=int(rows[~kept].sum()),
+    )
+
+
+def changed_fields(base: TableMetadata) -> tuple[str, ...]:
     """The fields of an entry that are written anew: those that are inherited become its own."""
     numbers = _NUMBERS if base.format_version > 1 else ()
     return ("status", "snapshot_id", *numbers, *(("first_row_id",) if base.format_version > 2 else ()))

@@ -69,6 +69,15 @@ def test_statistics_are_written(spark: SparkSession, table: Table) -> None:
     assert table.refresh().metadata.partition_statistics[0].statistics_path == path
 
 
+def test_paths_are_rewritten(spark: SparkSession, table: Table) -> None:
+    table.delete("id in (1, 21)")
+    arguments = f", source_prefix => '{table.location()}', target_prefix => 's3://elsewhere/t'"
+    ((version, file_list, manifests, deletes),) = call(spark, table, "rewrite_table_path", arguments)
+    assert table.metadata_location.endswith(f"/{version}") and (manifests, deletes) == (4, 2)
+    copies = dict(line.split(",") for line in table.storage.read(str(file_list)).decode().splitlines())
+    assert f"s3://elsewhere/t/metadata/{version}" in copies.values()
+
+
 @pytest.mark.parametrize(
     ("procedure", "arguments", "message"),
     [
@@ -79,6 +88,7 @@ def test_statistics_are_written(spark: SparkSession, table: Table) -> None:
         ("rewrite_data_files", ", options => map('bogus-option', '1')", "bogus-option"),
         ("remove_orphan_files", ", older_than => timestamp '2999-01-01'", "less than 24 hours"),
         ("remove_orphan_files", ", max_concurrent_deletes => 0", "max_concurrent_deletes"),
+        ("rewrite_table_path", ", source_prefix => 'x', target_prefix => 'y'", "not under x"),
         ("compute_partition_stats", ", snapshot_id => 1", "no snapshot 1"),
     ],
 )

@@ -11,11 +11,14 @@ import pytest
 from hms_iceberg.spec.manifests.manifest import DataFile, ManifestEntry, ManifestFile
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform
+from hms_iceberg.updates import rewrite_manifests
 from hms_iceberg.updates.delete import DeleteFiles
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
 from hms_iceberg.updates.machinery.manifest_splice import ManifestSplice
 from hms_iceberg.updates.properties import SetProperties
-from tests.support.tables import World, data_file, metadata
+from hms_iceberg.updates.rewrite_manifests import RewriteManifests
+from hms_iceberg.updates.row_delta import RowDelta
+from tests.support.tables import World, data_file, metadata, position_deletes
 
 SPECS = {
     "unpartitioned": UNPARTITIONED,
@@ -111,3 +114,57 @@ def test_a_manifest_of_an_older_format_is_encoded_anew() -> None:
     world.commit(DeleteFiles((files[1],)))
     assert [entry.data_file.first_row_id is not None for entry in world.live()] == [True] * 5
     world.check()
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("spec", SPECS)
+def test_manifests_put_together_are_as_encoded_ones(version: int, spec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(version)
+    made = metadata(spec=SPECS[spec], format_version=version)
+    files = [any_file(rng, number, spec == "partitioned") for number in range(400)]
+    deletes = [position_deletes(file) for file in files[:20]] if version == 2 else []
+    rewrite = rewrite_manifests.cluster_manifests
+    clustered = []
+
+    def noted(*arguments: Any) -> Any:
+        clustered.append(rewrite(*arguments))
+        return clustered[-1]
+
+    found = []
+    for function in (noted, lambda *_: None):
+        monkeypatch.setattr(rewrite_manifests, "cluster_manifests", function)
+        world = World.with_table(made)
+        for start in range(0, 400, 40):
+            world.append(*files[start : start + 40])
+        world.commit(DeleteFiles(files[40:60]))  # entries that only tell of a removal
+        if deletes:
+            world.commit(RowDelta(added=tuple(deletes[:10])))
+            world.commit(RowDelta(added=tuple(deletes[10:])))
+        by_snapshot = {each.snapshot_id: number for number, each in enumerate(world.version().metadata.snapshots)}
+        chosen = ("bucket",) if spec == "partitioned" else ()
+        world.commit(RewriteManifests(content=None, cluster_by=chosen))
+        world.check()
+        snapshot = world.version().metadata.current_snapshot()
+        listed = manifest_list_of(snapshot, world.storage)
+        entries = [
+            replace(entry, snapshot_id=by_snapshot[entry.snapshot_id])
+            for manifest in listed
+            for entry in entries_of(manifest, world.storage)
+        ]
+        own = {"manifest_path": "", "manifest_length": 0, "added_snapshot_id": 0}
+        found.append((entries, [replace(each, **own) for each in listed], snapshot.summary["entries-processed"]))
+    assert None not in clustered and len(clustered) == 1 + bool(deletes)
+    assert found[0] == found[1] and len(found[0][0]) == 380 + len(deletes)
+    if spec == "partitioned":
+        buckets = [entry.data_file.partition[1] for entry in found[0][0][:380]]
+        assert buckets == sorted(buckets, key=lambda each: (each is not None, each))
+
+
+def test_manifests_of_an_older_format_are_put_together_with_new_ones() -> None:
+    world = World.with_table(metadata(format_version=1))
+    world.append(data_file())
+    world.commit(SetProperties({"format-version": "2"}))
+    world.append(data_file())
+    world.commit(RewriteManifests())
+    world.check()
+    assert len(world.live()) == 2 and world.version().metadata.current_snapshot().summary["manifests-created"] == "1"

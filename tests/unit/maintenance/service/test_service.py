@@ -13,6 +13,7 @@ import pytest
 from hms_iceberg.catalog import load_catalog
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.maintenance import check_table
+from hms_iceberg.maintenance.service import claim as claim_module
 from hms_iceberg.maintenance.service.claim import CLAIM, Claim, claimed
 from hms_iceberg.maintenance.service.policy import Policies, Policy
 from hms_iceberg.maintenance.service.service import Limits, MaintenanceService, RunReport
@@ -131,6 +132,19 @@ def test_a_claim_that_another_took_is_not_released(catalog: Any) -> None:
     assert catalog.load_table("web.t").properties[CLAIM].startswith("a until ")
     first.release()
     assert second.renew()
+
+
+def test_a_claim_is_prolonged_while_work_takes_long(catalog: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(catalog, "web.t", 1)
+    held = Claim(catalog.load_table("web.t"), "a")
+    assert held.renew()
+    first = table.refresh().properties[CLAIM]
+    assert held.keep() and table.refresh().properties[CLAIM] == first  # it is fresh yet
+    monkeypatch.setattr(claim_module, "_RENEWED_AFTER_SECONDS", 0)
+    time.sleep(0.002)
+    assert held.keep() and table.refresh().properties[CLAIM] > first
+    table.set_properties({CLAIM: f"b until {int(time.time() * 1000) + 60_000}"})
+    assert not held.keep()
 
 
 def test_a_stopped_service_begins_nothing_new(catalog: Any) -> None:
