@@ -63,7 +63,7 @@ def open_catalog(
     catalog = load_catalog(catalog_name, uri=uri, **key_values(properties))
     if not patient and catalog.properties.get("uri"):
         from hms_iceberg.catalog.hive import HiveCatalog
-        from hms_iceberg.hms.reach import check_reach
+        from hms_iceberg.hms.connection.reach import check_reach
 
         if isinstance(catalog, HiveCatalog):
             check_reach(catalog.properties)

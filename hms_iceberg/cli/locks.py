@@ -30,8 +30,8 @@ def list_(
 
     Example: hms-iceberg locks list web
     """
-    from hms_iceberg.hms import lock_admin
-    from hms_iceberg.hms.metastore import hive_client
+    from hms_iceberg.hms.hive_metastore import hive_client
+    from hms_iceberg.hms.locking import lock_admin
 
     namespace, _, table = (name or "").partition(".")
     with open_catalog(catalog_name, uri, properties) as catalog:
@@ -63,8 +63,8 @@ def release(
 
     Example: hms-iceberg locks release 17
     """
-    from hms_iceberg.hms import lock_admin
-    from hms_iceberg.hms.metastore import hive_client
+    from hms_iceberg.hms.hive_metastore import hive_client
+    from hms_iceberg.hms.locking import lock_admin
 
     with open_catalog(catalog_name, uri, properties) as catalog:
         lock = lock_admin.release_lock(hive_client(catalog.metastore), lock_id, force=force)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hms_iceberg.errors import MetastoreError, NoSuchTableError, UnsupportedError
-from hms_iceberg.hms.client import HmsClient
-from hms_iceberg.hms.hive_rows import (
+from hms_iceberg.hms.connection.client import HmsClient
+from hms_iceberg.hms.hive_metastore import HiveMetastore
+from hms_iceberg.hms.rows.hive_rows import (
     EXTERNAL,
     EXTERNAL_PURGE,
     EXTERNAL_TABLE,
@@ -23,7 +24,6 @@ from hms_iceberg.hms.hive_rows import (
     hive_partition,
     hive_table,
 )
-from hms_iceberg.hms.metastore import HiveMetastore
 from hms_iceberg.metastore import CatalogMetastore
 
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 
 from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.hms.hive_rows import HivePartition, HiveTable
 from hms_iceberg.hms.hive_tables import HiveTables
+from hms_iceberg.hms.rows.hive_rows import HivePartition, HiveTable
 from hms_iceberg.migration.file_schemas import INSTANT, LOCAL
 from hms_iceberg.migration.footers import FooterReader
 from hms_iceberg.migration.hive_types import TypeOptions

@@ -13,8 +13,8 @@ from hms_iceberg.errors import (
     MigrationError,
     NoSuchTableError,
 )
-from hms_iceberg.hms.hive_rows import HivePartition, HiveTable
 from hms_iceberg.hms.hive_tables import HiveTables
+from hms_iceberg.hms.rows.hive_rows import HivePartition, HiveTable
 from hms_iceberg.metastore_names import table_identifier
 from hms_iceberg.migration.progress import Progress, silent
 from hms_iceberg.migration.recovery import Recovery, only_one

@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any
 
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
-from hms_iceberg.hms.hive_rows import VIEWS, HiveColumn, HivePartition, HiveStorage, HiveTable
+from hms_iceberg.hms.rows.hive_rows import VIEWS, HiveColumn, HivePartition, HiveStorage, HiveTable
 from hms_iceberg.migration.hive_types import TypeOptions, parse_hive_type
 from hms_iceberg.migration.spark_schema import parse_spark_schema, spark_schema_json
 from hms_iceberg.spec.schema import Schema, assign_fresh_ids

@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hms_iceberg.hms.hive_rows import HiveTable
 from hms_iceberg.hms.hive_tables import HiveTables, RowChange
+from hms_iceberg.hms.rows.hive_rows import HiveTable
 from hms_iceberg.migration.journal import Journal, read_journal
 from hms_iceberg.migration.source import table_location
 from hms_iceberg.storage import Storage

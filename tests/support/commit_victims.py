@@ -68,7 +68,7 @@ class Points:
     def install(self) -> None:
         """Puts the points where they belong."""
         from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage, _LocalOutput
-        from hms_iceberg.hms.connection import Connection
+        from hms_iceberg.hms.connection.connection import Connection
 
         def around(owner: Any, name: str, before: str, after: str) -> None:
             real = getattr(owner, name)
@@ -92,7 +92,7 @@ class Points:
 def run(job: dict[str, Any], report: int) -> None:
     """One operation, to its end or its death."""
     from hms_iceberg.catalog import load_catalog
-    from hms_iceberg.hms.capability import supports_compare_and_swap
+    from hms_iceberg.hms.commit.capability import supports_compare_and_swap
     from tests.support.commit_operations import OPERATIONS
 
     with load_catalog("victim", uri=job["uri"], **job["properties"]) as catalog:

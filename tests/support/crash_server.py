@@ -31,8 +31,8 @@ class Fuse:
 def install(fuse: Fuse) -> None:
     """Counts what changes the metastore or a file, just after it was done."""
     from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage, _LocalOutput
-    from hms_iceberg.hms.connection import Connection
-    from hms_iceberg.hms.pool import ConnectionPool
+    from hms_iceberg.hms.connection.connection import Connection
+    from hms_iceberg.hms.connection.pool import ConnectionPool
 
     def counted(owner: Any, name: str, counts: Any = lambda arguments, named: True) -> None:
         real = getattr(owner, name)
@@ -91,7 +91,7 @@ def run(job: dict[str, Any]) -> None:
 def main() -> None:
     """Serves jobs until the input ends."""
     import hms_iceberg.catalog
-    import hms_iceberg.hms.metastore
+    import hms_iceberg.hms.hive_metastore
     import hms_iceberg.migration  # noqa: F401
 
     for line in sys.stdin:

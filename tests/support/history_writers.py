@@ -95,10 +95,11 @@ def notes_of(path: str | Path) -> list[dict[str, Any]]:
 def write(job: Job) -> None:
     """Makes the changes of one writer."""
     from hms_iceberg.catalog import load_catalog
-    from hms_iceberg.hms import lock, swap
+    from hms_iceberg.hms.commit import pointer_swap
+    from hms_iceberg.hms.locking import table_lock
 
-    swap._LOOKS = (0.0, 0.05, 0.2)
-    lock._LINGER_SECONDS = 2.0
+    pointer_swap._LOOKS = (0.0, 0.05, 0.2)
+    table_lock._LINGER_SECONDS = 2.0
     choose = random.Random(job.seed)
     with Path(job.notes).open("w") as notes, load_catalog("w", uri=job.uri, **job.properties) as catalog:
         table = catalog.load_table(job.table)
@@ -161,7 +162,7 @@ def main() -> None:
     import pyarrow.dataset  # noqa: F401
 
     import hms_iceberg.catalog
-    import hms_iceberg.hms.metastore
+    import hms_iceberg.hms.hive_metastore
     import hms_iceberg.table.row_operations  # noqa: F401
 
     running: list[int] = []

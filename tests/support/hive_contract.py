@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from hmsclient.genthrift.hive_metastore import ttypes
 
-from hms_iceberg.hms.metastore import HiveMetastore
+from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.metastore import Identifier
 from tests.support.metastore_contract import MetastoreContract
 

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import NoSuchTableError
-from hms_iceberg.hms.client import HmsClient
-from hms_iceberg.hms.metastore import HiveMetastore
-from hms_iceberg.hms.thrift_types import ttypes
+from hms_iceberg.hms.connection.client import HmsClient
+from hms_iceberg.hms.connection.thrift_types import ttypes
+from hms_iceberg.hms.hive_metastore import HiveMetastore
 
 PARQUET = "org.apache.hadoop.hive.ql.io.parquet."
 

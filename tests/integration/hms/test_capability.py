@@ -16,11 +16,11 @@ import pytest
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import MetastoreError, NamespaceNotEmptyError
-from hms_iceberg.hms import capability, scratch_rows
-from hms_iceberg.hms.client import HmsClient
+from hms_iceberg.hms.commit import capability, scratch_rows
+from hms_iceberg.hms.connection.client import HmsClient
+from hms_iceberg.hms.connection.client_settings import ClientSettings
+from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
-from hms_iceberg.hms.settings import ClientSettings
-from hms_iceberg.hms.thrift_types import ttypes
 from tests.support.thrift_proxy import Fault, ThriftProxy
 
 
@@ -94,9 +94,9 @@ def test_the_probe_finds_compare_and_swap_and_leaves_nothing_behind(
 
 PROBER = """
 import os, signal, sys
-from hms_iceberg.hms import capability
-from hms_iceberg.hms.client import HmsClient
-from hms_iceberg.hms.settings import ClientSettings
+from hms_iceberg.hms.commit import capability
+from hms_iceberg.hms.connection.client import HmsClient
+from hms_iceberg.hms.connection.client_settings import ClientSettings
 capability._refuses_wrong_value = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL)
 client = HmsClient(ClientSettings.from_properties({"uri": sys.argv[1]}))
 capability.supports_compare_and_swap(client, sys.argv[2])

@@ -13,10 +13,11 @@ import pytest
 
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.errors import MetastoreAnswerLostError, NoSuchTableError
-from hms_iceberg.hms import exclusion, lock, swap
-from hms_iceberg.hms.capability import supports_compare_and_swap
+from hms_iceberg.hms.commit import exclusion, pointer_swap
+from hms_iceberg.hms.commit.capability import supports_compare_and_swap
 from hms_iceberg.hms.embedded import EmbeddedMetastore
-from hms_iceberg.hms.lock_admin import list_locks
+from hms_iceberg.hms.locking import table_lock
+from hms_iceberg.hms.locking.lock_admin import list_locks
 from hms_iceberg.spec.types import StringType
 from hms_iceberg.table import Table
 from hms_iceberg.view import ViewVersion
@@ -30,9 +31,9 @@ SCHEMA = pa.schema([pa.field("id", pa.int64())])
 
 @pytest.fixture(autouse=True)
 def short_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(swap, "_LOOKS", (0.0, 0.02, 0.05))
-    monkeypatch.setattr(lock, "_LINGER_SECONDS", 1.0)
-    monkeypatch.setattr(lock, "_LINGER_POLL_SECONDS", 0.05)
+    monkeypatch.setattr(pointer_swap, "_LOOKS", (0.0, 0.02, 0.05))
+    monkeypatch.setattr(table_lock, "_LINGER_SECONDS", 1.0)
+    monkeypatch.setattr(table_lock, "_LINGER_POLL_SECONDS", 0.05)
 
 
 @pytest.fixture
@@ -122,7 +123,7 @@ def test_a_late_alter_does_not_take_a_commit_away_that_was_made_meanwhile(
 def test_where_the_server_does_not_compare_the_lock_is_kept_until_a_late_alter_has_arrived(
     proxy: ThriftProxy, catalog: Catalog, table: Table, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock, "_LINGER_SECONDS", 20.0)
+    monkeypatch.setattr(table_lock, "_LINGER_SECONDS", 20.0)
     proxy.late_seconds = 1.0
     with load_catalog("late", type="hive", uri=proxy.uri, **{"iceberg.hive.lock-compare-enabled": "false"}) as late:
         victim = late.load_table(name)
@@ -245,7 +246,7 @@ def test_a_change_that_can_neither_be_seen_through_nor_looked_up_is_reported_as_
 def test_where_the_server_does_not_compare_a_late_rename_takes_no_commit_away(
     proxy: ThriftProxy, catalog: Catalog, table: Table, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock, "_LINGER_SECONDS", 20.0)
+    monkeypatch.setattr(table_lock, "_LINGER_SECONDS", 20.0)
     proxy.late_seconds = 1.0
     with load_catalog("late", uri=proxy.uri, **{"iceberg.hive.lock-compare-enabled": "false"}) as late:
         proxy.on(ALTER, Fault.LATE_REQUEST)

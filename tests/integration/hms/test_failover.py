@@ -9,7 +9,7 @@ import pytest
 
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.errors import CommitStateUnknownError
-from hms_iceberg.hms.capability import supports_compare_and_swap
+from hms_iceberg.hms.commit.capability import supports_compare_and_swap
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from tests.support.thrift_proxy import Fault, ThriftProxy
 

@@ -21,9 +21,10 @@ import pytest
 
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.errors import MetastoreUnavailableError
-from hms_iceberg.hms import lock, swap
-from hms_iceberg.hms.capability import supports_compare_and_swap
+from hms_iceberg.hms.commit import pointer_swap
+from hms_iceberg.hms.commit.capability import supports_compare_and_swap
 from hms_iceberg.hms.embedded import EmbeddedMetastore
+from hms_iceberg.hms.locking import table_lock
 from tests.support.commit_operations import MODES, OPERATIONS, Operation, outcome
 from tests.support.commit_victims import Victims
 from tests.support.thrift_proxy import Fault, ThriftProxy
@@ -56,9 +57,9 @@ READ = {"just read": 600.0, "read long ago": 0.0}
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(swap, "_LOOKS", (0.0, 0.02, 0.05))
-    monkeypatch.setattr(lock, "_LINGER_SECONDS", 1.0)
-    monkeypatch.setattr(lock, "_LINGER_POLL_SECONDS", 0.05)
+    monkeypatch.setattr(pointer_swap, "_LOOKS", (0.0, 0.02, 0.05))
+    monkeypatch.setattr(table_lock, "_LINGER_SECONDS", 1.0)
+    monkeypatch.setattr(table_lock, "_LINGER_POLL_SECONDS", 0.05)
 
 
 @pytest.fixture(params=READ if ALL else [list(READ)[SEED % 2]])
@@ -169,7 +170,7 @@ def test_a_commit_over_a_network_that_fails_is_reported_truly(
 
 def be_patient(catalog: Catalog, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """Waits so long for answers."""
-    monkeypatch.setattr(lock, "_ANSWER_SECONDS", seconds)
+    monkeypatch.setattr(table_lock, "_ANSWER_SECONDS", seconds)
     pool = catalog.metastore.client.pool  # type: ignore[attr-defined]
     pool.settings = replace(pool.settings, socket_timeout=seconds)
 

@@ -16,17 +16,17 @@ from click.testing import CliRunner
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.cli.locks import locks as locks_command
-from hms_iceberg.errors import CommitFailedError, LockError, LockTimeoutError
-from hms_iceberg.hms import lock
-from hms_iceberg.hms.client import HmsClient
+from hms_iceberg.errors import CommitFailedError, LockError, LockTimeoutError, MetastoreError
+from hms_iceberg.hms.connection.client import HmsClient
+from hms_iceberg.hms.connection.client_settings import ClientSettings
+from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
-from hms_iceberg.hms.lock import TableLock
-from hms_iceberg.hms.lock_admin import blocked_by, is_abandoned, list_locks, release_lock
-from hms_iceberg.hms.lock_agents import LockAgents
-from hms_iceberg.hms.lock_rows import ACQUIRED
-from hms_iceberg.hms.metastore import hive_client
-from hms_iceberg.hms.settings import ClientSettings, LockSettings
-from hms_iceberg.hms.thrift_types import ttypes
+from hms_iceberg.hms.hive_metastore import hive_client
+from hms_iceberg.hms.locking.lock_admin import blocked_by, is_abandoned, list_locks, release_lock
+from hms_iceberg.hms.locking.lock_agents import LockAgents
+from hms_iceberg.hms.locking.lock_info import ACQUIRED
+from hms_iceberg.hms.locking.lock_settings import LockSettings
+from hms_iceberg.hms.locking.table_lock import TableLock
 from tests.support.commit_operations import MODES, OPERATIONS
 from tests.support.commit_victims import Victims
 
@@ -34,11 +34,12 @@ QUICK = LockSettings(timeout=1.0, check_min_wait=0.01, check_max_wait=0.05)
 
 HOLDER = """
 import sys, time
-from hms_iceberg.hms.client import HmsClient
-from hms_iceberg.hms.lock import TableLock
-from hms_iceberg.hms.lock_rows import ACQUIRED
-from hms_iceberg.hms.metastore import hive_client
-from hms_iceberg.hms.settings import ClientSettings, LockSettings
+from hms_iceberg.hms.connection.client import HmsClient
+from hms_iceberg.hms.locking.table_lock import TableLock
+from hms_iceberg.hms.locking.lock_info import ACQUIRED
+from hms_iceberg.hms.hive_metastore import hive_client
+from hms_iceberg.hms.connection.client_settings import ClientSettings
+from hms_iceberg.hms.locking.lock_settings import LockSettings
 client = HmsClient(ClientSettings.from_properties({"uri": sys.argv[1]}))
 lock = TableLock(client, sys.argv[2], "t", LockSettings())
 lock.acquire()
@@ -142,7 +143,7 @@ def test_a_lock_that_is_taken_is_not_waited_for_but_queued_for(
 def test_a_user_with_a_quote_in_the_name_gets_a_lock(
     client: HmsClient, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock, "current_user", lambda: "o'hara\\")
+    monkeypatch.setattr("hms_iceberg.hms.locking.table_lock.current_user", lambda: "o'hara\\")
     mine = table_lock(client, database)
     mine.acquire()
     assert [found.user for found in list_locks(client, database)] == ["o_hara_"]
@@ -259,7 +260,7 @@ def test_a_metastore_that_cannot_lock_is_a_clear_error(
 
     def refuse(*arguments: object) -> None:
         asked.append(arguments)
-        raise lock.MetastoreError("MetaException: Unable to update transaction database: HIVE_LOCKS does not exist")
+        raise MetastoreError("MetaException: Unable to update transaction database: HIVE_LOCKS does not exist")
 
     monkeypatch.setattr(client, "lock", refuse)
     with pytest.raises(LockError, match=r"engine\.hive\.lock-enabled=false"):

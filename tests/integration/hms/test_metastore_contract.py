@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from hms_iceberg.hms.embedded import EmbeddedMetastore
-from hms_iceberg.hms.metastore import HiveMetastore
+from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.metastore import CatalogMetastore
 from tests.support.hive_contract import HiveMetastoreContract
 

@@ -20,12 +20,12 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
     UnsupportedError,
 )
-from hms_iceberg.hms import capability
-from hms_iceberg.hms.client import HmsClient
+from hms_iceberg.hms.commit import capability
+from hms_iceberg.hms.commit.scratch_rows import scratch_row
+from hms_iceberg.hms.connection.client import HmsClient
+from hms_iceberg.hms.connection.client_settings import ClientSettings
+from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
-from hms_iceberg.hms.scratch_rows import scratch_row
-from hms_iceberg.hms.settings import ClientSettings
-from hms_iceberg.hms.thrift_types import ttypes
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     BinaryType,
@@ -210,7 +210,7 @@ def test_values_over_the_limit_are_left_out_and_the_commit_is_made(
     limit = {"iceberg.hive.table-property-max-size": "4000", "warehouse": metastore.warehouse}
     with (
         load_catalog("small", type="hive", uri=metastore.uri, **limit) as catalog,
-        caplog.at_level(logging.WARNING, logger="hms_iceberg.hms.table_rows"),
+        caplog.at_level(logging.WARNING, logger="hms_iceberg.hms.rows.table_rows"),
     ):
         wide = pa.schema([pa.field(f"a_rather_long_column_name_{number}", pa.int64()) for number in range(100)])
         table = catalog.create_table((namespace, "events"), wide, properties={"notes": "x" * 5000})

@@ -9,9 +9,9 @@ import pytest
 
 from hms_iceberg.catalog import load_catalog
 from hms_iceberg.errors import NoSuchTableError, UnsupportedError
-from hms_iceberg.hms.capability import supports_compare_and_swap
-from hms_iceberg.hms.metastore import HiveMetastore
-from hms_iceberg.hms.thrift_types import ttypes
+from hms_iceberg.hms.commit.capability import supports_compare_and_swap
+from hms_iceberg.hms.connection.thrift_types import ttypes
+from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     BinaryType,

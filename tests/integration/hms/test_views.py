@@ -20,8 +20,8 @@ from hms_iceberg.errors import (
     UnsupportedError,
     ViewAlreadyExistsError,
 )
+from hms_iceberg.hms.commit.scratch_rows import scratch_row
 from hms_iceberg.hms.embedded import EmbeddedMetastore
-from hms_iceberg.hms.scratch_rows import scratch_row
 from hms_iceberg.view import View, ViewVersion
 from tests.support.thrift_proxy import Fault, ThriftProxy
 

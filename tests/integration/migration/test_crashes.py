@@ -17,8 +17,8 @@ import pytest
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import MigrationError
 from hms_iceberg.hms.embedded import EmbeddedMetastore
+from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.hms.hive_tables import HiveTables
-from hms_iceberg.hms.metastore import HiveMetastore
 from hms_iceberg.migration import MigrationOptions, migrate, recovery, rollback
 from hms_iceberg.migration.journal import Journal, Worker, write_journal
 from tests.support.crash_server import DEAD

@@ -20,8 +20,8 @@ from hms_iceberg.errors import (
     UnsupportedError,
 )
 from hms_iceberg.hms.embedded import EmbeddedMetastore
+from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.hms.hive_tables import HiveTables
-from hms_iceberg.hms.metastore import HiveMetastore
 from hms_iceberg.migration import MigrationOptions, MigrationResult, migrate, rollback
 from hms_iceberg.migration.migration_plan import MigrationPlanner
 from tests.support.hive_warehouse import HiveWarehouse, Rows, all_files, data_files, local_path, write_files

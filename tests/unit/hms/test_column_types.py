@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from hms_iceberg.hms.column_types import ColumnOptions, hive_columns, hive_type
+from hms_iceberg.hms.rows.column_types import ColumnOptions, hive_columns, hive_type
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     BinaryType,

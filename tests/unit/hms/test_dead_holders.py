@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from hms_iceberg.hms.dead_holders import is_dead, process_mark, system_mark
+from hms_iceberg.hms.locking.dead_holders import is_dead, process_mark, system_mark
 
 pytestmark = pytest.mark.skipif(system_mark() is None, reason="needs /proc")
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from hms_iceberg.errors import LockTimeoutError
-from hms_iceberg.hms.fair_queue import FairQueue
+from hms_iceberg.hms.locking.fair_queue import FairQueue
 
 
 def test_places_are_served_in_the_order_in_which_they_were_taken() -> None:

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from hms_iceberg.errors import LockTimeoutError
-from hms_iceberg.hms import host_lock, turn
-from hms_iceberg.hms.host_lock import HostLock
-from hms_iceberg.hms.turn import LocalTurn
+from hms_iceberg.hms.locking import host_lock, local_mutex
+from hms_iceberg.hms.locking.host_lock import HostLock
+from hms_iceberg.hms.locking.local_mutex import LocalMutex
 
 HOLDER = """
 import sys, time
-from hms_iceberg.hms.host_lock import HostLock
+from hms_iceberg.hms.locking.host_lock import HostLock
 lock = HostLock(sys.argv[1])
 assert lock.acquire(10)
 print("held", flush=True)
@@ -89,30 +89,30 @@ def test_a_folder_of_somebody_else_is_not_used(folder: Path, monkeypatch: pytest
     assert list((folder / "hms_iceberg-locks-4711").iterdir()) == []
 
 
-def test_a_turn_is_taken_by_one_writer_and_kept_for_the_next() -> None:
-    first, second = LocalTurn("server", ("db", "t")), LocalTurn("server", ("db", "t"))
-    assert first.try_take() and first.try_take()
-    assert not second.try_take()
-    first.leave()
-    second.take(1)
-    second.leave()
-    assert LocalTurn("server", ("db", "other")).try_take()
+def test_the_mutex_is_taken_by_one_writer_and_kept_for_the_next() -> None:
+    first, second = LocalMutex("server", ("db", "t")), LocalMutex("server", ("db", "t"))
+    assert first.try_acquire() and first.try_acquire()
+    assert not second.try_acquire()
+    first.release()
+    second.acquire(1)
+    second.release()
+    assert LocalMutex("server", ("db", "other")).try_acquire()
 
 
-def test_a_turn_that_does_not_come_in_time_is_an_error() -> None:
-    first, second = LocalTurn("server", ("db", "t2")), LocalTurn("server", ("db", "t2"))
-    first.take(1)
+def test_a_mutex_that_is_not_free_in_time_is_an_error() -> None:
+    first, second = LocalMutex("server", ("db", "t2")), LocalMutex("server", ("db", "t2"))
+    first.acquire(1)
     with pytest.raises(LockTimeoutError, match="other threads of this process"):
-        second.take(0.05)
-    first.leave()
+        second.acquire(0.05)
+    first.release()
 
 
-def test_another_process_that_holds_the_turn_for_long_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turn, "_HOST_SECONDS", 0.05)
+def test_another_process_that_holds_the_mutex_for_long_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_mutex, "_HOST_SECONDS", 0.05)
     other = HostLock("server/db/t3")
     other.try_acquire()
-    mine = LocalTurn("server", ("db", "t3"))
-    assert not mine.try_take()
-    mine.take(10)
-    mine.leave()
+    mine = LocalMutex("server", ("db", "t3"))
+    assert not mine.try_acquire()
+    mine.acquire(10)
+    mine.release()
     other.release()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.hms.namespaces import change_database, database_properties, new_database
+from hms_iceberg.hms.rows.namespaces import change_database, database_properties, new_database
 
 OWNER = "hive.metastore.database.owner"
 OWNER_TYPE = "hive.metastore.database.owner-type"

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 import pytest
 
 from hms_iceberg.errors import MetastoreAnswerLostError, MetastoreTimeoutError, MetastoreUnavailableError
-from hms_iceberg.hms.pool import ConnectionPool
-from hms_iceberg.hms.settings import Address, ClientSettings
+from hms_iceberg.hms.connection.client_settings import Address, ClientSettings
+from hms_iceberg.hms.connection.pool import ConnectionPool
 
 Handler = Callable[[socket.socket, bytes], None]
 
@@ -214,7 +214,7 @@ def test_a_forked_process_does_not_use_the_connections_of_its_parent(monkeypatch
     with servers(answer_names) as (server,), pool_on(server.address) as pool:
         pool.call("get_all_databases", repeatable=True)
         (parents,) = pool._idle
-        monkeypatch.setattr("hms_iceberg.hms.pool.os.getpid", lambda: -1)
+        monkeypatch.setattr("hms_iceberg.hms.connection.pool.os.getpid", lambda: -1)
         child = pool._acquire()
         assert child is not parents
         child.close()

@@ -14,10 +14,10 @@ import pytest
 
 from hms_iceberg.config import catalog_properties
 from hms_iceberg.errors import ConfigurationError, MetastoreAuthenticationError
-from hms_iceberg.hms.channel import Channel, SaslChannel, SocketChannel, _Buffer, log_in
-from hms_iceberg.hms.connection import ChannelTransport
-from hms_iceberg.hms.security import Login, Tls, login_from_properties, tls_from_properties
-from hms_iceberg.hms.settings import Address, ClientSettings
+from hms_iceberg.hms.connection.channel import Channel, SaslChannel, SocketChannel, _Buffer, log_in
+from hms_iceberg.hms.connection.client_settings import Address, ClientSettings
+from hms_iceberg.hms.connection.connection import ChannelTransport
+from hms_iceberg.hms.connection.security import Login, Tls, login_from_properties, tls_from_properties
 
 PLAIN = {
     "hive.metastore.client.auth.mode": "plain",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hms_iceberg.errors import ConfigurationError
-from hms_iceberg.hms.settings import Address, ClientSettings, LockSettings, RowSettings, parse_uri
+from hms_iceberg.hms.connection.client_settings import Address, ClientSettings, parse_uri
+from hms_iceberg.hms.locking.lock_settings import LockSettings
+from hms_iceberg.hms.rows.row_settings import RowSettings
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,12 @@ from hms_iceberg.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
-from hms_iceberg.hms import swap
-from hms_iceberg.hms.client import HmsClient
-from hms_iceberg.hms.settings import RowSettings
-from hms_iceberg.hms.swap import PointerSwap
-from hms_iceberg.hms.table_rows import new_row
-from hms_iceberg.hms.thrift_types import ttypes
+from hms_iceberg.hms.commit import pointer_swap
+from hms_iceberg.hms.commit.pointer_swap import PointerSwap
+from hms_iceberg.hms.connection.client import HmsClient
+from hms_iceberg.hms.connection.thrift_types import ttypes
+from hms_iceberg.hms.rows.row_settings import RowSettings
+from hms_iceberg.hms.rows.table_rows import new_row
 from hms_iceberg.metastore import MetadataVersion
 from tests.support.tables import metadata
 
@@ -107,8 +107,8 @@ def guard() -> Guard:
 
 @pytest.fixture
 def commit(client: Client, guard: Guard, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    monkeypatch.setattr(swap, "_LOOKS", (0.0, 0.0))
-    monkeypatch.setattr(swap, "_LATE_SECONDS", 0.05)
+    monkeypatch.setattr(pointer_swap, "_LOOKS", (0.0, 0.0))
+    monkeypatch.setattr(pointer_swap, "_LATE_SECONDS", 0.05)
     swaps = PointerSwap(cast(HmsClient, client), RowSettings())
 
     def make(compare: bool = False, base: Any = BASE) -> None:

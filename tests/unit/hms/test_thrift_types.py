@@ -9,7 +9,7 @@ from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol, TBinaryProtocolAccelerated
 from thrift.transport.TTransport import TMemoryBuffer
 
-from hms_iceberg.hms.thrift_types import ttypes
+from hms_iceberg.hms.connection.thrift_types import ttypes
 
 TABLE = ttypes.Table(dbName="db", tableName="t", parameters={"a": "1"})
 DATABASE = ttypes.Database(name="db", parameters={"a": "1"})

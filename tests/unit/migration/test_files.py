@@ -14,7 +14,7 @@ import pytest
 from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.hms.hive_rows import HiveColumn, HivePartition, HiveStorage, HiveTable
+from hms_iceberg.hms.rows.hive_rows import HiveColumn, HivePartition, HiveStorage, HiveTable
 from hms_iceberg.migration.footers import FooterReader, SourceFooters
 from hms_iceberg.migration.hive_types import TypeOptions
 from hms_iceberg.migration.migration_plan import MigrationOptions

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hms_iceberg.errors import UnsupportedError
-from hms_iceberg.hms.hive_rows import HiveColumn, HivePartition, HiveStorage, HiveTable
+from hms_iceberg.hms.rows.hive_rows import HiveColumn, HivePartition, HiveStorage, HiveTable
 from hms_iceberg.migration.hive_types import TypeOptions
 from hms_iceberg.migration.source import SourceTable, carried_parameters, inspect_source
 from hms_iceberg.spec.types import TimestampType

@@ -20,16 +20,16 @@ class Place:
     def __init__(self, queue: FairQueue, key: Hashable) -> None:
         self._queue = queue
         self._key = key
-        self._turn = threading.Event()
+        self._first_in_line = threading.Event()
         self.holder = threading.current_thread().name
         self.since = time.monotonic()
 
     def ahead(self) -> int:
-        """How many are before this one; 0 when it is its turn."""
+        """How many are before this one; 0 when it is the first."""
         return self._queue._ahead(self._key, self)
 
     def wait(self, timeout: float) -> None:
-        """Waits for its turn.
+        """Waits until it is the first.
 
         Args:
             timeout: seconds.
@@ -37,7 +37,7 @@ class Place:
         Raises:
             LockTimeoutError: it did not come in time; the place is given up.
         """
-        if self._turn.wait(max(0.0, timeout)):
+        if self._first_in_line.wait(max(0.0, timeout)):
             return
         first = self._queue._first(self._key)
         ahead = self.ahead()
@@ -49,7 +49,7 @@ class Place:
         )
 
     def leave(self) -> None:
-        """Gives the place up, whether it waits or has its turn; twice is no error."""
+        """Gives the place up, whether it waits or is the first; twice is no error."""
         self._queue._leave(self._key, self)
 
 
@@ -67,7 +67,7 @@ class FairQueue:
             places = self._places.setdefault(key, deque())
             places.append(place)
             if places[0] is place:
-                place._turn.set()
+                place._first_in_line.set()
         return place
 
     def _leave(self, key: Hashable, place: Place) -> None:
@@ -77,8 +77,8 @@ class FairQueue:
                 return
             places.remove(place)
             if places:
-                places[0].since = time.monotonic() if not places[0]._turn.is_set() else places[0].since
-                places[0]._turn.set()
+                places[0].since = time.monotonic() if not places[0]._first_in_line.is_set() else places[0].since
+                places[0]._first_in_line.set()
             else:
                 del self._places[key]
 

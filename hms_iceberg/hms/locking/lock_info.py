@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from hms_iceberg.hms.thrift_types import ttypes
+from hms_iceberg.hms.connection.thrift_types import ttypes
 
 ACQUIRED = ttypes.LockState.ACQUIRED
 WAITING = ttypes.LockState.WAITING

@@ -24,13 +24,14 @@ from hms_iceberg.errors import (
     MetastoreError,
     MetastoreUnavailableError,
 )
-from hms_iceberg.hms.client import HmsClient
-from hms_iceberg.hms.heartbeat import HEARTBEATS, Heartbeat
-from hms_iceberg.hms.lock_agents import AGENTS, is_dead
-from hms_iceberg.hms.lock_rows import ACQUIRED, NOT_ACQUIRED, WAITING, lock_info
-from hms_iceberg.hms.settings import LockSettings, current_user
-from hms_iceberg.hms.thrift_types import ttypes
-from hms_iceberg.hms.turn import LocalTurn
+from hms_iceberg.hms.connection.client import HmsClient
+from hms_iceberg.hms.connection.client_settings import current_user
+from hms_iceberg.hms.connection.thrift_types import ttypes
+from hms_iceberg.hms.locking.heartbeat import HEARTBEATS, Heartbeat
+from hms_iceberg.hms.locking.local_mutex import LocalMutex
+from hms_iceberg.hms.locking.lock_agents import AGENTS, is_dead
+from hms_iceberg.hms.locking.lock_info import ACQUIRED, NOT_ACQUIRED, WAITING, lock_info
+from hms_iceberg.hms.locking.lock_settings import LockSettings
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ class TableLock:
         self._settings = settings
         self._agent = ""
         self._dead_since: dict[int, float] = {}
-        self._turn = LocalTurn(str(client.pool), (database, table))
+        self._mutex = LocalMutex(str(client.pool), (database, table))
         self._lock_id: int | None = None
         self._heartbeat: Heartbeat | None = None
         self._granted = False
@@ -84,7 +85,7 @@ class TableLock:
             MetastoreUnavailableError: the metastore does not answer.
         """
         try:
-            if not self._turn.try_take():
+            if not self._mutex.try_acquire():
                 return False
             self._granted = self._create(time.monotonic() + self._settings.timeout) == ACQUIRED
         except BaseException:
@@ -107,7 +108,7 @@ class TableLock:
         began = time.monotonic()
         deadline = began + self._settings.timeout
         try:
-            self._wait_for_turn(began)
+            self._wait_for_mutex(began)
             while True:
                 state = WAITING if self._lock_id is not None else self._create(deadline)
                 if state == ACQUIRED or self._wait_until_granted(began, deadline):
@@ -178,7 +179,7 @@ class TableLock:
             if self._answer_lost:
                 self._answer_lost = False
                 self._look_for_late_locks(iter(_LATE_SECONDS))
-            self._turn.leave()
+            self._mutex.release()
 
     def _forget_request(self) -> None:
         self._stop_heartbeat()
@@ -211,9 +212,9 @@ class TableLock:
 
     # ------------------------------------------------------------------------------------------- creation
 
-    def _wait_for_turn(self, began: float) -> None:
+    def _wait_for_mutex(self, began: float) -> None:
         try:
-            self._turn.take(self._settings.timeout)
+            self._mutex.acquire(self._settings.timeout)
         except LockTimeoutError as error:
             raise self._timeout(began, str(error)) from error
 

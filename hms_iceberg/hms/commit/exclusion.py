@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from hms_iceberg.errors import CommitFailedError, LockTimeoutError
-from hms_iceberg.hms.thrift_types import ttypes
-from hms_iceberg.hms.turn import LocalTurn
+from hms_iceberg.hms.connection.thrift_types import ttypes
+from hms_iceberg.hms.locking.local_mutex import LocalMutex
 from hms_iceberg.metastore import Identifier
 
 _PARKED_SECONDS = 3.0
@@ -59,12 +59,12 @@ class Turn:
 
     def __init__(self, server: str, identifier: Identifier, timeout: float) -> None:
         self._name = ".".join(identifier)
-        self._turn = LocalTurn(server, identifier)
+        self._turn = LocalMutex(server, identifier)
         self._timeout = timeout
 
     def try_acquire(self) -> bool:
         """Takes the turn if nobody is before this writer."""
-        return self._turn.try_take()
+        return self._turn.try_acquire()
 
     def acquire(self) -> None:
         """Waits for the turn.
@@ -73,7 +73,7 @@ class Turn:
             LockTimeoutError: it did not come in time.
         """
         try:
-            self._turn.take(self._timeout)
+            self._turn.acquire(self._timeout)
         except BaseException as error:
             self.release()
             if isinstance(error, LockTimeoutError):
@@ -88,7 +88,7 @@ class Turn:
 
     def release(self) -> None:
         """Lets the next one in."""
-        self._turn.leave()
+        self._turn.release()
 
 
 class _Parked:

@@ -13,8 +13,8 @@ from hms_iceberg.errors import (
     MetastoreTimeoutError,
     MetastoreUnavailableError,
 )
-from hms_iceberg.hms.client import HmsClient
-from hms_iceberg.hms.settings import ClientSettings
+from hms_iceberg.hms.connection.client import HmsClient
+from hms_iceberg.hms.connection.client_settings import ClientSettings
 
 CONNECT_TIMEOUT = "hive.metastore.client.connection.timeout"
 # For a connection, for its answer, and for all together with names, encryption and login.

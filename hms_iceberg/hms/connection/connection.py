@@ -8,9 +8,9 @@ from typing import Any
 from thrift.protocol.TBinaryProtocol import TBinaryProtocolAccelerated
 from thrift.transport.TTransport import CReadableTransport, TTransportBase, TTransportException
 
-from hms_iceberg.hms.channel import Channel, is_idle, open_channel
-from hms_iceberg.hms.settings import Address, ClientSettings
-from hms_iceberg.hms.thrift_types import ThriftClient
+from hms_iceberg.hms.connection.channel import Channel, is_idle, open_channel
+from hms_iceberg.hms.connection.client_settings import Address, ClientSettings
+from hms_iceberg.hms.connection.thrift_types import ThriftClient
 
 
 class ChannelTransport(TTransportBase, CReadableTransport):

@@ -1,12 +1,12 @@
-"""A writer's turn on this machine: the threads of a process in order, then the processes of the machine."""
+"""Mutual exclusion of the writers of this machine: the threads of a process in order, then the processes."""
 
 from __future__ import annotations
 
 import os
 import time
 
-from hms_iceberg.hms.fair_queue import FairQueue, Place
-from hms_iceberg.hms.host_lock import HostLock
+from hms_iceberg.hms.locking.fair_queue import FairQueue, Place
+from hms_iceberg.hms.locking.host_lock import HostLock
 from hms_iceberg.metastore import Identifier
 
 # After so many seconds another process of this machine is not waited for any more: the metastore decides.
@@ -16,8 +16,8 @@ FAIR_QUEUE = FairQueue()
 os.register_at_fork(after_in_child=FAIR_QUEUE._forget_all)
 
 
-class LocalTurn:
-    """The turn of one writer of a table.
+class LocalMutex:
+    """Lets one writer of a table on this machine in at a time.
 
     Args:
         server: the metastore.
@@ -29,12 +29,12 @@ class LocalTurn:
         self._host = HostLock("/".join(self._key))
         self._place: Place | None = None
 
-    def try_take(self) -> bool:
-        """Takes the turn if nobody is before this writer; else it keeps its place in the process's queue."""
+    def try_acquire(self) -> bool:
+        """Takes it if nobody is before this writer; else keeps a place in the process's queue."""
         return self._enter().ahead() == 0 and self._host.try_acquire()
 
-    def take(self, timeout: float) -> None:
-        """Waits for the turn.
+    def acquire(self, timeout: float) -> None:
+        """Waits for it.
 
         Args:
             timeout: seconds.
@@ -46,8 +46,8 @@ class LocalTurn:
         self._enter().wait(timeout)
         self._host.acquire(min(_HOST_SECONDS, max(0.0, deadline - time.monotonic())))
 
-    def leave(self) -> None:
-        """Lets the next one in; gives the place up where the turn has not come."""
+    def release(self) -> None:
+        """Lets the next one in; gives the place up where it was not taken yet."""
         self._host.release()
         place, self._place = self._place, None
         if place is not None:

@@ -21,9 +21,9 @@ from hms_iceberg.errors import (
     MetastoreUnavailableError,
     TableAlreadyExistsError,
 )
-from hms_iceberg.hms.client import HmsClient
-from hms_iceberg.hms.host_lock import private_folder
-from hms_iceberg.hms.scratch_rows import PARAMETER, drop, drop_left_behind, new_name, scratch_row
+from hms_iceberg.hms.commit.scratch_rows import PARAMETER, drop, drop_left_behind, new_name, scratch_row
+from hms_iceberg.hms.connection.client import HmsClient
+from hms_iceberg.hms.locking.host_lock import private_folder
 
 logger = logging.getLogger(__name__)
 

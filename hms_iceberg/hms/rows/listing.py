@@ -6,9 +6,9 @@ import logging
 from collections.abc import Callable
 
 from hms_iceberg.errors import MetastoreError, NoSuchNamespaceError
-from hms_iceberg.hms.client import HmsClient
-from hms_iceberg.hms.table_rows import TABLE_TYPE
-from hms_iceberg.hms.thrift_types import ttypes
+from hms_iceberg.hms.connection.client import HmsClient
+from hms_iceberg.hms.connection.thrift_types import ttypes
+from hms_iceberg.hms.rows.table_rows import TABLE_TYPE
 
 logger = logging.getLogger(__name__)
 

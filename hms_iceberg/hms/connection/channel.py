@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from hms_iceberg.errors import MetastoreAuthenticationError, MissingDependencyError
-from hms_iceberg.hms.security import CA_FILE, CHECK_HOST_NAME, KERBEROS, USE_TLS, Login, Tls
-from hms_iceberg.hms.settings import Address, ClientSettings
+from hms_iceberg.hms.connection.client_settings import Address, ClientSettings
+from hms_iceberg.hms.connection.security import CA_FILE, CHECK_HOST_NAME, KERBEROS, USE_TLS, Login, Tls
 
 _READ_SIZE = 65536
 _MAX_LOGIN_MESSAGE = 1 << 20

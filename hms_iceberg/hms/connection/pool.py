@@ -20,10 +20,10 @@ from thrift.protocol.TProtocol import TProtocolException
 from thrift.transport.TTransport import TTransportException
 
 from hms_iceberg.errors import MetastoreAnswerLostError, MetastoreTimeoutError, MetastoreUnavailableError
-from hms_iceberg.hms.connection import Connection
-from hms_iceberg.hms.security import CLIENT_CERTIFICATE, KERBEROS, USE_TLS
-from hms_iceberg.hms.settings import Address, ClientSettings
-from hms_iceberg.hms.thrift_types import TException
+from hms_iceberg.hms.connection.client_settings import Address, ClientSettings
+from hms_iceberg.hms.connection.connection import Connection
+from hms_iceberg.hms.connection.security import CLIENT_CERTIFICATE, KERBEROS, USE_TLS
+from hms_iceberg.hms.connection.thrift_types import TException
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ import re
 import secrets
 import uuid
 
-from hms_iceberg.hms.dead_holders import is_dead, process_mark
+from hms_iceberg.hms.locking.dead_holders import is_dead, process_mark
 
 _AGENT = re.compile(r"Iceberg-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-([0-9a-f]{12})/")
 

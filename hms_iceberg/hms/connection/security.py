@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from hms_iceberg.errors import ConfigurationError
-from hms_iceberg.hms.property_reader import PropertyReader
+from hms_iceberg.hms.connection.property_reader import PropertyReader
 
 USE_TLS = "hive.metastore.use.SSL"
 CA_FILE = "ssl.cabundle"

@@ -10,7 +10,7 @@ import logging
 import re
 from dataclasses import dataclass
 
-from hms_iceberg.hms.thrift_types import ttypes
+from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     BinaryType,

@@ -25,10 +25,11 @@ from hms_iceberg.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
-from hms_iceberg.hms.capability import MODIFIED, expectation
-from hms_iceberg.hms.client import HmsClient
-from hms_iceberg.hms.settings import RowSettings
-from hms_iceberg.hms.table_rows import (
+from hms_iceberg.hms.commit.capability import MODIFIED, expectation
+from hms_iceberg.hms.connection.client import HmsClient
+from hms_iceberg.hms.connection.thrift_types import ttypes
+from hms_iceberg.hms.rows.row_settings import RowSettings
+from hms_iceberg.hms.rows.table_rows import (
     METADATA_LOCATION,
     PREVIOUS_METADATA_LOCATION,
     is_iceberg_table,
@@ -36,7 +37,6 @@ from hms_iceberg.hms.table_rows import (
     table_pointer,
     update_row,
 )
-from hms_iceberg.hms.thrift_types import ttypes
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer, Version
 
 logger = logging.getLogger(__name__)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hms_iceberg.errors import LockError, MetastoreError, MetastoreUnavailableError
-from hms_iceberg.hms.client import HmsClient
-from hms_iceberg.hms.lock_agents import AGENTS, is_dead
-from hms_iceberg.hms.lock_rows import LockInfo, lock_info
+from hms_iceberg.hms.connection.client import HmsClient
+from hms_iceberg.hms.locking.lock_agents import AGENTS, is_dead
+from hms_iceberg.hms.locking.lock_info import LockInfo, lock_info
 
 
 def list_locks(client: HmsClient, namespace: str | None = None, table: str | None = None) -> list[LockInfo]:

@@ -13,12 +13,12 @@ from hms_iceberg.errors import (
     NoSuchViewError,
     TableAlreadyExistsError,
 )
-from hms_iceberg.hms.capability import MODIFIED, expectation
-from hms_iceberg.hms.client import HmsClient
-from hms_iceberg.hms.exclusion import Exclusion
-from hms_iceberg.hms.lost_answers import ensure_made
-from hms_iceberg.hms.table_rows import METADATA_LOCATION
-from hms_iceberg.hms.thrift_types import ttypes
+from hms_iceberg.hms.commit.capability import MODIFIED, expectation
+from hms_iceberg.hms.commit.exclusion import Exclusion
+from hms_iceberg.hms.connection.client import HmsClient
+from hms_iceberg.hms.connection.lost_answers import ensure_made
+from hms_iceberg.hms.connection.thrift_types import ttypes
+from hms_iceberg.hms.rows.table_rows import METADATA_LOCATION
 from hms_iceberg.metastore import Identifier, TablePointer
 
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Mapping
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.hms.settings import current_user
-from hms_iceberg.hms.thrift_types import ttypes
+from hms_iceberg.hms.connection.client_settings import current_user
+from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.metastore import Identifier
 
 LOCATION = "location"

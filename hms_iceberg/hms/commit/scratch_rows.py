@@ -13,9 +13,9 @@ import time
 import uuid
 
 from hms_iceberg.errors import IcebergError, NoSuchTableError
-from hms_iceberg.hms.client import HmsClient
-from hms_iceberg.hms.dead_holders import is_running, system_mark
-from hms_iceberg.hms.thrift_types import ttypes
+from hms_iceberg.hms.connection.client import HmsClient
+from hms_iceberg.hms.connection.thrift_types import ttypes
+from hms_iceberg.hms.locking.dead_holders import is_running, system_mark
 
 logger = logging.getLogger(__name__)
 

@@ -15,9 +15,9 @@ from hms_iceberg.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
-from hms_iceberg.hms.pool import ConnectionPool
-from hms_iceberg.hms.settings import ClientSettings
-from hms_iceberg.hms.thrift_types import TApplicationException, TException, ttypes
+from hms_iceberg.hms.connection.client_settings import ClientSettings
+from hms_iceberg.hms.connection.pool import ConnectionPool
+from hms_iceberg.hms.connection.thrift_types import TApplicationException, TException, ttypes
 
 logger = logging.getLogger(__name__)
 

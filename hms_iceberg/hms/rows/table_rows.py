@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from hms_iceberg.errors import NoSuchTableError, NotAnIcebergTableError
-from hms_iceberg.hms.column_types import ColumnOptions, hive_columns
-from hms_iceberg.hms.settings import RowSettings, current_user
-from hms_iceberg.hms.thrift_types import ttypes
+from hms_iceberg.hms.connection.client_settings import current_user
+from hms_iceberg.hms.connection.thrift_types import ttypes
+from hms_iceberg.hms.rows.column_types import ColumnOptions, hive_columns
+from hms_iceberg.hms.rows.row_settings import RowSettings
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitioning import spec_to_json

@@ -17,26 +17,28 @@ from hms_iceberg.errors import (
     NoSuchTableError,
     UnsupportedError,
 )
-from hms_iceberg.hms.capability import known_support, learn_support, supports_compare_and_swap
-from hms_iceberg.hms.client import HmsClient
-from hms_iceberg.hms.exclusion import Exclusion, Exclusions, Turn
+from hms_iceberg.hms.commit.capability import known_support, learn_support, supports_compare_and_swap
+from hms_iceberg.hms.commit.exclusion import Exclusion, Exclusions, Turn
+from hms_iceberg.hms.commit.pointer_swap import PointerSwap
+from hms_iceberg.hms.commit.renaming import rename_row
+from hms_iceberg.hms.commit.scratch_rows import drop_only_scratch_rows, is_scratch
+from hms_iceberg.hms.connection.client import HmsClient
+from hms_iceberg.hms.connection.client_settings import ClientSettings
+from hms_iceberg.hms.connection.lost_answers import ensure_made
+from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.hive_views import HiveViews, ViewSwap
-from hms_iceberg.hms.listing import list_names
-from hms_iceberg.hms.lock import TableLock
-from hms_iceberg.hms.lost_answers import ensure_made
-from hms_iceberg.hms.namespaces import (
+from hms_iceberg.hms.locking.lock_settings import LockSettings
+from hms_iceberg.hms.locking.table_lock import TableLock
+from hms_iceberg.hms.rows.listing import list_names
+from hms_iceberg.hms.rows.namespaces import (
     NOT_CHANGED_BY_HIVE_2,
     change_database,
     check_new_name,
     database_properties,
     new_database,
 )
-from hms_iceberg.hms.renaming import rename_row
-from hms_iceberg.hms.scratch_rows import drop_only_scratch_rows, is_scratch
-from hms_iceberg.hms.settings import ClientSettings, LockSettings, RowSettings
-from hms_iceberg.hms.swap import PointerSwap
-from hms_iceberg.hms.table_rows import ICEBERG, is_iceberg_table, table_pointer
-from hms_iceberg.hms.thrift_types import ttypes
+from hms_iceberg.hms.rows.row_settings import RowSettings
+from hms_iceberg.hms.rows.table_rows import ICEBERG, is_iceberg_table, table_pointer
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion, TablePointer
 from hms_iceberg.spec.table_properties import COMMIT_NUM_RETRIES, int_property
 
