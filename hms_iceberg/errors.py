@@ -141,14 +141,9 @@ class CommitRefusedError(CommitError):
 
 
 class CommitFailedError(CommitRefusedError):
-    """The table moved on while the change was made. Nothing was changed; a replay may succeed.
-
-    `retry_at_once` says that the metastore keeps this writer's place in the queue, so that waiting before the replay
-    would only make others wait.
-    """
+    """The table moved on while the change was made. Nothing was changed; a replay may succeed."""
 
     retryable: ClassVar[bool] = True
-    retry_at_once: bool = False
 
 
 class CommitConflictError(CommitRefusedError):

@@ -1,7 +1,7 @@
 """The port to a metastore: where a table's pointer lives and how it is swapped.
 
-A commit needs three calls of a metastore (`Metastore`); a catalog needs the names beside them (`CatalogMetastore`).
-Both are protocols: the Hive Metastore, an in-memory one for tests and file-system tables implement them, and one
+A commit needs a lease of a metastore (`Metastore`, `Lease`); a catalog needs the names beside it (`CatalogMetastore`).
+All are protocols: the Hive Metastore, an in-memory one for tests and file-system tables implement them, and one
 contract test runs against each.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.views.view_metadata import ViewMetadata
@@ -54,52 +54,79 @@ Version: TypeAlias = MetadataVersion | ViewMetadataVersion
 """What a row of a metastore points at."""
 
 
-@runtime_checkable
-class Metastore(Protocol):
-    """What a commit needs of a metastore. Safe to use from several threads."""
+V = TypeVar("V", MetadataVersion, ViewMetadataVersion)
 
-    def load(self, identifier: Identifier) -> TablePointer:
-        """The table's current pointer, read from the metastore now, never from a cache.
+
+class Lease(Protocol[V]):
+    """All that one commit holds of a metastore, over all its attempts: for one name, and used by one thread.
+
+    It is a metastore's context, at whose end whatever is held is given back. It begins with nothing: an optimistic
+    attempt loads and swaps, one that must not lose to others acquires the lock before.
+    """
+
+    @property
+    def blocks_others(self) -> bool:
+        """Whether others wait for this commit, as it holds the lock or a place in its queue: it must not pause."""
+        ...
+
+    def load(self) -> TablePointer:
+        """The current pointer, read from the metastore now, never from a cache.
 
         Raises:
-            NoSuchTableError: no table of that name (or no such namespace).
+            NoSuchTableError, NoSuchViewError: no such name (or no such namespace).
             NotAnIcebergTableError: the name is another kind of table; says how to migrate it.
             MetastoreError: the metastore cannot be reached or refuses.
         """
         ...
 
-    def swap(
-        self, identifier: Identifier, base: MetadataVersion | None, new: MetadataVersion
-    ) -> MetadataVersion | None:
-        """Makes `new` the table's metadata if `base` still is (a create where `base` is None).
+    def acquire(self) -> None:
+        """Waits for the lock, so that what is loaded after it cannot be outdated before the swap; twice is no error.
 
-        The metadata JSON of `new` is written before this call. An implementation has exactly three outcomes, and it
-        neither retries a conflict nor deletes a file: both are the transaction's duty.
+        Where locks are off, only the writers of this process are kept away, one after the other.
 
-        - returns: `new` is, or was until a later commit, the current metadata. A metastore that gave it another
-          location (a file system table) returns it so; all others return None;
-        - a certain failure: `CommitFailedError` (the pointer no longer is `base`; retryable), `LockTimeoutError` (a
-          `CommitFailedError` that is not retryable: the lock was waited for in vain), `LockError`,
-          `TableAlreadyExistsError` for a create, `NoSuchTableError` for a table that is gone, or another error raised
-          *before* anything was sent. The pointer does not name `new` and never will;
-        - `CommitStateUnknownError`: the request was sent and its fate cannot be told (lost answer, lost lock).
-
-        Called within `exclusive` for the same table and thread, it uses the lock held there.
+        Raises:
+            LockTimeoutError: the lock was not granted in time; names its holder.
+            LockError: the metastore cannot lock.
         """
         ...
 
-    def exclusive(self, identifier: Identifier, properties: Mapping[str, str]) -> AbstractContextManager[None]:
-        """Holds the table's lock, so that a load, replay and swap inside cannot lose to another writer.
+    def swap(self, base: V | None, new: V) -> V | None:
+        """Makes `new` the current version if `base` still is (a create where `base` is None).
+
+        The metadata JSON of `new` is written before this call. A lock that is not held yet is taken if it is free. An
+        implementation has exactly three outcomes, and it neither retries a conflict nor deletes a file: both are the
+        transaction's duty.
+
+        - returns: `new` is, or was until a later commit, the current metadata. A metastore that gave it another
+          location (a file system table) returns it so; all others return None;
+        - a certain failure: `CommitFailedError` (the pointer no longer is `base`, or another commit is under way;
+          retryable), `LockTimeoutError` (a `CommitFailedError` that is not retryable: the lock was waited for in vain),
+          `LockError`, `TableAlreadyExistsError` or `ViewAlreadyExistsError` for a create, `NoSuchTableError` or
+          `NoSuchViewError` for what is gone, or another error raised *before* anything was sent. The pointer does not
+          name `new` and never will;
+        - `CommitStateUnknownError`: the request was sent and its fate cannot be told (lost answer, lost lock).
+
+        After a failure it holds on to the lock only if the next attempt can then lose to nobody.
+        """
+        ...
+
+
+@runtime_checkable
+class Metastore(Protocol):
+    """What a commit needs of a metastore. Safe to use from several threads."""
+
+    def load(self, identifier: Identifier) -> TablePointer:
+        """The table's current pointer; see `Lease.load`."""
+        ...
+
+    def lease(
+        self, identifier: Identifier, properties: Mapping[str, str]
+    ) -> AbstractContextManager[Lease[MetadataVersion]]:
+        """What one commit needs of the metastore; nothing is asked of it yet.
 
         Args:
-            identifier: the table to lock; it must exist.
+            identifier: the table.
             properties: the table's properties, which may switch locking off (`engine.hive.lock-enabled`).
-
-        Where locks are off the context only queues the writers of this process fairly.
-
-        Raises:
-            LockTimeoutError: on entry, where the lock was not granted in time; names its holder.
-            LockError: on entry, where the metastore cannot lock.
         """
         ...
 
@@ -190,26 +217,11 @@ class ViewMetastore(Protocol):
     """The views of a metastore. Their names are those of tables as well: a name is one or the other."""
 
     def load(self, identifier: Identifier) -> TablePointer:
-        """The view's current pointer, read from the metastore now.
-
-        Raises:
-            NoSuchViewError: no Iceberg view of that name.
-        """
+        """The view's current pointer; see `Lease.load`."""
         ...
 
-    def swap(self, identifier: Identifier, base: ViewMetadataVersion | None, new: ViewMetadataVersion) -> None:
-        """Makes `new` the view's metadata if `base` still is (a create where `base` is None), as `Metastore.swap` does.
-
-        Raises:
-            ViewAlreadyExistsError, TableAlreadyExistsError: the name is taken.
-            NoSuchViewError: the view is gone.
-            CommitFailedError: the pointer is not `base` any more.
-            CommitStateUnknownError: nobody can tell.
-        """
-        ...
-
-    def exclusive(self, identifier: Identifier) -> AbstractContextManager[None]:
-        """Holds the view's lock, so that a load and swap inside cannot lose to another writer."""
+    def lease(self, identifier: Identifier) -> AbstractContextManager[Lease[ViewMetadataVersion]]:
+        """What one commit to a view needs of the metastore."""
         ...
 
     def list(self, namespace: str) -> list[Identifier]:

@@ -339,12 +339,14 @@ class Catalog(CatalogViews, Identifiers):
         """
         name = table_identifier(identifier)
         version = read_version(metadata_file_location(metadata_location), self.storage)
-        base = None
-        if overwrite and self.table_exists(name):
-            base = read_version(self.metastore.load(name).metadata_location, self.storage)
-        else:
-            self._refuse_if_taken(name)
-        return self._table(name, self.metastore.swap(name, base, version) or version)
+        with self.metastore.lease(name, version.metadata.properties) as lease:
+            base = None
+            if overwrite and self.table_exists(name):
+                lease.acquire()
+                base = read_version(lease.load().metadata_location, self.storage)
+            else:
+                self._refuse_if_taken(name)
+            return self._table(name, lease.swap(base, version) or version)
 
     def drop_table(self, identifier: str | Identifier, purge_requested: bool = False) -> None:
         """Drops a table from the catalog; its files stay, unless `purge_requested`.

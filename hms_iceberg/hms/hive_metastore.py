@@ -8,8 +8,6 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from hms_iceberg.errors import (
-    CommitFailedError,
-    ConfigurationError,
     MetastoreAnswerLostError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
@@ -17,18 +15,15 @@ from hms_iceberg.errors import (
     NoSuchTableError,
     UnsupportedError,
 )
-from hms_iceberg.hms.commit.capability import known_support, learn_support, supports_compare_and_swap
-from hms_iceberg.hms.commit.exclusion import Exclusion, Exclusions, Turn
-from hms_iceberg.hms.commit.pointer_swap import PointerSwap
-from hms_iceberg.hms.commit.renaming import rename_row
+from hms_iceberg.hms.commit.lease import HiveLease
+from hms_iceberg.hms.commit.lock_choice import LockChoice
 from hms_iceberg.hms.commit.scratch_rows import drop_only_scratch_rows, is_scratch
+from hms_iceberg.hms.commit.table_swap import TableSwap
+from hms_iceberg.hms.commit.view_swap import ViewSwap
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.client_settings import ClientSettings
 from hms_iceberg.hms.connection.lost_answers import ensure_made
-from hms_iceberg.hms.connection.thrift_types import ttypes
-from hms_iceberg.hms.hive_views import HiveViews, ViewSwap
-from hms_iceberg.hms.locking.lock_settings import LockSettings
-from hms_iceberg.hms.locking.table_lock import TableLock
+from hms_iceberg.hms.hive_views import HiveViews
 from hms_iceberg.hms.rows.listing import list_names
 from hms_iceberg.hms.rows.namespaces import (
     NOT_CHANGED_BY_HIVE_2,
@@ -38,14 +33,10 @@ from hms_iceberg.hms.rows.namespaces import (
     new_database,
 )
 from hms_iceberg.hms.rows.row_settings import RowSettings
-from hms_iceberg.hms.rows.table_rows import ICEBERG, is_iceberg_table, table_pointer
+from hms_iceberg.hms.rows.table_rows import ICEBERG, is_iceberg_table
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion, TablePointer
-from hms_iceberg.spec.table_properties import COMMIT_NUM_RETRIES, int_property
 
 logger = logging.getLogger(__name__)
-
-LOCK_ENABLED = "engine.hive.lock-enabled"
-CATALOG_LOCK_ENABLED = "iceberg.engine.hive.lock-enabled"
 
 
 class HiveMetastore:
@@ -61,18 +52,14 @@ class HiveMetastore:
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self.client = HmsClient(ClientSettings.from_properties(properties))
-        self._locks = LockSettings.from_properties(properties)
         self._warehouse = properties.get("warehouse")
-        self._lock_enabled = properties.get(CATALOG_LOCK_ENABLED, properties.get(LOCK_ENABLED, "true"))
-        _lock_mode(self._lock_enabled, CATALOG_LOCK_ENABLED)
-        self._swap = PointerSwap(self.client, RowSettings.from_properties(properties))
-        self._exclusions = Exclusions()
-        views = ViewSwap(self.client, self._swap.settings)
-        self.views = HiveViews(self.client, views, self._exclusion, self._compares)
+        self._locks = LockChoice.from_properties(self.client, properties)
+        rows = RowSettings.from_properties(properties)
+        self._swap = TableSwap(self.client, rows)
+        self.views = HiveViews(self.client, ViewSwap(self.client, rows), self._locks)
 
     def close(self) -> None:
-        """Gives kept places in queues back and closes the connections."""
-        self._exclusions.release_parked()
+        """Closes the connections."""
         self.client.close()
 
     # -------------------------------------------------------------------------------------------- commits
@@ -84,92 +71,20 @@ class HiveMetastore:
             NoSuchTableError: no table of that name.
             NotAnIcebergTableError: it is another kind of table; says how to migrate it.
         """
-        identifier = _normal(identifier)
-        row = self.client.get_table(*identifier)
-        self._exclusions.keep_row(identifier, row)
-        return table_pointer(row)
-
-    def swap(self, identifier: Identifier, base: MetadataVersion | None, new: MetadataVersion) -> None:
-        """Makes `new` the table's metadata if `base` still is; a create where `base` is None. See the port.
-
-        Raises:
-            CommitFailedError: the pointer is not `base` any more.
-            LockTimeoutError: the lock was not granted in time; names its holder.
-            CommitStateUnknownError: the request was sent, and its fate cannot be told.
-            TableAlreadyExistsError, NoSuchTableError, NoSuchNamespaceError, UnsupportedError, MetastoreError:
-                nothing was changed.
-        """
-        identifier = _normal(identifier)
-        if base is None:
-            self._swap.create(identifier, new)
-            return
-        held = self._exclusions.held(identifier)
-        if held is not None:
-            compares = self._compares(held)
-            row = self._exclusions.take_row(identifier) if compares else None
-            self._swap.commit(identifier, base, new, held, compares, row)
-            return
-        exclusion = self._exclusions.adopt(identifier)
-        waits = exclusion is not None or int_property(new.metadata.properties, COMMIT_NUM_RETRIES) <= 0
-        exclusion = exclusion or self._new_exclusion(identifier, base.metadata.properties)
-        with self._exclusions.hold(identifier, exclusion):
-            if waits:
-                exclusion.acquire()
-            elif not exclusion.try_acquire():
-                # What is before us will make our base stale. The replay takes our place in the queue over.
-                raise self._exclusions.park(
-                    identifier,
-                    CommitFailedError(
-                        f"Cannot commit to table {'.'.join(identifier)} yet: another commit is under way."
-                    ),
-                )
-            try:
-                self._swap.commit(identifier, base, new, exclusion, self._compares(exclusion))
-            except CommitFailedError as error:
-                if waits or not isinstance(exclusion, TableLock):
-                    raise
-                raise self._exclusions.park(identifier, error) from error
+        return self._swap.pointer(self._swap.read(_normal(identifier)))
 
     @contextmanager
-    def exclusive(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[None]:
-        """Holds the table's lock; a load, replay and swap inside cannot lose to another writer. See the port.
+    def lease(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[HiveLease[MetadataVersion]]:
+        """What one commit needs of the metastore; what it holds at the end of the context is given back. See the port.
 
         Raises:
-            LockTimeoutError: the lock was not granted in time; names its holder.
+            ConfigurationError: the properties do not say how the table is locked.
         """
-        with self._exclusion(_normal(identifier), properties):
-            yield
-
-    @contextmanager
-    def _exclusion(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[Exclusion]:
-        """What this thread holds for the table, or kept a place for, or else a new one, for the time of the context."""
-        held = self._exclusions.held(identifier)
-        if held is not None:
-            yield held
-            return
-        exclusion = self._exclusions.adopt(identifier) or self._new_exclusion(identifier, properties)
-        with self._exclusions.hold(identifier, exclusion):
-            exclusion.acquire()
-            yield exclusion
-
-    def _new_exclusion(self, identifier: Identifier, properties: Mapping[str, str]) -> Exclusion:
-        mode = _lock_mode(properties.get(LOCK_ENABLED, self._lock_enabled), LOCK_ENABLED)
-        if mode != "true":
-            if supports_compare_and_swap(self.client, identifier[0]):
-                return Turn(str(self.client.pool), identifier, self._locks.timeout)
-            if mode == "false":
-                raise UnsupportedError(
-                    f"Cannot commit to table {'.'.join(identifier)} without a lock ({LOCK_ENABLED}=false): the "
-                    f"metastore at {self.client.pool} does not compare before it alters (HIVE-26882), so that a "
-                    f"concurrent commit could be lost. Set {LOCK_ENABLED}=true for every writer, or upgrade it."
-                )
-        if self._locks.compare:
-            learn_support(self.client, identifier[0])
-        return TableLock(self.client, identifier[0], identifier[1], self._locks)
-
-    def _compares(self, exclusion: Exclusion) -> bool:
-        """Whether the server is to compare: always without a lock, and with one where it is known to be able to."""
-        return isinstance(exclusion, Turn) or (self._locks.compare and known_support(self.client) is True)
+        lease = HiveLease(_normal(identifier), self._swap, self._locks, properties)
+        try:
+            yield lease
+        finally:
+            lease.release()
 
     # ----------------------------------------------------------------------------------------- namespaces
 
@@ -322,8 +237,9 @@ class HiveMetastore:
         source, target = _normal(source), _normal(target)
         self.client.get_database(target[0])
         pointer = self.load(source)
-        with self._exclusion(source, pointer.properties) as exclusion:
-            rename_row(self.client, source, target, _renamable, exclusion, self._compares(exclusion))
+        with self.lease(source, pointer.properties) as lease:
+            lease.acquire()
+            lease.rename(target)
 
 
 def hive_client(metastore: CatalogMetastore) -> HmsClient:
@@ -337,25 +253,7 @@ def hive_client(metastore: CatalogMetastore) -> HmsClient:
     return metastore.client
 
 
-def _renamable(row: ttypes.Table) -> TablePointer:
-    pointer = table_pointer(row)
-    if (row.parameters or {}).get("EXTERNAL", "").upper() != "TRUE":
-        name = ".".join(pointer.identifier)
-        raise UnsupportedError(
-            f"Cannot rename table {name}: it is a managed table, and the metastore would move its files away from its "
-            f"metadata. Make it external first: alter table {name} set tblproperties ('EXTERNAL'='TRUE')"
-        )
-    return pointer
-
-
 def _normal(identifier: Identifier) -> Identifier:
     """The name as a metastore keeps it: in lower case."""
     namespace, name = identifier
     return (namespace.lower(), name.lower())
-
-
-def _lock_mode(text: str, name: str) -> str:
-    mode = text.strip().lower()
-    if mode not in ("true", "false", "auto"):
-        raise ConfigurationError(f"Property {name!r}: expected true, false or auto, got {text!r}.")
-    return mode

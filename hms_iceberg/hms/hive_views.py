@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from hms_iceberg.errors import (
     CommitFailedError,
@@ -15,33 +13,14 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
     ViewAlreadyExistsError,
 )
-from hms_iceberg.hms.commit.exclusion import Exclusion
-from hms_iceberg.hms.commit.pointer_swap import PointerSwap
-from hms_iceberg.hms.commit.renaming import rename_row
+from hms_iceberg.hms.commit.lease import HiveLease
+from hms_iceberg.hms.commit.lock_choice import LockChoice
+from hms_iceberg.hms.commit.view_swap import ViewSwap
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.lost_answers import ensure_made
-from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.rows.listing import list_names
-from hms_iceberg.hms.rows.view_rows import ICEBERG_VIEW, is_iceberg_view, new_view_row, update_view_row, view_pointer
-from hms_iceberg.metastore import Identifier, TablePointer, Version, ViewMetadataVersion
-
-
-@dataclass(frozen=True)
-class ViewSwap(PointerSwap):
-    """Swaps of the views of one metastore."""
-
-    noun: ClassVar[str] = "view"
-
-    def _new_row(self, identifier: Identifier, new: Version) -> ttypes.Table:
-        assert isinstance(new, ViewMetadataVersion)
-        return new_view_row(identifier, new, self.settings)
-
-    def _update_row(self, row: ttypes.Table, base: Version, new: Version) -> None:
-        assert isinstance(base, ViewMetadataVersion) and isinstance(new, ViewMetadataVersion)
-        update_view_row(row, base, new, self.settings)
-
-    def _pointer(self, row: ttypes.Table) -> TablePointer:
-        return view_pointer(row)
+from hms_iceberg.hms.rows.view_rows import ICEBERG_VIEW, is_iceberg_view
+from hms_iceberg.metastore import Identifier, TablePointer, ViewMetadataVersion
 
 
 class HiveViews:
@@ -50,53 +29,26 @@ class HiveViews:
     Args:
         client: the metastore.
         swap: what moves a row's pointer.
-        exclusion: holds a name's lock, or what stands in for it, for the time of a context.
-        compares: whether the server is to compare, given what is held.
+        locks: which lock is taken for it.
     """
 
-    def __init__(
-        self,
-        client: HmsClient,
-        swap: ViewSwap,
-        exclusion: Callable[[Identifier, Mapping[str, str]], AbstractContextManager[Exclusion]],
-        compares: Callable[[Exclusion], bool],
-    ) -> None:
+    def __init__(self, client: HmsClient, swap: ViewSwap, locks: LockChoice) -> None:
         self._client = client
         self._swap = swap
-        self._exclusion = exclusion
-        self._compares = compares
+        self._locks = locks
 
     def load(self, identifier: Identifier) -> TablePointer:
         """The view's current pointer. See the port."""
-        name = _lower(identifier)
-        try:
-            return view_pointer(self._client.get_table(*name))
-        except NoSuchTableError as error:
-            raise NoSuchViewError(f"There is no view {'.'.join(name)} in {self._client.pool}.") from error
+        return self._swap.pointer(self._swap.read(_lower(identifier)))
 
-    def swap(self, identifier: Identifier, base: ViewMetadataVersion | None, new: ViewMetadataVersion) -> None:
-        """Makes `new` the view's metadata. See the port."""
-        name = _lower(identifier)
-        if base is None:
-            self._create(name, new)
-            return
+    @contextmanager
+    def lease(self, identifier: Identifier) -> Iterator[HiveLease[ViewMetadataVersion]]:
+        """What one commit to a view needs of the metastore. See the port."""
+        lease = HiveLease(_lower(identifier), self._swap, self._locks, {})
         try:
-            with self._exclusion(name, {}) as exclusion:
-                self._swap.commit(name, base, new, exclusion, self._compares(exclusion))
-        except NoSuchTableError as error:
-            raise NoSuchViewError(f"The view {'.'.join(name)} was dropped meanwhile.") from error
-
-    def _create(self, name: Identifier, new: ViewMetadataVersion) -> None:
-        try:
-            self._swap.create(name, new)
-        except TableAlreadyExistsError as error:
-            if self._is_view(name):
-                raise ViewAlreadyExistsError(
-                    f"Cannot create view {'.'.join(name)}: it exists already. Replace it, or choose another name."
-                ) from error
-            raise TableAlreadyExistsError(
-                f"Cannot create view {'.'.join(name)}: a table or a Hive view of that name exists. Choose another name."
-            ) from error
+            yield lease
+        finally:
+            lease.release()
 
     def _is_view(self, name: Identifier) -> bool:
         try:
@@ -104,12 +56,6 @@ class HiveViews:
         except NoSuchViewError:
             return False
         return True
-
-    @contextmanager
-    def exclusive(self, identifier: Identifier) -> Iterator[None]:
-        """Holds the view's lock. See the port."""
-        with self._exclusion(_lower(identifier), {}):
-            yield
 
     def list(self, namespace: str) -> list[Identifier]:
         """The namespace's Iceberg views. See the port."""
@@ -132,9 +78,10 @@ class HiveViews:
         source, target = _lower(source), _lower(target)
         self._client.get_database(target[0])
         self.load(source)
-        with self._exclusion(source, {}) as exclusion:
+        with self.lease(source) as lease:
+            lease.acquire()
             try:
-                rename_row(self._client, source, target, view_pointer, exclusion, self._compares(exclusion))
+                lease.rename(target)
             except TableAlreadyExistsError as error:
                 raise ViewAlreadyExistsError(str(error)) from error
             except NoSuchTableError as error:

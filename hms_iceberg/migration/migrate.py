@@ -236,7 +236,8 @@ class _Migration:
         journal = self._begin(plan)
         try:
             table = self._stage(plan, journal)
-            with self._catalog.metastore.exclusive((self._database, self._name), {}):
+            with self._catalog.metastore.lease((self._database, self._name), {}) as lease:
+                lease.acquire()
                 if self._planner.is_current(plan, self._hive_table()):
                     self._switch(plan, journal)
                     return table

@@ -133,7 +133,8 @@ class _Rollback:
         files = self._check_files(state.backup)
         self._recovery.begin_to_take_back(state)
         try:
-            with self._catalog.metastore.exclusive((state.database, state.name), {}):
+            with self._catalog.metastore.lease((state.database, state.name), {}) as lease:
+                lease.acquire()
                 discarded = self._snapshots_since()
                 unresolved_ms = self._switch(state.backup)
         except IcebergError:

@@ -62,7 +62,7 @@ class FileSystemMetastore:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
         self._mutex = threading.Lock()
-        self._queues: dict[str, threading.RLock] = {}
+        self._queues: dict[str, threading.Lock] = {}
 
     def load(self, identifier: Identifier) -> TablePointer:
         """The newest version: that of the hint, or a later one that exists.
@@ -171,12 +171,50 @@ class FileSystemMetastore:
             logger.info("Could not write %s/%s: %s", folder, HINT, error)
 
     @contextmanager
-    def exclusive(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[None]:
-        """Queues the writers of this process; there are no locks between processes."""
+    def lease(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[FileSystemLease]:
+        """What one commit needs; there are no locks between processes."""
         with self._mutex:
-            queue = self._queues.setdefault(self.location_of(identifier), threading.RLock())
-        with queue:
-            yield
+            queue = self._queues.setdefault(self.location_of(identifier), threading.Lock())
+        lease = FileSystemLease(self, identifier, queue)
+        try:
+            yield lease
+        finally:
+            lease.release()
+
+
+class FileSystemLease:
+    """Implements `Lease` over version files: the writers of this process come one after the other."""
+
+    blocks_others = False
+
+    def __init__(self, metastore: FileSystemMetastore, identifier: Identifier, queue: threading.Lock) -> None:
+        self._metastore = metastore
+        self._identifier = identifier
+        self._queue = queue
+        self._is_held = False
+
+    def load(self) -> TablePointer:
+        """The newest version. See the port."""
+        return self._metastore.load(self._identifier)
+
+    def acquire(self) -> None:
+        """Waits for the other writers of this process."""
+        if not self._is_held:
+            self._is_held = self._queue.acquire()
+
+    def swap(self, base: MetadataVersion | None, new: MetadataVersion) -> MetadataVersion:
+        """Creates the file of the next version. See the port."""
+        try:
+            return self._metastore.swap(self._identifier, base, new)
+        except CommitFailedError:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Lets the next writer of this process in."""
+        if self._is_held:
+            self._is_held = False
+            self._queue.release()
 
 
 def _version_of(table: str, location: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from hms_iceberg.doors import door
@@ -13,6 +12,7 @@ from hms_iceberg.table.pending import Begun
 from hms_iceberg.table.readable import ReadableTable
 from hms_iceberg.table.transaction import TableTransaction
 from hms_iceberg.table.write_methods import RowWriteMethods
+from hms_iceberg.transaction.eagerness import Acquaintance
 from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Existing
 from hms_iceberg.transaction.transaction import Transaction
@@ -20,9 +20,6 @@ from hms_iceberg.transaction.transaction import Transaction
 if TYPE_CHECKING:
     from hms_iceberg.catalog.catalog import Catalog
     from hms_iceberg.maintenance.table_maintenance import TableMaintenance
-
-# How long a version counts as the current one, for a first attempt to commit that does not look for a newer one.
-_VERIFIED_SECONDS = 1.0
 
 
 class Table(ReadableTable, RowWriteMethods, ChangeMethods):
@@ -41,8 +38,7 @@ class Table(ReadableTable, RowWriteMethods, ChangeMethods):
         self.metastore = metastore
         self.catalog_name = catalog_name
         self.catalog = catalog
-        self._verified_at = time.monotonic()
-        self._alone = True
+        self._acquaintance = Acquaintance()
 
     @property
     def config(self) -> dict[str, str]:
@@ -64,7 +60,7 @@ class Table(ReadableTable, RowWriteMethods, ChangeMethods):
         pointer = self.metastore.load(self._identifier)
         if pointer.metadata_location != self._version.location:
             self._version = read_version(pointer.metadata_location, self.storage)
-        self._verified_at = time.monotonic()
+        self._acquaintance = self._acquaintance.seen_again()
         return self
 
     def transaction(self) -> TableTransaction:
@@ -78,10 +74,12 @@ class Table(ReadableTable, RowWriteMethods, ChangeMethods):
         return self._transaction(autocommit=True)._begin()
 
     def _transaction(self, autocommit: bool = False) -> TableTransaction:
-        verified = self._alone and time.monotonic() - self._verified_at < _VERIFIED_SECONDS
-        origin = Existing(self._version)
         transaction = Transaction(
-            self._identifier, origin, self.metastore, self.storage, verified=verified, contended=not self._alone
+            self._identifier,
+            Existing(self._version),
+            self.metastore,
+            self.storage,
+            first=self._acquaintance.first_approach(),
         )
         return TableTransaction(transaction, self._moved, autocommit)
 
@@ -89,7 +87,7 @@ class Table(ReadableTable, RowWriteMethods, ChangeMethods):
         """Follows a commit, and notes whether somebody else committed in between."""
         log = version.metadata.metadata_log
         before = self._version.location
-        self._alone = version.location == before or bool(log and log[-1].metadata_file == before)
+        is_next = version.location == before or bool(log and log[-1].metadata_file == before)
+        self._acquaintance = Acquaintance(is_contended=not is_next)
         self._version = version
-        self._verified_at = time.monotonic()
         return self

@@ -15,7 +15,7 @@ from tenacity import (
     wait_random_exponential,
 )
 
-from hms_iceberg.errors import CommitFailedError, IcebergError
+from hms_iceberg.errors import IcebergError
 from hms_iceberg.spec.table_properties import (
     COMMIT_MAX_RETRY_WAIT_MS,
     COMMIT_MIN_RETRY_WAIT_MS,
@@ -33,31 +33,27 @@ from hms_iceberg.spec.table_properties import (
 _GROWTH = 1.3
 
 
-def commit_policy(properties: Mapping[str, str]) -> Retrying:
-    """Retries what says of itself that it is retryable, with growing jittered waits; the last error is raised as is."""
+def commit_policy(
+    properties: Mapping[str, str], goes_on_at_once: Callable[[int], bool] = lambda attempt: False
+) -> Retrying:
+    """Retries what says of itself that it is retryable, with growing jittered waits; the last error is raised as is.
+
+    Args:
+        properties: the table's.
+        goes_on_at_once: whether no wait follows the attempt of this number, counted from 1.
+    """
+    jittered = wait_random_exponential(
+        multiplier=int_property(properties, COMMIT_MIN_RETRY_WAIT_MS) / 1000,
+        max=int_property(properties, COMMIT_MAX_RETRY_WAIT_MS) / 1000,
+        exp_base=_GROWTH,
+    )
     return Retrying(
         retry=retry_if_exception(lambda error: isinstance(error, IcebergError) and error.retryable),
         stop=stop_after_attempt(1 + max(0, int_property(properties, COMMIT_NUM_RETRIES)))
         | stop_after_delay(int_property(properties, COMMIT_TOTAL_RETRY_TIME_MS) / 1000),
-        wait=_unless_awaited(
-            wait_random_exponential(
-                multiplier=int_property(properties, COMMIT_MIN_RETRY_WAIT_MS) / 1000,
-                max=int_property(properties, COMMIT_MAX_RETRY_WAIT_MS) / 1000,
-                exp_base=_GROWTH,
-            )
-        ),
+        wait=lambda state: 0.0 if goes_on_at_once(state.attempt_number) else jittered(state),
         reraise=True,
     )
-
-
-def _unless_awaited(wait: Callable[[RetryCallState], float]) -> Callable[[RetryCallState], float]:
-    """No wait where the metastore keeps this writer's place in the queue: the others wait for it."""
-
-    def seconds(state: RetryCallState) -> float:
-        error = state.outcome.exception() if state.outcome else None
-        return 0.0 if isinstance(error, CommitFailedError) and error.retry_at_once else wait(state)
-
-    return seconds
 
 
 def status_policy(properties: Mapping[str, str]) -> Retrying:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from tenacity import RetryCallState
 
@@ -24,14 +24,14 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
     UnknownColumnError,
 )
-from hms_iceberg.metastore import Identifier, MetadataVersion, Metastore
+from hms_iceberg.metastore import Identifier, Lease, MetadataVersion, Metastore, TablePointer
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.table_properties import COMMIT_NUM_RETRIES, int_property
 from hms_iceberg.storage import Storage
+from hms_iceberg.transaction.eagerness import Approach, Eagerness
+from hms_iceberg.transaction.file_ids import check_new_ids, check_same_ids
 from hms_iceberg.transaction.metadata_files import delete_dropped_versions, read_version, write_version
 from hms_iceberg.transaction.origin import Origin
 from hms_iceberg.transaction.retry import commit_policy, status_policy
-from hms_iceberg.transaction.settled_ids import check_new_ids, check_same_ids
 from hms_iceberg.transaction.workspace import FileWorkspace
 from hms_iceberg.updates.machinery.required_columns import check_added_nulls, check_nulls_added_since
 from hms_iceberg.updates.machinery.update import Update
@@ -40,11 +40,26 @@ from hms_iceberg.updates.require_unchanged import RequireUnchanged
 logger = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
+class _Made:
+    """A commit that was made.
+
+    Attributes:
+        version: the table's version after it.
+        used: the files created that it uses.
+        base: the version that it replaced; None where none was, or where it was made by an earlier attempt.
+    """
+
+    version: MetadataVersion
+    used: frozenset[str]
+    base: MetadataVersion | None = None
+
+
 class Transaction:
     """Collects updates and commits them as one new version of a table.
 
-    The first attempt is optimistic, unless others are known to commit as well. After a conflict the next takes the
-    table's lock first, then loads, replays and swaps under it, so that it can lose to nobody.
+    The first attempt may be optimistic. After a conflict the next takes the table's lock first, then loads, replays and
+    swaps under it, so that it can lose to nobody. All attempts share one lease of the metastore.
     """
 
     def __init__(
@@ -55,8 +70,7 @@ class Transaction:
         storage: Storage,
         clock_ms: Callable[[], int] | None = None,
         *,
-        verified: bool = False,
-        contended: bool = False,
+        first: Approach = Approach.LOOK,
     ) -> None:
         """Begins a transaction.
 
@@ -66,10 +80,7 @@ class Transaction:
             metastore: where the table's pointer is.
             storage: where its files are.
             clock_ms: the time, for tests.
-            verified: the origin's version was the current one a moment ago, so that the first attempt goes without
-                looking for a newer one. Where it is not any more, the next attempt follows at once.
-            contended: others commit to the table as well, so that an optimistic attempt would likely be in vain: the
-                first one takes the lock, as those after a conflict do.
+            first: how the first attempt begins; `TRUST` where the origin's version was the current one a moment ago.
         """
         self.identifier = identifier
         self.origin = origin
@@ -80,11 +91,10 @@ class Transaction:
         self._initial = self._preview = origin.metadata_on(origin.start, identifier)
         self._previewed = 0
         self._attempted: dict[str, frozenset[str]] = {}
-        self._in_swap = False
+        self._may_be_made = False
         self._finished = False
         self._exists = origin.start is not None
-        self._contended = contended
-        self._verified = verified and not contended and int_property(self._initial.properties, COMMIT_NUM_RETRIES) > 0
+        self._eagerness = Eagerness.of(first, self._initial.properties)
 
     # ------------------------------------------------------------------------------------------ collecting
 
@@ -152,67 +162,70 @@ class Transaction:
         self._refuse_if_finished()
         self._finished = True
         started = time.monotonic()
-        properties: Mapping[str, str] = self._preview.properties
-        policy = commit_policy(properties)
-        policy.before_sleep = self._log_retry
         try:
-            version, used = policy(self._attempt)
+            with self._metastore.lease(self.identifier, self._initial.properties) as lease:
+                made = self._attempts(lease)
         except CommitStateUnknownError:
             raise  # whatever was written may be part of the table
         except CommitFailedError:
             landed = self._landed_after_all()
             if landed is None:
                 raise
-            version, used = landed
+            made = landed
         except BaseException:
-            if not self._in_swap:  # an interrupt while the swap was under way leaves its outcome unknown
+            if not self._may_be_made:  # an interrupt during or after the swap leaves everything as it is
                 self.workspace.clean_up(committed=None)
             raise
-        self.workspace.clean_up(committed=used)
+        self.workspace.clean_up(committed=made.used)
+        if made.base is not None:
+            delete_dropped_versions(made.base, made.version, self.workspace)
         logger.info(
             "Committed %s: %s (attempts: %d, %.3f s)",
             self._name,
-            version.location,
+            made.version.location,
             self.attempts,
             time.monotonic() - started,
         )
-        return version
+        return made.version
 
-    def _attempt(self) -> tuple[MetadataVersion, frozenset[str]]:
+    def _attempts(self, lease: Lease[MetadataVersion]) -> _Made:
+        policy = commit_policy(
+            self._preview.properties,
+            lambda attempt: lease.blocks_others or self._eagerness.goes_on_at_once(attempt),
+        )
+        policy.before_sleep = self._log_retry
+        return policy(self._attempt, lease)
+
+    def _attempt(self, lease: Lease[MetadataVersion]) -> _Made:
         self.attempts += 1
-        exclusive = self._exists and (self._contended or self.attempts > 1)
-        properties = self._preview.properties
-        with self._metastore.exclusive(self.identifier, properties) if exclusive else nullcontext():
-            return self._attempt_once()
-
-    def _attempt_once(self) -> tuple[MetadataVersion, frozenset[str]]:
-        unseen = self.attempts == 1 and self._verified
-        base = self.origin.start if unseen else self._load() if self.origin.loads else None
+        approach = self._eagerness.approach(self.attempts)
+        if approach is Approach.LOCK and self._exists:
+            lease.acquire()
+        base = self._base(lease, approach)
         landed = self._landed(base)
         if landed is not None:
+            self._may_be_made = True
             return landed
         metadata = self._metadata_on_existing(base)
         if base is not None and metadata is base.metadata:
-            return base, self.workspace.used()  # nothing to change
+            return _Made(base, self.workspace.used())  # nothing to change
         new = write_version(base, metadata, self.workspace)
         used = self.workspace.used()
         self._attempted[new.location] = used
-        try:
-            stored = self._swap(base, new)
-        except CommitFailedError as error:
-            error.retry_at_once |= unseen
-            raise
+        stored = self._swap(lease, base, new)
         if stored is not None and stored.location != new.location:
-            used -= {new.location}
-            new = stored
-        if base is not None:
-            delete_dropped_versions(base, new, self.workspace)
-        return new, used
+            return _Made(stored, used - {new.location}, base)
+        return _Made(new, used, base)
 
-    def _load(self) -> MetadataVersion | None:
+    def _base(self, lease: Lease[MetadataVersion], approach: Approach) -> MetadataVersion | None:
+        if not self.origin.loads:
+            return None
+        return self.origin.start if approach is Approach.TRUST else self._load(lease.load)
+
+    def _load(self, load: Callable[[], TablePointer]) -> MetadataVersion | None:
         start = self.origin.start
         try:
-            pointer = self._metastore.load(self.identifier)
+            pointer = load()
         except NotAnIcebergTableError:
             raise
         except NoSuchTableError:
@@ -221,12 +234,15 @@ class Transaction:
             return start
         return read_version(pointer.metadata_location, self.workspace.storage)
 
+    def _load_now(self) -> MetadataVersion | None:
+        return self._load(lambda: self._metastore.load(self.identifier))
+
     def _metadata_on_existing(self, base: MetadataVersion | None) -> TableMetadata:
         """The metadata to commit; where files of the table are gone, it may be that the table itself is."""
         try:
             return self._metadata_on(base)
         except MissingFileError as error:
-            if base is None or self._load() is not None:
+            if base is None or self._load_now() is not None:
                 raise
             raise NoSuchTableError(f"Cannot commit to table {self._name}: it was dropped meanwhile. {error}") from error
 
@@ -266,30 +282,31 @@ class Transaction:
         check_added_nulls(files, start.schema(), base.schema(), f"commit to table {self._name}")
         check_nulls_added_since(start, base, replayed.schema(), self.workspace, self._name)
 
-    def _swap(self, base: MetadataVersion | None, new: MetadataVersion) -> MetadataVersion | None:
-        self._in_swap = True
-        stored = None
+    def _swap(
+        self, lease: Lease[MetadataVersion], base: MetadataVersion | None, new: MetadataVersion
+    ) -> MetadataVersion | None:
+        self._may_be_made = True
         try:
-            stored = self._metastore.swap(self.identifier, base, new)
+            return lease.swap(base, new)
         except CommitStateUnknownError as error:
             if not self._found(new):
                 raise self._unknown(new, error) from error
+            return None
         except TableAlreadyExistsError as error:
             # A server that repeats a create by itself reports our own row as somebody else's.
-            if not self._found(new, otherwise=False):
-                self._in_swap = False
-                raise self._appeared(True, error) from error
+            if self._found(new, otherwise=False):
+                return None
+            self._may_be_made = False
+            raise self._appeared(True, error) from error
         except NotAnIcebergTableError:
-            self._in_swap = False
+            self._may_be_made = False
             raise
         except NoSuchTableError as error:
-            self._in_swap = False
+            self._may_be_made = False
             raise self._appeared(False, error) from error
         except IcebergError:
-            self._in_swap = False
+            self._may_be_made = False
             raise
-        self._in_swap = False
-        return stored
 
     def _appeared(self, exists: bool, error: CatalogError) -> IcebergError:
         """The error where the table came or went during the attempt; retryable where both are fine."""
@@ -301,20 +318,20 @@ class Transaction:
 
     # ------------------------------------------------------------------------------------------ outcomes
 
-    def _landed(self, base: MetadataVersion | None) -> tuple[MetadataVersion, frozenset[str]] | None:
+    def _landed(self, base: MetadataVersion | None) -> _Made | None:
         """Whether an earlier attempt, reported as lost, is in the table's history after all."""
         if base is None or not self._attempted:
             return None
         for location in (base.location, *(entry.metadata_file for entry in base.metadata.metadata_log)):
             if location in self._attempted:
-                return base, self._attempted[location]
+                return _Made(base, self._attempted[location])
         return None
 
-    def _landed_after_all(self) -> tuple[MetadataVersion, frozenset[str]] | None:
+    def _landed_after_all(self) -> _Made | None:
         """The last look before files are deleted: None after a clean-up, as the failure is certain."""
         if self._attempted:
             try:
-                landed = self._landed(self._load())
+                landed = self._landed(self._load_now())
             except IcebergError as error:
                 logger.warning(
                     "Could not verify that no attempt to commit to %s was successful; its files stay where they are "

@@ -131,7 +131,8 @@ class CatalogViews(ABC):
         """
         name, views = table_identifier(identifier), self._views()
         version = read_view(metadata_file_location(metadata_location), self.storage)
-        views.swap(name, None, version)
+        with views.lease(name) as lease:
+            lease.swap(None, version)
         return View(name, version, views, self.storage)
 
     def drop_view(self, identifier: str | Identifier) -> None:

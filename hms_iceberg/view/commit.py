@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Callable
 
 from hms_iceberg.errors import CommitStateUnknownError, ConfigurationError, IcebergError, NoSuchViewError
-from hms_iceberg.metastore import Identifier, ViewMetadataVersion, ViewMetastore
+from hms_iceberg.metastore import Identifier, Lease, ViewMetadataVersion, ViewMetastore
 from hms_iceberg.spec.metadata.metadata_json import compress
 from hms_iceberg.spec.table_properties import metadata_folder, text_property
 from hms_iceberg.spec.views.view_metadata import ViewMetadata
@@ -42,7 +42,8 @@ def create_view(
         ViewAlreadyExistsError, TableAlreadyExistsError: the name is taken; the file is deleted again.
         CommitStateUnknownError: nobody can tell; the file stays.
     """
-    return _swap(identifier, None, metadata, metastore, storage)
+    with metastore.lease(identifier) as lease:
+        return _swap(lease, None, metadata, storage)
 
 
 def change_view(
@@ -67,27 +68,22 @@ def change_view(
         CommitStateUnknownError: nobody can tell; no file was deleted.
     """
 
-    def attempt() -> ViewMetadataVersion:
-        with metastore.exclusive(identifier):
-            base = read_view(metastore.load(identifier).metadata_location, storage)
-            if base.metadata.view_uuid != view_uuid:
-                raise NoSuchViewError(
-                    f"View {'.'.join(identifier)} was replaced by another view of that name. Load it anew."
-                )
-            changed = change(base.metadata)
-            if changed == base.metadata:
-                return base
-            return _swap(identifier, base, changed, metastore, storage)
+    def attempt(lease: Lease[ViewMetadataVersion]) -> ViewMetadataVersion:
+        lease.acquire()
+        base = read_view(lease.load().metadata_location, storage)
+        if base.metadata.view_uuid != view_uuid:
+            raise NoSuchViewError(
+                f"View {'.'.join(identifier)} was replaced by another view of that name. Load it anew."
+            )
+        changed = change(base.metadata)
+        return base if changed == base.metadata else _swap(lease, base, changed, storage)
 
-    return commit_policy({})(attempt)
+    with metastore.lease(identifier) as lease:
+        return commit_policy({})(attempt, lease)
 
 
 def _swap(
-    identifier: Identifier,
-    base: ViewMetadataVersion | None,
-    metadata: ViewMetadata,
-    metastore: ViewMetastore,
-    storage: Storage,
+    lease: Lease[ViewMetadataVersion], base: ViewMetadataVersion | None, metadata: ViewMetadata, storage: Storage
 ) -> ViewMetadataVersion:
     codec = text_property(metadata.properties, _COMPRESSION).lower()
     if codec not in ("none", "gzip"):
@@ -100,7 +96,7 @@ def _swap(
     data = view_metadata_to_json(metadata)
     storage.create(new.location, compress(data) if codec == "gzip" else data)
     try:
-        metastore.swap(identifier, base, new)
+        lease.swap(base, new)
     except CommitStateUnknownError:
         raise
     except IcebergError:

@@ -75,18 +75,22 @@ def after(action: Callable[[], None]) -> Outcome:
 
 
 class InMemoryMetastore:
-    """Implements `CatalogMetastore`. `script` holds how the next swaps end; an empty one lets them be made."""
+    """Implements `CatalogMetastore`. `script` holds how the next swaps end; an empty one lets them be made.
+
+    `on_release` is called when a lease has ended.
+    """
 
     def __init__(self) -> None:
         self.script: deque[Outcome] = deque()
         self.down = False
         self.loads = 0
         self.swaps = 0
-        self.exclusive_entries = 0
+        self.locks_taken = 0
+        self.on_release: Callable[[], None] = lambda: None
         self._namespaces: dict[str, dict[str, str]] = {}
         self._rows: dict[Identifier, TablePointer | None] = {}
         self._mutex = threading.RLock()
-        self._locks: dict[Identifier, threading.RLock] = {}
+        self._locks: dict[Identifier, threading.Lock] = {}
 
     # ------------------------------------------------------------------------------------------ commits
 
@@ -129,14 +133,16 @@ class InMemoryMetastore:
             )
 
     @contextmanager
-    def exclusive(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[None]:
-        """Holds a lock of this process."""
-        self._check_up()
+    def lease(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[InMemoryLease]:
+        """Its lock is one of this process."""
         with self._mutex:
-            lock = self._locks.setdefault(identifier, threading.RLock())
-        with lock:
-            self.exclusive_entries += 1
-            yield
+            lock = self._locks.setdefault(identifier, threading.Lock())
+        lease = InMemoryLease(self, identifier, lock)
+        try:
+            yield lease
+        finally:
+            lease.release()
+            self.on_release()
 
     def _check_up(self) -> None:
         if self.down:
@@ -209,3 +215,40 @@ class InMemoryMetastore:
             raise TableAlreadyExistsError(f"Table {'.'.join(target)} exists already.")
         del self._rows[source]
         self._rows[target] = replace(row, identifier=target)
+
+
+class InMemoryLease:
+    """Implements `Lease`."""
+
+    blocks_others = False
+
+    def __init__(self, metastore: InMemoryMetastore, identifier: Identifier, lock: threading.Lock) -> None:
+        self._metastore = metastore
+        self._identifier = identifier
+        self._lock = lock
+        self._is_held = False
+
+    def load(self) -> TablePointer:
+        """The current pointer."""
+        return self._metastore.load(self._identifier)
+
+    def acquire(self) -> None:
+        """Waits for the lock."""
+        self._metastore._check_up()
+        if not self._is_held:
+            self._is_held = self._lock.acquire()
+            self._metastore.locks_taken += 1
+
+    def swap(self, base: MetadataVersion | None, new: MetadataVersion) -> None:
+        """Compares and swaps, or ends as scripted."""
+        try:
+            self._metastore.swap(self._identifier, base, new)
+        except CommitFailedError:
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Frees the lock."""
+        if self._is_held:
+            self._is_held = False
+            self._lock.release()

@@ -17,7 +17,7 @@ from hms_iceberg.errors import (
     NotAnIcebergTableError,
     TableAlreadyExistsError,
 )
-from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
+from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion, Metastore
 from hms_iceberg.spec.metadata.metadata_changes import set_properties
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from tests.support.tables import metadata
@@ -43,7 +43,7 @@ class MetastoreContract:
     @pytest.fixture
     def base(self, store: CatalogMetastore, namespace: str, first: MetadataVersion) -> MetadataVersion:
         """The first version of `table`, as the metastore has it."""
-        return store.swap((namespace, "events"), None, first) or first
+        return swap(store, (namespace, "events"), None, first) or first
 
     @pytest.fixture
     def table(self, namespace: str, base: MetadataVersion) -> Identifier:
@@ -60,27 +60,27 @@ class MetastoreContract:
         self, store: CatalogMetastore, table: Identifier, base: MetadataVersion
     ) -> None:
         second = after(base)
-        second = store.swap(table, base, second) or second
+        second = swap(store, table, base, second) or second
         assert store.load(table).metadata_location == second.location
 
     def test_a_swap_on_an_older_version_fails_and_changes_nothing(
         self, store: CatalogMetastore, table: Identifier, base: MetadataVersion
     ) -> None:
         second = after(base)
-        second = store.swap(table, base, second) or second
+        second = swap(store, table, base, second) or second
         with pytest.raises(CommitFailedError) as caught:
-            store.swap(table, base, after(base))
+            swap(store, table, base, after(base))
         assert caught.value.retryable
         assert store.load(table).metadata_location == second.location
 
     def test_a_table_is_created_once(self, store: CatalogMetastore, table: Identifier, base: MetadataVersion) -> None:
         with pytest.raises(TableAlreadyExistsError):
-            store.swap(table, None, after(base))
+            swap(store, table, None, after(base))
         assert store.load(table).metadata_location == base.location
 
     def test_a_table_needs_its_namespace(self, store: CatalogMetastore, first: MetadataVersion) -> None:
         with pytest.raises(NoSuchNamespaceError):
-            store.swap((f"absent_{uuid.uuid4().hex}", "events"), None, first)
+            swap(store, (f"absent_{uuid.uuid4().hex}", "events"), None, first)
 
     def test_what_is_not_there_cannot_be_loaded_dropped_or_swapped(
         self, store: CatalogMetastore, namespace: str, first: MetadataVersion
@@ -93,7 +93,7 @@ class MetastoreContract:
         with pytest.raises(NoSuchTableError):
             store.rename_table(absent, (namespace, "other"))
         with pytest.raises((NoSuchTableError, CommitFailedError)):
-            store.swap(absent, first, after(first))
+            swap(store, absent, first, after(first))
         assert not store.table_exists(absent)
 
     def test_a_table_of_another_kind_is_not_loaded_listed_or_dropped(
@@ -112,7 +112,7 @@ class MetastoreContract:
 
     def test_tables_are_listed_sorted(self, store: CatalogMetastore, namespace: str, first: MetadataVersion) -> None:
         for name in ("b", "a", "c"):
-            store.swap((namespace, name), None, first)
+            swap(store, (namespace, name), None, first)
         assert store.list_iceberg_tables(namespace) == [(namespace, name) for name in "abc"]
 
     def test_a_dropped_table_is_gone_and_its_name_free(
@@ -120,7 +120,7 @@ class MetastoreContract:
     ) -> None:
         store.drop_table(table)
         assert not store.table_exists(table)
-        store.swap(table, None, base)
+        swap(store, table, None, base)
         assert store.table_exists(table)
 
     def test_a_renamed_table_keeps_its_version(
@@ -131,14 +131,14 @@ class MetastoreContract:
         assert store.load(target).metadata_location == base.location
         assert not store.table_exists(table)
         second = after(base)
-        store.swap(target, base, second)
+        swap(store, target, base, second)
         assert store.load(target).metadata_location == second.location
 
     def test_a_rename_refuses_a_name_that_is_taken_and_a_namespace_that_is_not_there(
         self, store: CatalogMetastore, table: Identifier, base: MetadataVersion
     ) -> None:
         taken = (table[0], "taken")
-        store.swap(taken, None, base)
+        swap(store, taken, None, base)
         with pytest.raises(TableAlreadyExistsError):
             store.rename_table(table, taken)
         with pytest.raises(NoSuchNamespaceError):
@@ -180,15 +180,32 @@ class MetastoreContract:
             with pytest.raises(NoSuchNamespaceError, match=name):
                 call()
 
-    def test_a_swap_within_exclusive_uses_the_lock_that_is_held(
+    def test_a_swap_under_the_lock_that_is_held_moves_the_pointer(
         self, store: CatalogMetastore, table: Identifier, base: MetadataVersion
     ) -> None:
         second = after(base)
-        with store.exclusive(table, {}):
-            second = store.swap(table, base, second) or second
+        with store.lease(table, {}) as lease:
+            lease.acquire()
+            lease.acquire()  # twice is no error
+            assert lease.load().metadata_location == base.location
+            second = lease.swap(base, second) or second
         assert store.load(table).metadata_location == second.location
 
-    def test_exclusive_is_held_by_one_at_a_time(self, store: CatalogMetastore, table: Identifier) -> None:
+    def test_one_lease_is_for_all_attempts(
+        self, store: CatalogMetastore, table: Identifier, base: MetadataVersion
+    ) -> None:
+        second = after(base)
+        second = swap(store, table, base, second) or second
+        third = after(second)
+        with store.lease(table, {}) as lease:
+            with pytest.raises(CommitFailedError):
+                lease.swap(base, after(base))
+            lease.acquire()
+            assert lease.load().metadata_location == second.location
+            third = lease.swap(second, third) or third
+        assert store.load(table).metadata_location == third.location
+
+    def test_the_lock_is_held_by_one_at_a_time(self, store: CatalogMetastore, table: Identifier) -> None:
         inside, most = 0, 0
         mutex = threading.Lock()
         failures: list[BaseException] = []
@@ -196,7 +213,8 @@ class MetastoreContract:
         def work() -> None:
             nonlocal inside, most
             try:
-                with store.exclusive(table, {}):
+                with store.lease(table, {}) as lease:
+                    lease.acquire()
                     with mutex:
                         inside += 1
                         most = max(most, inside)
@@ -213,13 +231,27 @@ class MetastoreContract:
             thread.join()
         assert (most, failures) == (1, [])
 
-    def test_an_error_within_exclusive_releases_the_lock(
+    def test_an_error_within_a_lease_gives_the_lock_back(
         self, store: CatalogMetastore, table: Identifier, base: MetadataVersion
     ) -> None:
-        with pytest.raises(ZeroDivisionError), store.exclusive(table, {}):
-            raise ZeroDivisionError
-        with store.exclusive(table, {}):
-            store.swap(table, base, after(base))
+        def fail_under_the_lock() -> None:
+            with store.lease(table, {}) as lease:
+                lease.acquire()
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            fail_under_the_lock()
+        with store.lease(table, {}) as lease:
+            lease.acquire()
+            lease.swap(base, after(base))
+
+
+def swap(
+    store: Metastore, identifier: Identifier, base: MetadataVersion | None, new: MetadataVersion
+) -> MetadataVersion | None:
+    """One optimistic swap with a lease of its own."""
+    with store.lease(identifier, {}) as lease:
+        return lease.swap(base, new)
 
 
 def version(location: str, content: TableMetadata, number: int) -> MetadataVersion:

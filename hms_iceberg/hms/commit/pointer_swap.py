@@ -1,4 +1,4 @@
-"""Makes a metadata file a table's current one, and tells truly how that ended.
+"""Makes a metadata file the current one of a table or view, and tells truly how that ended.
 
 An alter or create is sent once and never again. Where its answer is lost, or is an error that may hide a success, the
 row is read: it names the new file (done), it was changed by somebody else in a way that shuts ours out (failed), or
@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import copy
 import logging
-import time
-from collections.abc import Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Generic, Protocol
 
 from hms_iceberg.errors import (
     CommitFailedError,
@@ -26,24 +26,15 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
 )
 from hms_iceberg.hms.commit.capability import MODIFIED, expectation
+from hms_iceberg.hms.commit.late_requests import looks
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.rows.row_settings import RowSettings
-from hms_iceberg.hms.rows.table_rows import (
-    METADATA_LOCATION,
-    PREVIOUS_METADATA_LOCATION,
-    is_iceberg_table,
-    new_row,
-    table_pointer,
-    update_row,
-)
-from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer, Version
+from hms_iceberg.hms.rows.table_rows import METADATA_LOCATION, PREVIOUS_METADATA_LOCATION, is_iceberg_table
+from hms_iceberg.metastore import Identifier, TablePointer, V, Version
 
 logger = logging.getLogger(__name__)
 
-# How long a request whose answer was lost may still be worked on while its lock is held, in seconds between looks.
-_LOOKS = (0.0, 0.1, 0.3, 0.6, 1.0, 2.0)
-_LATE_SECONDS = 30.0
 _INCOMPATIBLE = "types incompatible with the existing columns"
 _COLUMN_SETTING = "hive.metastore.disallow.incompatible.col.type.changes"
 
@@ -55,14 +46,10 @@ class Guard(Protocol):
         """Raises LockError where it does not keep them away any more."""
         ...
 
-    def linger(self, settled: Callable[[], bool]) -> None:
-        """Keeps them away after the swap as well, for as long as a lost request may arrive late and is not settled."""
-        ...
-
 
 @dataclass(frozen=True)
-class PointerSwap:
-    """Swaps of one metastore.
+class PointerSwap(ABC, Generic[V]):
+    """Swaps of the tables, or of the views, of one metastore.
 
     Attributes:
         client: the metastore.
@@ -72,27 +59,45 @@ class PointerSwap:
     client: HmsClient
     settings: RowSettings
 
-    noun: ClassVar[str] = "table"
+    noun: ClassVar[str]
 
     # ----------------------------------------------------------------------------------------------- rows
 
-    def _named(self, identifier: Identifier) -> str:
+    def named(self, identifier: Identifier) -> str:
+        """What it is, and its name, for messages."""
         return f"{self.noun} {'.'.join(identifier)}"
 
-    def _new_row(self, identifier: Identifier, new: Version) -> ttypes.Table:
-        assert isinstance(new, MetadataVersion)
-        return new_row(identifier, new, self.settings)
+    def read(self, identifier: Identifier) -> ttypes.Table:
+        """The row as it is now.
 
-    def _update_row(self, row: ttypes.Table, base: Version, new: Version) -> None:
-        assert isinstance(base, MetadataVersion) and isinstance(new, MetadataVersion)
-        update_row(row, base, new, self.settings)
+        Raises:
+            NoSuchTableError: no such name; a view's swap says it in its own class.
+        """
+        return self.client.get_table(*identifier)
 
-    def _pointer(self, row: ttypes.Table) -> TablePointer:
-        return table_pointer(row)
+    @abstractmethod
+    def pointer(self, row: ttypes.Table) -> TablePointer:
+        """The pointer that a row holds; raises where the row is of something else."""
+
+    @abstractmethod
+    def renamable(self, row: ttypes.Table) -> TablePointer:
+        """The pointer of a row that may be renamed; raises where it may not."""
+
+    @abstractmethod
+    def lock_properties(self, version: V) -> Mapping[str, str]:
+        """The properties of a version that say how its writers lock."""
+
+    @abstractmethod
+    def _new_row(self, identifier: Identifier, new: V) -> ttypes.Table:
+        """The row of a version that is created."""
+
+    @abstractmethod
+    def _update_row(self, row: ttypes.Table, base: V, new: V) -> None:
+        """Makes a row that shows `base` show `new`, in place."""
 
     # --------------------------------------------------------------------------------------------- create
 
-    def create(self, identifier: Identifier, new: Version) -> None:
+    def create(self, identifier: Identifier, new: V) -> None:
         """Creates the row of a new table. Its name is taken by one of several at once, so no lock is needed.
 
         Raises:
@@ -101,7 +106,7 @@ class PointerSwap:
             CommitStateUnknownError: the answer was lost, and the table is not there (yet); or it was an error that may
                 be about our own table, and the table cannot be looked at.
         """
-        name = self._named(identifier)
+        name = self.named(identifier)
         try:
             self.client.create_table(self._new_row(identifier, new))
         except TableAlreadyExistsError as error:
@@ -125,8 +130,8 @@ class PointerSwap:
     def commit(
         self,
         identifier: Identifier,
-        base: Version,
-        new: Version,
+        base: V,
+        new: V,
         guard: Guard,
         compare: bool,
         row: ttypes.Table | None = None,
@@ -147,9 +152,9 @@ class PointerSwap:
             CommitStateUnknownError: nobody can tell.
             MetastoreError: the metastore refused, and nothing was changed.
         """
-        name = self._named(identifier)
-        row = row or self.client.get_table(*identifier)
-        pointer = self._pointer(row)
+        name = self.named(identifier)
+        row = row or self.read(identifier)
+        pointer = self.pointer(row)
         if pointer.metadata_location == new.location:
             return
         if pointer.metadata_location != base.location:
@@ -164,7 +169,7 @@ class PointerSwap:
         try:
             self._alter(identifier, old, row, environment, guard)
         except MetastoreAnswerLostError as error:
-            self._settle(identifier, base, new, guard, compare, error)
+            self._settle(identifier, base, new, compare, error)
         except MetastoreUnavailableError:
             raise  # nothing was sent
         except MetastoreError as error:
@@ -176,7 +181,7 @@ class PointerSwap:
         try:
             guard.ensure_active()
         except LockError as error:
-            raise CommitFailedError(f"Cannot commit to {self._named(identifier)}, nothing was sent: {error}") from error
+            raise CommitFailedError(f"Cannot commit to {self.named(identifier)}, nothing was sent: {error}") from error
 
     def _alter(
         self, identifier: Identifier, old: ttypes.Table, row: ttypes.Table, environment: Mapping[str, str], guard: Guard
@@ -202,7 +207,7 @@ class PointerSwap:
             CommitFailedError: the answer was lost; the new version was not sent.
             MetastoreError: the server does not allow this either; names its setting.
         """
-        name = self._named(identifier)
+        name = self.named(identifier)
         empty = copy.copy(old)
         empty.sd = copy.copy(old.sd)
         empty.sd.cols = []
@@ -227,35 +232,22 @@ class PointerSwap:
 
         It shows the base: where the server does not compare, it would undo the replay that follows.
         """
-        deadline = time.monotonic() + (_LOOKS[-1] if compare else _LATE_SECONDS)
-        while time.monotonic() < deadline:
+        name = self.named(identifier)
+        for _ in looks(name, compare):
             try:
                 row = self._find(identifier)
-                if row is None or not row.sd.cols:
-                    return
             except IcebergError as failed:
-                logger.info("The %s cannot be looked at: %s", self._named(identifier), failed)
-            time.sleep(_LOOKS[-1] / 4)
+                logger.info("The %s cannot be looked at: %s", name, failed)
+                continue
+            if row is None or not row.sd.cols:
+                return
 
     # ------------------------------------------------------------------------------------------- outcomes
 
-    def _settle(
-        self,
-        identifier: Identifier,
-        base: Version,
-        new: Version,
-        guard: Guard,
-        compare: bool,
-        error: MetastoreAnswerLostError,
-    ) -> None:
-        """The answer was lost: watches the row for as long as the request may still be worked on.
-
-        Where the server does not compare, a request that arrives even later would undo what others commit meanwhile,
-        so that they are kept away for longer.
-        """
-        name = self._named(identifier)
-        for pause in _LOOKS:
-            time.sleep(pause)
+    def _settle(self, identifier: Identifier, base: V, new: V, compare: bool, error: MetastoreAnswerLostError) -> None:
+        """The answer was lost: watches the row for as long as the request may still be worked on."""
+        name = self.named(identifier)
+        for _ in looks(name, compare):
             try:
                 row = self._find(identifier)
             except IcebergError as failed:
@@ -270,20 +262,11 @@ class PointerSwap:
                 raise CommitFailedError(
                     f"Cannot commit to {name}: another commit was first. Replay the change on the newer version."
                 ) from error
-        if not compare:
-            guard.linger(lambda: self._has_arrived(identifier, new))
         raise _unknown(name, error) from error
 
-    def _has_arrived(self, identifier: Identifier, new: Version) -> bool:
-        try:
-            row = self._find(identifier)
-        except IcebergError:
-            return False
-        return row is None or _shows(row, new)
-
-    def _judge(self, identifier: Identifier, base: Version, new: Version, error: MetastoreError) -> None:
+    def _judge(self, identifier: Identifier, base: V, new: V, error: MetastoreError) -> None:
         """The server answered with an error, so that nothing is pending: the row says what it did."""
-        name = self._named(identifier)
+        name = self.named(identifier)
         row = self._row_after(identifier, error)
         if row is None:
             raise NoSuchTableError(f"Cannot commit to {name}: it was dropped meanwhile.") from error
@@ -298,22 +281,22 @@ class PointerSwap:
             raise _unknown(name, error) from error
         raise error
 
-    def _check_guard(self, identifier: Identifier, new: Version, guard: Guard) -> None:
+    def _check_guard(self, identifier: Identifier, new: V, guard: Guard) -> None:
         """A lock that was lost while the row was altered let somebody else in: looks who won."""
         try:
             guard.ensure_active()
         except LockError as error:
             row = self._row_after(identifier, error)
             if row is None or not _shows(row, new):
-                raise _unknown(self._named(identifier), error) from error
+                raise _unknown(self.named(identifier), error) from error
 
-    def _appears(self, identifier: Identifier, new: Version) -> bool:
-        for pause in _LOOKS:
-            time.sleep(pause)
+    def _appears(self, identifier: Identifier, new: V) -> bool:
+        name = self.named(identifier)
+        for _ in looks(name, compares=True):  # a create that is late meets its own name or a free one
             try:
                 row = self._find(identifier)
             except IcebergError as failed:
-                logger.info("Table %s cannot be looked at: %s", ".".join(identifier), failed)
+                logger.info("The %s cannot be looked at: %s", name, failed)
                 continue
             if row is not None:
                 return _shows(row, new)
@@ -328,7 +311,7 @@ class PointerSwap:
         try:
             return self._find(identifier)
         except IcebergError as failed:
-            raise _unknown(self._named(identifier), error) from failed
+            raise _unknown(self.named(identifier), error) from failed
 
     def _find(self, identifier: Identifier) -> ttypes.Table | None:
         try:

@@ -14,7 +14,8 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
 )
 from hms_iceberg.hms.commit.capability import MODIFIED, expectation
-from hms_iceberg.hms.commit.exclusion import Exclusion
+from hms_iceberg.hms.commit.late_requests import looks
+from hms_iceberg.hms.commit.pointer_swap import Guard
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.lost_answers import ensure_made
 from hms_iceberg.hms.connection.thrift_types import ttypes
@@ -27,7 +28,7 @@ def rename_row(
     source: Identifier,
     target: Identifier,
     pointer_of: Callable[[ttypes.Table], TablePointer],
-    exclusion: Exclusion,
+    guard: Guard,
     compare: bool,
 ) -> None:
     """Gives a row another name.
@@ -36,7 +37,7 @@ def rename_row(
         client: the metastore.
         source, target: the names, in lower case.
         pointer_of: reads a row, and refuses one that may not be renamed.
-        exclusion: keeps other writers away.
+        guard: keeps other writers away.
         compare: whether the server is to compare once more while it alters (see `capability`).
 
     Raises:
@@ -58,14 +59,13 @@ def rename_row(
     def is_renamed() -> bool:
         return is_at(target) and _location(client, source, pointer_of) is None
 
-    exclusion.ensure_active()
+    guard.ensure_active()
     environment = expectation(METADATA_LOCATION, pointer.metadata_location) if compare else {}
     try:
         client.alter_table(source[0], source[1], row, environment)
     except MetastoreAnswerLostError as error:
-        if not compare:  # a request that arrives late would undo what others commit meanwhile
-            exclusion.linger(lambda: _is_true(is_renamed))
-        ensure_made(error, f"rename of {name} to {new_name}", is_renamed)
+        if not any(_is_true(is_renamed) for _ in looks(name, compare)):
+            ensure_made(error, f"rename of {name} to {new_name}", is_renamed)
     except MetastoreUnavailableError:
         raise  # nothing was sent
     except IcebergError as error:

@@ -6,15 +6,13 @@ waiting one has a place in a queue over all machines; before it, the writers of 
 
 from __future__ import annotations
 
-import atexit
 import logging
-import os
 import random
 import re
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from hms_iceberg.errors import (
     IcebergError,
@@ -41,7 +39,6 @@ _REFUSED_TRIES = 5
 _ANSWER_SECONDS = 30.0
 _LATE_SECONDS = (1.0, 5.0, 30.0)
 _DEAD_SECONDS = 1.0
-_LINGER_SECONDS, _LINGER_POLL_SECONDS = 30.0, 0.5
 
 
 class TableLock:
@@ -52,6 +49,8 @@ class TableLock:
         database, table: what to lock, in lower case.
         settings: waiting times and the time-out.
     """
+
+    excludes_all = True
 
     def __init__(self, client: HmsClient, database: str, table: str, settings: LockSettings) -> None:
         self._client = client
@@ -65,7 +64,6 @@ class TableLock:
         self._heartbeat: Heartbeat | None = None
         self._granted = False
         self._answer_lost = False
-        self._settled: Callable[[], bool] | None = None
 
     @property
     def name(self) -> str:
@@ -135,40 +133,8 @@ class TableLock:
                 "iceberg.hive.lock-heartbeat-interval-ms below the metastore's hive.txn.timeout."
             )
 
-    def linger(self, settled: Callable[[], bool]) -> None:
-        """Has `release` keep the lock in the background for as long as a request of its holder may arrive late.
-
-        Args:
-            settled: whether it has arrived, or cannot do any harm any more.
-        """
-        self._settled = settled
-
     def release(self) -> None:
         """Gives the lock back. A failure is logged only: the metastore drops the lock by itself after a while."""
-        settled, self._settled = self._settled, None
-        if settled is None or not self._granted:
-            self._release()
-            return
-        logger.warning("The lock on table %s is kept for up to %.0f s, for a late request", self.name, _LINGER_SECONDS)
-        deadline = time.monotonic() + _LINGER_SECONDS
-
-        def watch() -> None:
-            while self in _LINGERING and time.monotonic() < deadline and not settled():
-                time.sleep(_LINGER_POLL_SECONDS)
-            self.stop_lingering()
-
-        _LINGERING.add(self)
-        threading.Thread(target=watch, name="hms-iceberg-lingering-lock", daemon=True).start()
-
-    def stop_lingering(self) -> None:
-        """Gives the lock back now, where it is kept for a late request."""
-        with _LINGERING_MUTEX:
-            if self not in _LINGERING:
-                return
-            _LINGERING.discard(self)
-        self._release()
-
-    def _release(self) -> None:
         self._granted = False
         self._stop_heartbeat()
         try:
@@ -415,17 +381,6 @@ class TableLock:
                 self.name,
                 error,
             )
-
-
-_LINGERING: set[TableLock] = set()
-_LINGERING_MUTEX = threading.Lock()
-os.register_at_fork(after_in_child=_LINGERING.clear)
-
-
-@atexit.register
-def _release_at_exit() -> None:
-    for lock in list(_LINGERING):
-        lock.stop_lingering()
 
 
 def _waits(shortest: float, longest: float, growth: float) -> Iterator[float]:

@@ -21,7 +21,7 @@ import pytest
 
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.errors import MetastoreUnavailableError
-from hms_iceberg.hms.commit import pointer_swap
+from hms_iceberg.hms.commit import late_requests
 from hms_iceberg.hms.commit.capability import supports_compare_and_swap
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.locking import table_lock
@@ -57,15 +57,14 @@ READ = {"just read": 600.0, "read long ago": 0.0}
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pointer_swap, "_LOOKS", (0.0, 0.02, 0.05))
-    monkeypatch.setattr(table_lock, "_LINGER_SECONDS", 1.0)
-    monkeypatch.setattr(table_lock, "_LINGER_POLL_SECONDS", 0.05)
+    monkeypatch.setattr(late_requests, "_LOOKS", (0.0, 0.02, 0.05))
+    monkeypatch.setattr(late_requests, "_LATE_SECONDS", 1.0)
 
 
 @pytest.fixture(params=READ if ALL else [list(READ)[SEED % 2]])
 def same_calls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every commit makes the same calls, however busy the machine is."""
-    monkeypatch.setattr("hms_iceberg.table.table._VERIFIED_SECONDS", READ[request.param])
+    monkeypatch.setattr("hms_iceberg.transaction.eagerness.VERIFIED_SECONDS", READ[request.param])
 
 
 def sample(count: int, every: int) -> list[int]:

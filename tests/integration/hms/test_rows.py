@@ -26,6 +26,7 @@ from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.client_settings import ClientSettings
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
+from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     BinaryType,
@@ -47,6 +48,7 @@ from hms_iceberg.spec.types import (
 from hms_iceberg.table import Table
 from hms_iceberg.table.static import StaticTable
 from hms_iceberg.view import ViewVersion
+from tests.support.metastore_contract import swap
 
 SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("who", pa.string())])
 COLUMN_SETTING = "hive.metastore.disallow.incompatible.col.type.changes"
@@ -282,17 +284,15 @@ def test_a_view_is_neither_listed_nor_loaded_nor_overwritten(
     with pytest.raises(NoSuchTableError, match="is a view"):
         catalog.load_table((namespace, "seen"))
     with pytest.raises(TableAlreadyExistsError, match="a view of that name"):
-        catalog.metastore.swap((namespace, "seen"), None, _version(catalog, namespace))
+        swap(catalog.metastore, (namespace, "seen"), None, _version(catalog, namespace))
     with pytest.raises(NamespaceNotEmptyError):
         catalog.drop_namespace(namespace)
     client.drop_table(namespace, "seen")
 
 
-def _version(catalog: Catalog, namespace: str) -> object:
+def _version(catalog: Catalog, namespace: str) -> MetadataVersion:
     table = catalog.create_table((namespace, "of_the_version"), SCHEMA)
     catalog.drop_table(table.identifier)
-    from hms_iceberg.metastore import MetadataVersion
-
     return MetadataVersion(table.metadata_location, table.metadata)
 
 

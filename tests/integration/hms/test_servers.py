@@ -77,8 +77,8 @@ def test_whether_a_server_compares_is_found_out_by_trying_it(server: HiveServer)
     store.close()
     if server.release is HIVE_3_1:
         refusing = HiveMetastore({"uri": server.uri, "iceberg.engine.hive.lock-enabled": "false"})
-        with pytest.raises(UnsupportedError, match="HIVE-26882"), refusing.exclusive(("default", "any"), {}):
-            pass
+        with pytest.raises(UnsupportedError, match="HIVE-26882"), refusing.lease(("default", "any"), {}) as lease:
+            lease.acquire()
 
 
 def test_an_alter_changes_what_it_is_to_change_and_erases_nothing(server: HiveServer) -> None:

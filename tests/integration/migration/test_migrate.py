@@ -492,7 +492,8 @@ def test_a_locked_table_is_not_switched(warehouse: HiveWarehouse, flights: Rows,
     impatient = Catalog("impatient", HiveMetastore(properties), warehouse.catalog.storage, properties)
     identifier = (warehouse.namespace, "flights")
 
-    with warehouse.catalog.metastore.exclusive(identifier, {}):
+    with warehouse.catalog.metastore.lease(identifier, {}) as lease:
+        lease.acquire()
         thread = ThreadWithError(lambda: migrate(impatient, identifier))
         thread.start()
         thread.join()

@@ -24,7 +24,7 @@ from hms_iceberg.errors import (
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
 from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
 from hms_iceberg.table.file_system_catalog import FileSystemCatalog
-from tests.support.metastore_contract import MetastoreContract
+from tests.support.metastore_contract import MetastoreContract, swap
 from tests.support.tables import QUICK
 
 ARROW = pa.schema([("id", pa.int64())])
@@ -75,7 +75,7 @@ class TestFileSystemCatalog(MetastoreContract):
             store.drop_table(table)
         store.purge_table(table)
         assert not store.table_exists(table)
-        store.swap(table, None, base)
+        swap(store, table, None, base)
         assert store.table_exists(table)
 
     def test_a_renamed_table_keeps_its_version(

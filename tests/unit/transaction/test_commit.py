@@ -18,6 +18,7 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.spec.transforms import BucketTransform
 from hms_iceberg.spec.types import StringType
+from hms_iceberg.transaction.eagerness import Approach
 from hms_iceberg.transaction.origin import Created, Existing
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.append import FastAppend
@@ -82,7 +83,7 @@ def test_a_retry_writes_one_manifest_list_and_one_metadata_file_and_nothing_else
 def test_the_second_attempt_takes_the_lock_before_it_loads(world: World) -> None:
     world.metastore.script.append(outcomes.conflict)
     world.append(data_file())
-    assert world.metastore.exclusive_entries == 1
+    assert world.metastore.locks_taken == 1
 
 
 def test_the_snapshot_id_stays_the_same_over_attempts(world: World) -> None:
@@ -393,7 +394,7 @@ def test_data_written_with_a_new_column_is_replayed_over_what_does_not_touch_ids
 
 
 def test_a_version_that_was_verified_a_moment_ago_is_committed_to_without_another_look(world: World) -> None:
-    transaction = Transaction(NAME, Existing(world.version()), world.metastore, world.storage, verified=True)
+    transaction = Transaction(NAME, Existing(world.version()), world.metastore, world.storage, first=Approach.TRUST)
     transaction.add(FastAppend((data_file(),)))
     loads = world.metastore.loads
     transaction.commit()
@@ -401,7 +402,7 @@ def test_a_version_that_was_verified_a_moment_ago_is_committed_to_without_anothe
 
 
 def test_a_verified_version_that_is_old_all_the_same_is_replayed_over_at_once(world: World) -> None:
-    transaction = Transaction(NAME, Existing(world.version()), world.metastore, world.storage, verified=True)
+    transaction = Transaction(NAME, Existing(world.version()), world.metastore, world.storage, first=Approach.TRUST)
     transaction.add(FastAppend((data_file(),)))
     world.append(data_file())
     world.commit(SetProperties({"commit.retry.min-wait-ms": "60000"}))
@@ -413,7 +414,7 @@ def test_a_verified_version_that_is_old_all_the_same_is_replayed_over_at_once(wo
 
 def test_without_retries_a_version_is_always_looked_for(world: World) -> None:
     world.commit(SetProperties({"commit.retry.num-retries": "0"}))
-    transaction = Transaction(NAME, Existing(world.version()), world.metastore, world.storage, verified=True)
+    transaction = Transaction(NAME, Existing(world.version()), world.metastore, world.storage, first=Approach.TRUST)
     transaction.add(FastAppend((data_file(),)))
     world.append(data_file())
     transaction.commit()
@@ -421,11 +422,31 @@ def test_without_retries_a_version_is_always_looked_for(world: World) -> None:
 
 
 def test_where_others_commit_as_well_the_first_attempt_takes_the_lock(world: World) -> None:
-    transaction = Transaction(NAME, Existing(world.version()), world.metastore, world.storage, contended=True)
+    transaction = Transaction(NAME, Existing(world.version()), world.metastore, world.storage, first=Approach.LOCK)
     transaction.add(FastAppend((data_file(),)), preview=False)
     world.append(data_file())
-    entries = world.metastore.exclusive_entries
+    locks = world.metastore.locks_taken
     transaction.commit()
-    assert (transaction.attempts, world.metastore.exclusive_entries) == (1, entries + 1)
+    assert (transaction.attempts, world.metastore.locks_taken) == (1, locks + 1)
+    assert len(world.live()) == 2
+    world.check()
+
+
+def test_without_retries_the_only_attempt_takes_the_lock(world: World) -> None:
+    world.commit(SetProperties({"commit.retry.num-retries": "0"}))
+    locks = world.metastore.locks_taken
+    world.commit(SetProperties({"a": "1"}))
+    assert world.metastore.locks_taken == locks + 1
+
+
+def test_an_interrupt_while_the_lock_of_a_retry_is_given_back_deletes_no_committed_file(world: World) -> None:
+    def press_control_c() -> None:
+        raise KeyboardInterrupt
+
+    transaction = world.begin(FastAppend((data_file(),)))
+    world.append(data_file())
+    world.metastore.on_release = press_control_c
+    with pytest.raises(KeyboardInterrupt):
+        transaction.commit()
     assert len(world.live()) == 2
     world.check()

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from hms_iceberg.errors import CommitFailedError
 from hms_iceberg.transaction.retry import commit_policy
 
 
-def waits_of(properties: dict[str, str], error: CommitFailedError) -> list[float]:
+def waits_of(
+    properties: dict[str, str], error: CommitFailedError, at_once: Callable[[int], bool] = lambda attempt: False
+) -> list[float]:
     """Seconds between the attempts of a commit that always loses."""
     waits: list[float] = []
-    policy = commit_policy(properties)
+    policy = commit_policy(properties, at_once)
     policy.sleep = waits.append
 
     def lose() -> None:
@@ -35,7 +39,7 @@ def test_no_wait_is_longer_than_the_table_says() -> None:
     assert len(waits) == 40 and 0.1 < max(waits) <= 0.15
 
 
-def test_one_whose_place_is_kept_does_not_wait() -> None:
-    error = CommitFailedError("the lock is taken")
-    error.retry_at_once = True
-    assert set(waits_of({}, error)) == {0.0}
+def test_one_that_others_wait_for_does_not_wait() -> None:
+    assert set(waits_of({}, CommitFailedError("the lock is taken"), lambda attempt: True)) == {0.0}
+    waits = waits_of({}, CommitFailedError("the lock is taken"), lambda attempt: attempt == 1)
+    assert (waits[0], len(set(waits)) > 10) == (0.0, True)

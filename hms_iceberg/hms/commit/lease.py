@@ -1,0 +1,139 @@
+"""A commit's lease of one row of the metastore: its lock, or the place in the lock's queue, over all attempts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Generic
+
+from hms_iceberg.errors import CommitFailedError, LockError
+from hms_iceberg.hms.commit.lock_choice import LockChoice
+from hms_iceberg.hms.commit.pointer_swap import PointerSwap
+from hms_iceberg.hms.commit.renaming import rename_row
+from hms_iceberg.hms.connection.thrift_types import ttypes
+from hms_iceberg.hms.locking.writer_lock import WriterLock
+from hms_iceberg.metastore import Identifier, TablePointer, V
+
+# Those who set a parameter of a table without its lock would lose it to a row that was read long before.
+_ROW_SECONDS = 1.0
+
+
+class HiveLease(Generic[V]):
+    """Implements `Lease`.
+
+    Args:
+        identifier: the name, in lower case.
+        swap: what moves its row's pointer.
+        locks: which lock its writers take.
+        properties: the table's properties as far as they are known.
+    """
+
+    def __init__(
+        self, identifier: Identifier, swap: PointerSwap[V], locks: LockChoice, properties: Mapping[str, str]
+    ) -> None:
+        self._identifier = identifier
+        self._swap: PointerSwap[V] = swap
+        self._locks = locks
+        self._mode = locks.mode(properties)
+        self._lock: WriterLock | None = None
+        self._is_granted = False
+        self._row: tuple[ttypes.Table, float] | None = None
+
+    @property
+    def blocks_others(self) -> bool:
+        """Whether it holds the lock, or a place in its queue."""
+        return self._lock is not None
+
+    def load(self) -> TablePointer:
+        """The current pointer. See the port."""
+        row = self._swap.read(self._identifier)
+        self._row = (row, time.monotonic()) if self._is_granted else None
+        return self._swap.pointer(row)
+
+    def acquire(self) -> None:
+        """Waits for the lock, in the place that an attempt before has taken. See the port."""
+        if not self._is_granted:
+            self._new_lock().acquire()
+            self._is_granted = True
+
+    def swap(self, base: V | None, new: V) -> None:
+        """Makes `new` the current version. See the port."""
+        if base is None:
+            self._swap.create(self._identifier, new)
+            return
+        self._follow_mode(base)
+        is_optimistic = not self._is_granted
+        lock = self._try_acquire() if is_optimistic else self._granted_lock()
+        compares = self._locks.compares(lock)
+        try:
+            self._swap.commit(self._identifier, base, new, lock, compares, self._recent_row() if compares else None)
+        except BaseException as error:
+            # The base was read before the lock was taken; what is read under the lock now is what counts.
+            if not (isinstance(error, CommitFailedError) and is_optimistic and _keeps_all_out(lock)):
+                self.release()
+            raise
+
+    def rename(self, target: Identifier) -> None:
+        """Gives the row another name, which must be acquired before.
+
+        Raises:
+            TableAlreadyExistsError: `target` is taken.
+            CommitFailedError: it was changed meanwhile.
+            MetastoreAnswerLostError: nobody can tell whether it was renamed.
+        """
+        lock = self._granted_lock()
+        swap = self._swap
+        rename_row(swap.client, self._identifier, target, swap.renamable, lock, self._locks.compares(lock))
+
+    def release(self) -> None:
+        """Gives back what is held; twice is no error."""
+        lock, self._lock = self._lock, None
+        self._is_granted, self._row = False, None
+        if lock is not None:
+            lock.release()
+
+    # ------------------------------------------------------------------------------------------- details
+
+    def _new_lock(self) -> WriterLock:
+        if self._lock is None:
+            self._lock = self._locks.new_lock(self._identifier, self._mode)
+        return self._lock
+
+    def _granted_lock(self) -> WriterLock:
+        assert self._lock is not None and self._is_granted
+        return self._lock
+
+    def _try_acquire(self) -> WriterLock:
+        lock = self._new_lock()
+        if not lock.try_acquire():
+            # What is before this commit will make its base stale. The next attempt waits in the place that it has now.
+            raise CommitFailedError(
+                f"Cannot commit to {self._swap.named(self._identifier)} yet: another commit is under way."
+            )
+        self._is_granted = True
+        return lock
+
+    def _follow_mode(self, base: V) -> None:
+        """Goes by the locking that the base asks for, which others may have switched on or off."""
+        mode = self._locks.mode(self._swap.lock_properties(base))
+        if mode == self._mode:
+            return
+        held, self._mode = self._lock is not None, mode
+        self.release()
+        if held:
+            raise CommitFailedError(
+                f"Cannot commit to {self._swap.named(self._identifier)} yet: its locks were switched meanwhile."
+            )
+
+    def _recent_row(self) -> ttypes.Table | None:
+        """The row that was read under the lock a moment ago; only once."""
+        (row, read_at), self._row = self._row or (None, 0.0), None
+        return row if time.monotonic() - read_at < _ROW_SECONDS else None
+
+
+def _keeps_all_out(lock: WriterLock) -> bool:
+    try:
+        lock.ensure_active()
+    except LockError:
+        return False
+    return lock.excludes_all

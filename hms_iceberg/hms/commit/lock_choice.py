@@ -1,0 +1,81 @@
+"""Which lock a writer takes, and whether the server compares as well: as table, catalog and server have it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hms_iceberg.errors import ConfigurationError, UnsupportedError
+from hms_iceberg.hms.commit.capability import known_support, learn_support, supports_compare_and_swap
+from hms_iceberg.hms.connection.client import HmsClient
+from hms_iceberg.hms.locking.lock_settings import LockSettings
+from hms_iceberg.hms.locking.table_lock import TableLock
+from hms_iceberg.hms.locking.writer_lock import LocalLock, WriterLock
+from hms_iceberg.metastore import Identifier
+
+LOCK_ENABLED = "engine.hive.lock-enabled"
+CATALOG_LOCK_ENABLED = "iceberg.engine.hive.lock-enabled"
+_MODES = ("true", "false", "auto")
+
+
+@dataclass(frozen=True)
+class LockChoice:
+    """The locks of one metastore.
+
+    Attributes:
+        client: the metastore.
+        settings: of its locks.
+        default: `true`, `false`, or `auto` for no lock where the server can do without.
+    """
+
+    client: HmsClient
+    settings: LockSettings
+    default: str
+
+    @classmethod
+    def from_properties(cls, client: HmsClient, properties: Mapping[str, str]) -> LockChoice:
+        """That of a catalog with these properties.
+
+        Raises:
+            ConfigurationError: a property cannot be read.
+        """
+        default = properties.get(CATALOG_LOCK_ENABLED, properties.get(LOCK_ENABLED, "true"))
+        return cls(client, LockSettings.from_properties(properties), _mode(default, CATALOG_LOCK_ENABLED))
+
+    def mode(self, properties: Mapping[str, str]) -> str:
+        """Whether a table with these properties is locked: `true`, `false` or `auto`.
+
+        Raises:
+            ConfigurationError: it says something else.
+        """
+        return _mode(properties.get(LOCK_ENABLED, self.default), LOCK_ENABLED)
+
+    def new_lock(self, identifier: Identifier, mode: str) -> WriterLock:
+        """A lock for one commit, not taken yet.
+
+        Raises:
+            UnsupportedError: the table is not to be locked, and the server cannot do without.
+        """
+        if mode != "true":
+            if supports_compare_and_swap(self.client, identifier[0]):
+                return LocalLock(str(self.client.pool), identifier, self.settings.timeout)
+            if mode == "false":
+                raise UnsupportedError(
+                    f"Cannot commit to table {'.'.join(identifier)} without a lock ({LOCK_ENABLED}=false): the "
+                    f"metastore at {self.client.pool} does not compare before it alters (HIVE-26882), so that a "
+                    f"concurrent commit could be lost. Set {LOCK_ENABLED}=true for every writer, or upgrade it."
+                )
+        if self.settings.compare:
+            learn_support(self.client, identifier[0])
+        return TableLock(self.client, identifier[0], identifier[1], self.settings)
+
+    def compares(self, lock: WriterLock) -> bool:
+        """Whether the server is to compare: always without a lock, and with one where it is known to be able to."""
+        return not lock.excludes_all or (self.settings.compare and known_support(self.client) is True)
+
+
+def _mode(text: str, name: str) -> str:
+    mode = text.strip().lower()
+    if mode not in _MODES:
+        raise ConfigurationError(f"Property {name!r}: expected true, false or auto, got {text!r}.")
+    return mode

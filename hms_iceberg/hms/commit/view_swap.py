@@ -1,0 +1,86 @@
+"""Swaps of views: their rows, and what is said of a name that is no view."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hms_iceberg.errors import NoSuchTableError, NoSuchViewError, TableAlreadyExistsError, ViewAlreadyExistsError
+from hms_iceberg.hms.commit.pointer_swap import Guard, PointerSwap
+from hms_iceberg.hms.connection.thrift_types import ttypes
+from hms_iceberg.hms.rows.view_rows import is_iceberg_view, new_view_row, update_view_row, view_pointer
+from hms_iceberg.metastore import Identifier, TablePointer, ViewMetadataVersion
+
+
+@dataclass(frozen=True)
+class ViewSwap(PointerSwap[ViewMetadataVersion]):
+    """Swaps of the views of one metastore."""
+
+    noun: ClassVar[str] = "view"
+
+    def read(self, identifier: Identifier) -> ttypes.Table:
+        """The row as it is now.
+
+        Raises:
+            NoSuchViewError: no such name.
+        """
+        try:
+            return super().read(identifier)
+        except NoSuchTableError as error:
+            raise NoSuchViewError(f"There is no {self.named(identifier)} in {self.client.pool}.") from error
+
+    def create(self, identifier: Identifier, new: ViewMetadataVersion) -> None:
+        """Creates the row of a new view.
+
+        Raises:
+            ViewAlreadyExistsError, TableAlreadyExistsError: the name is taken, by a view or by something else.
+        """
+        try:
+            super().create(identifier, new)
+        except TableAlreadyExistsError as error:
+            name, row = self.named(identifier), self._find(identifier)
+            if row is not None and is_iceberg_view(row):
+                raise ViewAlreadyExistsError(
+                    f"Cannot create {name}: it exists already. Replace it, or choose another name."
+                ) from error
+            raise TableAlreadyExistsError(
+                f"Cannot create {name}: a table or a Hive view of that name exists. Choose another name."
+            ) from error
+
+    def commit(
+        self,
+        identifier: Identifier,
+        base: ViewMetadataVersion,
+        new: ViewMetadataVersion,
+        guard: Guard,
+        compare: bool,
+        row: ttypes.Table | None = None,
+    ) -> None:
+        """Makes the row of an existing view show `new` instead of `base`; see `PointerSwap.commit`.
+
+        Raises:
+            NoSuchViewError: the view is gone.
+        """
+        try:
+            super().commit(identifier, base, new, guard, compare, row)
+        except NoSuchTableError as error:
+            raise NoSuchViewError(f"The {self.named(identifier)} was dropped meanwhile.") from error
+
+    def pointer(self, row: ttypes.Table) -> TablePointer:
+        """The pointer of an Iceberg view's row."""
+        return view_pointer(row)
+
+    def renamable(self, row: ttypes.Table) -> TablePointer:
+        """The pointer of an Iceberg view's row."""
+        return view_pointer(row)
+
+    def lock_properties(self, version: ViewMetadataVersion) -> Mapping[str, str]:
+        """None: a view is locked as its catalog says."""
+        return {}
+
+    def _new_row(self, identifier: Identifier, new: ViewMetadataVersion) -> ttypes.Table:
+        return new_view_row(identifier, new, self.settings)
+
+    def _update_row(self, row: ttypes.Table, base: ViewMetadataVersion, new: ViewMetadataVersion) -> None:
+        update_view_row(row, base, new, self.settings)

@@ -1,0 +1,81 @@
+"""What keeps other writers of a table away while one swaps: the metastore's lock, or one of this machine alone."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from hms_iceberg.errors import LockTimeoutError
+from hms_iceberg.hms.locking.local_mutex import LocalMutex
+from hms_iceberg.metastore import Identifier
+
+
+class WriterLock(Protocol):
+    """A lock that one writer of a table takes; used by one thread."""
+
+    @property
+    def excludes_all(self) -> bool:
+        """Whether it keeps the writers of other machines away as well."""
+        ...
+
+    def try_acquire(self) -> bool:
+        """Takes it if it is free; else keeps a place in its queue, which `acquire` or `release` ends."""
+        ...
+
+    def acquire(self) -> None:
+        """Takes it, waiting in the place that is kept, or in a new one; twice is no error.
+
+        Raises:
+            LockTimeoutError: it was not free in time; names its holder.
+            LockError: the metastore cannot lock.
+        """
+        ...
+
+    def ensure_active(self) -> None:
+        """Raises LockError where it was lost."""
+        ...
+
+    def release(self) -> None:
+        """Gives it, or the place in its queue, back; twice is no error."""
+        ...
+
+
+class LocalLock:
+    """The lock of compare-and-swap: the server compares, and the writers of this machine do not disturb each other.
+
+    Args:
+        server: the metastore.
+        identifier: the table.
+        timeout: seconds to wait.
+    """
+
+    excludes_all = False
+
+    def __init__(self, server: str, identifier: Identifier, timeout: float) -> None:
+        self._name = ".".join(identifier)
+        self._mutex = LocalMutex(server, identifier)
+        self._timeout = timeout
+
+    def try_acquire(self) -> bool:
+        """Takes it if nobody is before this writer."""
+        return self._mutex.try_acquire()
+
+    def acquire(self) -> None:
+        """Waits for it.
+
+        Raises:
+            LockTimeoutError: the threads before it took longer.
+        """
+        try:
+            self._mutex.acquire(self._timeout)
+        except BaseException as error:
+            self.release()
+            if isinstance(error, LockTimeoutError):
+                raise LockTimeoutError(f"Cannot commit to table {self._name}: {error} Try again later.") from error
+            raise
+
+    def ensure_active(self) -> None:
+        """Nothing can take it away, and nothing depends on it."""
+
+    def release(self) -> None:
+        """Lets the next one in."""
+        self._mutex.release()
