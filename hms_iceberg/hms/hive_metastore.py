@@ -56,6 +56,7 @@ class HiveMetastore:
         self._locks = LockChoice.from_properties(self.client, properties)
         rows = RowSettings.from_properties(properties)
         self._swap = TableSwap(self.client, rows)
+        self.capability = self._locks.capability
         self.views = HiveViews(self.client, ViewSwap(self.client, rows), self._locks)
 
     def close(self) -> None:

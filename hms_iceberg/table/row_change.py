@@ -249,7 +249,7 @@ class RowChange:
                 continue
             deleted.append(rows)
             removed += obsolete
-        written = write_row_deletes(self.metadata, self.storage, deleted, self.transaction.adopt)
+        written = write_row_deletes(self.metadata, self.storage, deleted, self.transaction.track)
         return written, removed
 
 

@@ -110,7 +110,7 @@ class NewRowDelta(Validated):
                 ids,
                 table=self._name,
                 spec=spec,
-                on_create=self._transaction.adopt,
+                on_create=self._transaction.track,
             )
         return self
 
@@ -187,7 +187,7 @@ class NewRowDelta(Validated):
             earlier, replaced = earlier_positions(storage, task, version)
             deleted.append(DeletedPositions(task.file, positions, earlier))
             obsolete += replaced if len(positions) else ()
-        return write_row_deletes(self._metadata, storage, deleted, self._transaction.adopt), obsolete
+        return write_row_deletes(self._metadata, storage, deleted, self._transaction.track), obsolete
 
     def _tasks(self) -> dict[str, FileScanTask]:
         snapshot = parent_on(self._metadata, self._branch)

@@ -26,6 +26,6 @@ def write_rows(transaction: Transaction, rows: ArrowInput, schema: Schema | None
             rows,
             table=".".join(transaction.identifier),
             schema=schema,
-            on_create=transaction.adopt,
+            on_create=transaction.track,
         )
     )

@@ -128,9 +128,9 @@ class Transaction:
             self._previewed += 1
         self._updates.append(update)
 
-    def adopt(self, location: str) -> None:
-        """Takes over a data file written for this transaction: a certain failure deletes it."""
-        self.workspace.adopt(location)
+    def track(self, location: str) -> None:
+        """Notes a data file that was written for this transaction: a certain failure deletes it."""
+        self.workspace.track(location)
 
     def abandon(self) -> None:
         """Gives the transaction up and deletes every file that was written for it."""

@@ -21,7 +21,7 @@ class FileWorkspace:
     """Creates files for updates and remembers which attempt uses which.
 
     A file created within `once` belongs to every attempt that asks for the same key; every other file belongs to the
-    attempt that was running. Files that were written before (data files) are `adopt`ed and belong to all attempts.
+    attempt that was running. Files that were written before (data files) are `track`ed and belong to all attempts.
     """
 
     def __init__(self, storage: Storage, clock_ms: Callable[[], int] | None = None) -> None:
@@ -29,14 +29,14 @@ class FileWorkspace:
         self.commit_id = str(uuid.uuid4())
         self._clock_ms = clock_ms or (lambda: time.time_ns() // 1_000_000)
         self._created: dict[str, None] = {}
-        self._adopted: dict[str, None] = {}
+        self._tracked: dict[str, None] = {}
         self._used: set[str] = set()
         self._once: dict[Hashable, tuple[Any, frozenset[str]]] = {}
         self._numbers: Counter[str] = Counter()
 
     @property
     def created(self) -> tuple[str, ...]:
-        """Locations of all files created so far, in order; adopted ones are not among them."""
+        """Locations of all files created so far, in order; tracked ones are not among them."""
         return tuple(self._created)
 
     def read(self, location: str) -> bytes:
@@ -76,9 +76,9 @@ class FileWorkspace:
         """Says that the current attempt does not use a created file after all."""
         self._used.discard(location)
 
-    def adopt(self, location: str) -> None:
-        """Takes over a file that was written for this transaction, so that a certain failure deletes it."""
-        self._adopted[location] = None
+    def track(self, location: str) -> None:
+        """Notes a file that was written for this transaction, so that a certain failure deletes it."""
+        self._tracked[location] = None
 
     def begin_attempt(self) -> None:
         """Starts anew with the files that the attempt uses; nothing is deleted yet."""
@@ -92,13 +92,13 @@ class FileWorkspace:
         """Deletes what the certain outcome leaves unused, and forgets it.
 
         Args:
-            committed: what the committed attempt uses; None after a failure, when adopted files go as well.
+            committed: what the committed attempt uses; None after a failure, when tracked files go as well.
 
         Returns the locations deleted. A file that cannot be deleted is logged and left: the outcome stands.
         """
         doomed = [location for location in self._created if location not in (committed or ())]
         if committed is None:
-            doomed += self._adopted
+            doomed += self._tracked
         deleted = []
         for location in doomed:
             try:
@@ -107,7 +107,7 @@ class FileWorkspace:
             except IcebergError as error:
                 logger.warning("Could not delete the unused file %s: %s", location, error)
         self._created.clear()
-        self._adopted.clear()
+        self._tracked.clear()
         self._once.clear()
         return deleted
 

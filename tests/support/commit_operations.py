@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import CommitStateUnknownError, MetastoreError
+from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.spec.types import StringType
 from hms_iceberg.table import Table
 
@@ -104,3 +105,9 @@ def outcome(change: Callable[[], object]) -> str:
     except MetastoreError:  # no other failure is a reason that a fault can give
         return "failed"
     return "made"
+
+
+def find_out_capability(catalog: Catalog) -> bool:
+    """Whether the server compares; no commit of the catalog has to find it out any more."""
+    assert isinstance(catalog.metastore, HiveMetastore)
+    return catalog.metastore.capability.compares_for_certain("default")

@@ -92,11 +92,10 @@ class Points:
 def run(job: dict[str, Any], report: int) -> None:
     """One operation, to its end or its death."""
     from hms_iceberg.catalog import load_catalog
-    from hms_iceberg.hms.commit.capability import supports_compare_and_swap
-    from tests.support.commit_operations import OPERATIONS
+    from tests.support.commit_operations import OPERATIONS, find_out_capability
 
     with load_catalog("victim", uri=job["uri"], **job["properties"]) as catalog:
-        supports_compare_and_swap(catalog.metastore.client, "default")  # type: ignore[attr-defined]
+        find_out_capability(catalog)
         Points(job["point"], report).install()
         OPERATIONS[job["operation"]].make(catalog, job["table"])
 

@@ -1,14 +1,15 @@
-"""Whether a metastore compares a parameter before it alters a table (HIVE-26882): asked once, by trying it.
+"""Whether a metastore compares a parameter before it alters a table (HIVE-26882).
 
-A server that does not know the comparison ignores it, and would let a concurrent commit be overwritten. Version numbers
-do not tell: the change was ported back to some releases and not to others. So a scratch row is altered, never a table
-of the user.
+A server that does not know the comparison ignores it, and would let a concurrent commit be overwritten. Most servers
+are known by what they tell of themselves. Of the others, some releases have the change and some have not: there it is
+tried out on a scratch view, never on a table of the user, and only by a commit that can make use of the answer.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import threading
 import time
 import uuid
@@ -31,60 +32,92 @@ EXPECTED_KEY = "expected_parameter_key"
 EXPECTED_VALUE = "expected_parameter_value"
 MODIFIED = "The table has been modified"
 
-
+_DEFAULT_DATABASE = "default"  # which every metastore has, and which is nobody's own
+# The first release of Hive 4 that compares on every kind of database (HIVE-28121). Hive 2.3.10 does as well, but it
+# tells the same version as all of Hive 2 and 3.
+_COMPARES_FROM = (4, 0, 1)
+_TOLD_BY_HIVE_2_AND_3 = "3.0"
+_SETTING_OF_HIVE_3 = "metastore.thrift.uris"
 # How long a process believes what another one of this machine found out.
 _NOTE_SECONDS = 86_400.0
 
-_mutex = threading.Lock()
-_known: dict[str, bool] = {}
-_noted: dict[str, bool | None] = {}
 
+class Capability:
+    """What one metastore is known to be able to; found out once, when it is first asked for."""
 
-def known_support(client: HmsClient) -> bool | None:
-    """What an earlier probe found, by this process or one whose note `learn_support` read; None where there is none.
+    def __init__(self, client: HmsClient) -> None:
+        self._client = client
+        self._mutex = threading.Lock()
+        self._proven: bool | None = None
+        self._believed: bool | None = None
 
-    Good for commits that hold the lock as well: a note may be older than the server's last change of version.
-    """
-    server = str(client.pool)
-    return _known.get(server, _noted.get(server))
+    def compares_for_certain(self, database: str) -> bool:
+        """Whether commits may rely on the server's comparison, and on nothing else.
 
+        Args:
+            database: an existing namespace, for a scratch view where none may be made in the default database.
 
-def learn_support(client: HmsClient, database: str) -> None:
-    """Sees to it that `known_support` knows, if that can be found out; once for a server, and never an error.
+        Raises:
+            MetastoreError: nothing tells, and no scratch view can be created.
+        """
+        with self._mutex:
+            if self._proven is None:
+                self._proven = told(self._client) or self._probe(database)
+            return self._proven
 
-    Args:
-        client: the metastore.
-        database: an existing namespace, in which the scratch row lives for the time of a probe.
-    """
-    server = str(client.pool)
-    if server in _known or server in _noted:
-        return
-    noted = _read_note(server)
-    if noted is None:
+    def compares_under_a_lock(self) -> bool:
+        """Whether to have the server compare as well while the lock is held; no where it cannot be found out."""
+        with self._mutex:
+            if self._proven is not None:
+                return self._proven
+            if self._believed is None:
+                self._believed = self._believe()
+            return self._believed
+
+    def _believe(self) -> bool:
+        """What the server tells, or else what was found out lately, or can be in the default database."""
+        said = told(self._client)
+        if said is None:
+            said = _read_note(str(self._client.pool))
+        if said is not None:
+            return said
         try:
-            supports_compare_and_swap(client, database)
+            return self._probe()
         except IcebergError as error:
-            logger.info("Metastore %s: commits hold the lock only. %s", server, error)
-    _noted[server] = noted
+            logger.info("Metastore %s: commits hold the lock only. %s", self._client.pool, error)
+            return False
+
+    def _probe(self, database: str = _DEFAULT_DATABASE) -> bool:
+        try:
+            compares = _probe_until_answered(self._client, _DEFAULT_DATABASE)
+        except MetastoreUnavailableError:
+            raise
+        except MetastoreError:
+            if database == _DEFAULT_DATABASE:
+                raise
+            compares = _probe_until_answered(self._client, database)
+        logger.info("Metastore %s %s compare-and-swap", self._client.pool, "supports" if compares else "lacks")
+        _write_note(str(self._client.pool), compares)
+        return compares
 
 
-def supports_compare_and_swap(client: HmsClient, database: str) -> bool:
-    """Whether the metastore compares before it alters; probed at the first call for a server, then remembered.
+def told(client: HmsClient) -> bool | None:
+    """Whether a server compares, as its version and settings tell; None where they do not.
 
-    Args:
-        client: the metastore.
-        database: an existing namespace, in which the scratch row lives for the time of the probe.
-
-    Raises:
-        MetastoreError: the scratch row cannot be created there.
+    No release of Hive 3 compares. Builds of vendors may, so that this No is good for commits that hold the lock.
     """
-    server = str(client.pool)
-    with _mutex:
-        if server not in _known:
-            _known[server] = _probe_until_answered(client, database)
-            logger.info("Metastore %s %s compare-and-swap", server, "supports" if _known[server] else "lacks")
-            _write_note(server, _known[server])
-        return _known[server]
+    try:
+        version = client.version()
+        release = re.fullmatch(r"(\d+)\.(\d+)\.(\d+)", version)
+        if release is not None:
+            return True if tuple(map(int, release.groups())) >= _COMPARES_FROM else None
+        if version == _TOLD_BY_HIVE_2_AND_3 and client.config_value(_SETTING_OF_HIVE_3, "") is not None:
+            return False
+    except MetastoreUnavailableError:
+        raise
+    except MetastoreError as error:  # a server that tells no version, or Hive 2, which tells no such setting
+        logger.info("Metastore %s does not tell what it supports: %s", client.pool, error)
+    return None
 
 
 def _note(server: str) -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
-from hms_iceberg.hms.commit.capability import known_support, learn_support, supports_compare_and_swap
+from hms_iceberg.hms.commit.capability import Capability
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.locking.lock_settings import LockSettings
 from hms_iceberg.hms.locking.table_lock import TableLock
@@ -24,11 +24,13 @@ class LockChoice:
 
     Attributes:
         client: the metastore.
+        capability: what it can compare.
         settings: of its locks.
         default: `true`, `false`, or `auto` for no lock where the server can do without.
     """
 
     client: HmsClient
+    capability: Capability
     settings: LockSettings
     default: str
 
@@ -40,7 +42,9 @@ class LockChoice:
             ConfigurationError: a property cannot be read.
         """
         default = properties.get(CATALOG_LOCK_ENABLED, properties.get(LOCK_ENABLED, "true"))
-        return cls(client, LockSettings.from_properties(properties), _mode(default, CATALOG_LOCK_ENABLED))
+        return cls(
+            client, Capability(client), LockSettings.from_properties(properties), _mode(default, CATALOG_LOCK_ENABLED)
+        )
 
     def mode(self, properties: Mapping[str, str]) -> str:
         """Whether a table with these properties is locked: `true`, `false` or `auto`.
@@ -57,7 +61,7 @@ class LockChoice:
             UnsupportedError: the table is not to be locked, and the server cannot do without.
         """
         if mode != "true":
-            if supports_compare_and_swap(self.client, identifier[0]):
+            if self.capability.compares_for_certain(identifier[0]):
                 return LocalLock(str(self.client.pool), identifier, self.settings.timeout)
             if mode == "false":
                 raise UnsupportedError(
@@ -66,12 +70,12 @@ class LockChoice:
                     f"concurrent commit could be lost. Set {LOCK_ENABLED}=true for every writer, or upgrade it."
                 )
         if self.settings.compare:
-            learn_support(self.client, identifier[0])
+            self.capability.compares_under_a_lock()  # not to be found out with the lock in hand
         return TableLock(self.client, identifier[0], identifier[1], self.settings)
 
     def compares(self, lock: WriterLock) -> bool:
         """Whether the server is to compare: always without a lock, and with one where it is known to be able to."""
-        return not lock.excludes_all or (self.settings.compare and known_support(self.client) is True)
+        return not lock.excludes_all or (self.settings.compare and self.capability.compares_under_a_lock())
 
 
 def _mode(text: str, name: str) -> str:

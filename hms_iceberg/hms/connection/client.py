@@ -257,6 +257,10 @@ class HmsClient:
 
     # ------------------------------------------------------------------------------------------- details
 
+    def version(self) -> str:
+        """The version that the server tells: that of Hive from Hive 4 on, and 3.0 before."""
+        return str(self._call("getVersion", subject="the version"))
+
     def config_value(self, name: str, default: str, timeout: float | None = None) -> str:
         """A setting of the server; some servers tell only those that begin with `hive`."""
         return str(self._call("get_config_value", name, default, subject=f"setting {name}", timeout=timeout))

@@ -2,16 +2,25 @@
 
 `hmsclient` knows the interface of Hive 2.3. A `Table` or `Database` of Hive 3 and newer carries more fields, and an
 alter writes the whole of it: what this client would not know, it would erase. So the fields that a server takes over on
-an alter are added to the description that the codec works by.
+an alter are added to the description that the codec works by, in classes of this package's own (see `genthrift`).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore, ttypes
 from thrift.Thrift import TApplicationException, TException, TType
 from thrift.transport.TTransport import CReadableTransport
+
+from hms_iceberg.hms.connection import genthrift
+
+if TYPE_CHECKING:
+    from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore, ttypes
+else:
+    _MODULES = f"{genthrift.__name__}.hive_metastore"
+    ttypes = import_module(f"{_MODULES}.ttypes")
+    ThriftHiveMetastore = import_module(f"{_MODULES}.ThriftHiveMetastore")
 
 # Fields of hive_metastore.thrift, Hive 3.1: the catalog, and whether the owner is a role.
 _TABLE_FIELDS = (
@@ -31,7 +40,7 @@ _DATABASE_FIELDS = (
 
 
 def _extend(struct: Any, known: int, fields: tuple[Any, ...]) -> None:
-    """Adds fields to a struct whose highest field number is `known`, unless somebody did so before."""
+    """Adds fields to a struct, unless this hmsclient knows more of it than up to field number `known`."""
     if len(struct.thrift_spec) != known + 1:
         return
     struct.thrift_spec = (*struct.thrift_spec, *fields)
@@ -74,4 +83,4 @@ _extend(ttypes.Database, 7, _DATABASE_FIELDS)
 
 ThriftClient = ThriftHiveMetastore.Client
 
-__all__ = ["TApplicationException", "TException", "ThriftClient", "ttypes"]
+__all__ = ["TApplicationException", "TException", "ThriftClient", "ThriftHiveMetastore", "ttypes"]

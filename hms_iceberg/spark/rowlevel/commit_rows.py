@@ -61,7 +61,7 @@ def commit_rows(question: Mapping[str, Any], table: Table) -> dict[str, Any]:
     change = change_of(question, table, asked.command)
     transaction = change.transaction
     for file in asked.files:
-        transaction.adopt(file.path)
+        transaction.track(file.path)
     try:
         added = data_files(
             asked.files,
@@ -101,7 +101,7 @@ def _delta(change: RowChange, added: tuple[DataFile, ...], asked: CommitRows) ->
     deleted = bitmaps(asked.deleted)
     tasks = list(_planned(change, deleted).tasks())
     rows, obsolete = merged_deletes(change.storage, tasks, deleted, change.metadata.format_version)
-    deletes = write_row_deletes(change.metadata, change.storage, rows, change.transaction.adopt)
+    deletes = write_row_deletes(change.metadata, change.storage, rows, change.transaction.track)
     if not (added or deletes):
         return None
     return RowDelta(

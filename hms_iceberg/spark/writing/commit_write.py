@@ -46,7 +46,7 @@ def commit_write(question: Mapping[str, Any], target: TableTransaction, metadata
     asked = msgspec.convert(question, CommitWrite)
     transaction = target._transaction
     for file in asked.files:
-        transaction.adopt(file.path)
+        transaction.track(file.path)
     if asked.epoch is not None and _is_committed(asked, transaction.metadata):
         logger.info("Epoch %s of the query %s is in %s already", asked.epoch, asked.query_id, asked.name)
         for file in asked.files:

@@ -17,6 +17,7 @@ import pytest
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import MetastoreError, NamespaceNotEmptyError
 from hms_iceberg.hms.commit import capability, scratch_rows
+from hms_iceberg.hms.commit.capability import Capability
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.client_settings import ClientSettings
 from hms_iceberg.hms.connection.thrift_types import ttypes
@@ -31,12 +32,6 @@ def client(metastore: EmbeddedMetastore) -> Iterator[HmsClient]:
     client.close()
 
 
-def forget_support(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if the process were new."""
-    monkeypatch.setattr(capability, "_known", {})
-    monkeypatch.setattr(capability, "_noted", {})
-
-
 @pytest.fixture
 def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No process of this machine has noted anything yet."""
@@ -44,51 +39,86 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", None)
 
 
+@pytest.fixture
+def probes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The databases that scratch views were made in."""
+    made: list[str] = []
+    probe = capability._probe_until_answered
+
+    def count(client: HmsClient, database: str) -> bool:
+        made.append(database)
+        return probe(client, database)
+
+    monkeypatch.setattr(capability, "_probe_until_answered", count)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("version", "compares"), [("4.0.0", None), ("4.0.1", True), ("10.1.0", True), ("4.1.0-7.3.1", None), ("3.0", None)]
+)
+def test_a_release_of_hive_4_is_known_by_its_version_and_needs_no_probe(
+    client: HmsClient, probes: list[str], version: str, compares: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "version", lambda: version)
+    assert capability.told(client) is compares
+    if compares:
+        known = Capability(client)
+        assert known.compares_for_certain("default") and known.compares_under_a_lock()
+        assert probes == []
+
+
+def test_hive_3_is_known_by_a_setting_and_tried_out_only_where_a_commit_depends_on_it(
+    client: HmsClient, probes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "config_value", lambda name, default: "")
+    known = Capability(client)
+    assert not known.compares_under_a_lock()
+    assert probes == []
+    assert known.compares_for_certain("default"), "a vendor's build may compare"
+    assert known.compares_under_a_lock(), "what is certain holds for every commit"
+
+
 @pytest.mark.usefixtures("notes")
 def test_what_one_process_found_out_another_one_believes_for_its_commits_under_a_lock_only(
-    client: HmsClient, monkeypatch: pytest.MonkeyPatch
+    client: HmsClient, probes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    probes: list[str] = []
-    probe = capability._probe
-    monkeypatch.setattr(capability, "_probe", lambda client, database: probes.append("") or probe(client, database))
     for _ in range(2):
-        forget_support(monkeypatch)
-        capability.learn_support(client, "default")
-        assert capability.known_support(client) is True
+        known = Capability(client)
+        assert known.compares_under_a_lock() and known.compares_under_a_lock()
     assert len(probes) == 1
-    capability.supports_compare_and_swap(client, "default")
+    assert known.compares_for_certain("default")
     assert len(probes) == 2, "what no lock stands behind is tried by every process"
     monkeypatch.setattr(capability, "_NOTE_SECONDS", -1.0)
-    forget_support(monkeypatch)
-    capability.learn_support(client, "default")
+    assert Capability(client).compares_under_a_lock()
     assert len(probes) == 3, "a note grows old"
 
 
 @pytest.mark.usefixtures("notes")
-def test_a_server_that_cannot_be_probed_is_asked_once_and_trusted_with_nothing(
-    client: HmsClient, monkeypatch: pytest.MonkeyPatch
+def test_no_scratch_view_is_made_in_a_database_of_the_user_unless_it_must_be_and_cannot_be_elsewhere(
+    client: HmsClient, catalog: Catalog, namespace: str, probes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
+    create = client.create_table
 
     def refuse(row: ttypes.Table) -> None:
-        asked.append(row.tableName)
-        raise MetastoreError("no permission")
+        if row.dbName == "default":
+            raise MetastoreError("no permission")
+        create(row)
 
-    forget_support(monkeypatch)
+    assert Capability(client).compares_for_certain(namespace)
+    assert probes == ["default"]
+    probes.clear()
+    capability._note(str(client.pool)).unlink()
     monkeypatch.setattr(client, "create_table", refuse)
-    capability.learn_support(client, "default")
-    capability.learn_support(client, "default")
-    assert (capability.known_support(client), len(asked)) == (None, 1)
+    known = Capability(client)
+    assert not known.compares_under_a_lock() and not known.compares_under_a_lock()
+    assert probes == ["default"], "asked once, and trusted with nothing"
+    assert known.compares_for_certain(namespace)
+    assert probes == ["default", "default", namespace]
 
 
-def test_the_probe_finds_compare_and_swap_and_leaves_nothing_behind(
-    client: HmsClient, metastore: EmbeddedMetastore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    forget_support(monkeypatch)
+def test_the_probe_finds_compare_and_swap_and_leaves_nothing_behind(client: HmsClient) -> None:
     before = client.list_tables("default")
-    assert capability.known_support(client) is None
-    assert capability.supports_compare_and_swap(client, "default") is True
-    assert capability.known_support(client) is True
+    assert Capability(client).compares_for_certain("default") is True
     assert client.list_tables("default") == before
 
 
@@ -99,7 +129,7 @@ from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.client_settings import ClientSettings
 capability._refuses_wrong_value = lambda *arguments: os.kill(os.getpid(), signal.SIGKILL)
 client = HmsClient(ClientSettings.from_properties({"uri": sys.argv[1]}))
-capability.supports_compare_and_swap(client, sys.argv[2])
+capability._probe_until_answered(client, sys.argv[2])
 """
 
 
@@ -118,8 +148,7 @@ def test_what_a_killed_probe_left_goes_with_the_next_one_or_with_its_namespace(
     client.create_table(foreign)
     assert len(client.list_tables(namespace)) == 2
     assert (catalog.list_tables(namespace), catalog.list_views(namespace)) == ([], [])
-    forget_support(monkeypatch)
-    assert capability.supports_compare_and_swap(client, namespace) is True
+    assert capability._probe_until_answered(client, namespace) is True
     assert client.list_tables(namespace) == [foreign.tableName], "of a process that may live"
     with monkeypatch.context() as patch:
         patch.setattr(scratch_rows, "_MAX_AGE_SECONDS", -1.0)
@@ -135,33 +164,30 @@ def test_what_a_killed_probe_left_goes_with_the_next_one_or_with_its_namespace(
 
 
 def test_a_server_that_ignores_the_comparison_is_recognised(client: HmsClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    forget_support(monkeypatch)
     alter = client.alter_table
     monkeypatch.setattr(client, "alter_table", lambda db, name, row, environment=None: alter(db, name, row))
-    assert capability.supports_compare_and_swap(client, "default") is False
+    assert capability._probe_until_answered(client, "default") is False
     assert not [name for name in client.list_tables("default") if "probe" in name]
 
 
 def test_a_probe_that_arrives_twice_finds_compare_and_swap(
     metastore: EmbeddedMetastore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    forget_support(monkeypatch)
     with ThriftProxy(metastore.port) as proxy:
         doubled = HmsClient(ClientSettings.from_properties({"uri": proxy.uri}))
         for method in ("create_table", "alter_table_with_environment_context", "drop_table_with_environment_context"):
             proxy.on(method, Fault.DOUBLE_REQUEST, times=2)
-        assert capability.supports_compare_and_swap(doubled, "default") is True
+        assert capability._probe_until_answered(doubled, "default") is True
         doubled.close()
 
 
 def test_a_server_that_refuses_every_comparison_is_recognised(
     client: HmsClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    forget_support(monkeypatch)
     alter = client.alter_table
 
     def always_wrong(database: str, name: str, row: object, environment: object = None) -> None:
         alter(database, name, row, capability.expectation("hms_iceberg.probe", "never"))
 
     monkeypatch.setattr(client, "alter_table", always_wrong)
-    assert capability.supports_compare_and_swap(client, "default") is False
+    assert capability._probe_until_answered(client, "default") is False

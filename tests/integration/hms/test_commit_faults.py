@@ -15,13 +15,12 @@ import pytest
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.errors import MetastoreAnswerLostError, NoSuchTableError
 from hms_iceberg.hms.commit import late_requests, lease
-from hms_iceberg.hms.commit.capability import supports_compare_and_swap
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.locking.lock_admin import list_locks
 from hms_iceberg.spec.types import StringType
 from hms_iceberg.table import Table
 from hms_iceberg.view import ViewVersion
-from tests.support.commit_operations import QUICK, outcome
+from tests.support.commit_operations import QUICK, find_out_capability, outcome
 from tests.support.thrift_proxy import Fault, ThriftProxy
 
 ALTER = "alter_table_with_environment_context"
@@ -56,7 +55,7 @@ def harmed(
         "iceberg.hive.lock-timeout-ms": "20000",
     }
     with load_catalog("harmed", type="hive", uri=proxy.uri, **properties) as catalog:
-        supports_compare_and_swap(catalog.metastore.client, "default")  # type: ignore[attr-defined]
+        find_out_capability(catalog)
         proxy.calls.clear()
         yield catalog
 

@@ -9,8 +9,8 @@ import pytest
 
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.errors import CommitStateUnknownError
-from hms_iceberg.hms.commit.capability import supports_compare_and_swap
 from hms_iceberg.hms.embedded import EmbeddedMetastore
+from tests.support.commit_operations import find_out_capability
 from tests.support.thrift_proxy import Fault, ThriftProxy
 
 SCHEMA = pa.schema([pa.field("id", pa.int64())])
@@ -36,7 +36,7 @@ def test_a_commit_survives_the_death_of_its_address(
 
         def commit(first: ThriftProxy, through: Catalog, number: int = number, method: str = method) -> None:
             loaded = through.load_table(table.identifier)
-            supports_compare_and_swap(through.metastore.client, namespace)  # type: ignore[attr-defined]
+            find_out_capability(through)
             first.on(method, fault, before=first.die)
             loaded.append(append(number))
 

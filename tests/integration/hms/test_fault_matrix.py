@@ -22,10 +22,9 @@ import pytest
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.errors import MetastoreUnavailableError
 from hms_iceberg.hms.commit import late_requests
-from hms_iceberg.hms.commit.capability import supports_compare_and_swap
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.locking import table_lock
-from tests.support.commit_operations import MODES, OPERATIONS, Operation, outcome
+from tests.support.commit_operations import MODES, OPERATIONS, Operation, find_out_capability, outcome
 from tests.support.commit_victims import Victims
 from tests.support.thrift_proxy import Fault, ThriftProxy
 
@@ -118,7 +117,7 @@ def check_after(operation: Operation, catalog: Catalog, name: str, reported: str
 
 def steps_of(operation: Operation, harmed: Catalog, catalog: Catalog, proxy: ThriftProxy, namespace: str) -> list[str]:
     """The calls of an unharmed run, which does not have to find out what the server supports."""
-    supports_compare_and_swap(harmed.metastore.client, "default")  # type: ignore[attr-defined]
+    find_out_capability(harmed)
     name = fresh(namespace)
     operation.prepare(catalog, name)
     proxy.calls.clear()

@@ -20,7 +20,7 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
     UnsupportedError,
 )
-from hms_iceberg.hms.commit import capability
+from hms_iceberg.hms.commit.capability import Capability
 from hms_iceberg.hms.commit.scratch_rows import scratch_row
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.client_settings import ClientSettings
@@ -327,7 +327,7 @@ def _invalid_method(name: str) -> Exception:
 def test_locks_switched_off_where_the_server_cannot_compare_are_refused_before_anything_is_sent(
     metastore: EmbeddedMetastore, table: Table, row: Callable[[], ttypes.Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(capability._known, metastore.uri, False)
+    monkeypatch.setattr(Capability, "_probe", lambda *_: False)
     off = {"iceberg.engine.hive.lock-enabled": "false"}
     before = row()
     with load_catalog("off", type="hive", uri=metastore.uri, **off) as catalog:

@@ -9,7 +9,7 @@ import pytest
 
 from hms_iceberg.catalog import load_catalog
 from hms_iceberg.errors import NoSuchTableError, UnsupportedError
-from hms_iceberg.hms.commit.capability import supports_compare_and_swap
+from hms_iceberg.hms.commit.capability import Capability, told
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.spec.schema import Schema
@@ -70,9 +70,11 @@ class TestServers(HiveMetastoreContract):
         store.close()
 
 
-def test_whether_a_server_compares_is_found_out_by_trying_it(server: HiveServer) -> None:
+def test_what_a_server_tells_of_itself_is_what_trying_finds(server: HiveServer) -> None:
     store = HiveMetastore({"uri": server.uri})
-    assert supports_compare_and_swap(store.client, "default") is (server.release is not HIVE_3_1)
+    compares = server.release is not HIVE_3_1
+    assert told(store.client) is compares
+    assert Capability(store.client)._probe() is compares
     assert store.client.list_tables("default") == [], "the scratch view is gone"
     store.close()
     if server.release is HIVE_3_1:

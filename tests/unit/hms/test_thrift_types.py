@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hmsclient.genthrift.hive_metastore import ThriftHiveMetastore
 from thrift.protocol.TBinaryProtocol import TBinaryProtocol, TBinaryProtocolAccelerated
 from thrift.transport.TTransport import TMemoryBuffer
 
-from hms_iceberg.hms.connection.thrift_types import ttypes
+from hms_iceberg.hms.connection.thrift_types import ThriftHiveMetastore, ttypes
 
 TABLE = ttypes.Table(dbName="db", tableName="t", parameters={"a": "1"})
 DATABASE = ttypes.Database(name="db", parameters={"a": "1"})

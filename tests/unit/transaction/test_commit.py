@@ -116,7 +116,7 @@ def test_a_certain_failure_deletes_the_data_files_written_for_it(world: World) -
     world.storage.create("mem://warehouse/data/x.parquet", b"")
     world.metastore.script.append(outcomes.server_gone)
     transaction = world.begin(FastAppend((data_file(),)))
-    transaction.adopt("mem://warehouse/data/x.parquet")
+    transaction.track("mem://warehouse/data/x.parquet")
     with pytest.raises(MetastoreUnavailableError):
         transaction.commit()
     assert "mem://warehouse/data/x.parquet" not in world.storage.files
@@ -125,7 +125,7 @@ def test_a_certain_failure_deletes_the_data_files_written_for_it(world: World) -
 def test_a_success_keeps_the_data_files_written_for_it(world: World) -> None:
     world.storage.create("mem://warehouse/data/x.parquet", b"")
     transaction = world.begin(FastAppend((data_file(),)))
-    transaction.adopt("mem://warehouse/data/x.parquet")
+    transaction.track("mem://warehouse/data/x.parquet")
     transaction.commit()
     assert "mem://warehouse/data/x.parquet" in world.storage.files
 
