@@ -10,7 +10,6 @@ import logging
 import random
 import re
 import socket
-import threading
 import time
 from collections.abc import Iterator
 
@@ -26,6 +25,7 @@ from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.client_settings import current_user
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.locking.heartbeat import HEARTBEATS, Heartbeat
+from hms_iceberg.hms.locking.late_locks import give_back_late_locks
 from hms_iceberg.hms.locking.local_mutex import LocalMutex
 from hms_iceberg.hms.locking.lock_agents import AGENTS, is_dead
 from hms_iceberg.hms.locking.lock_info import ACQUIRED, NOT_ACQUIRED, WAITING, lock_info
@@ -37,7 +37,6 @@ _MAX_TEXT = 128  # of HL_USER, HL_HOST, HL_AGENT_INFO, HL_DB and HL_TABLE
 _QUOTES = re.compile(r"['\\]")  # Hive 2.3 puts the texts of a lock into SQL as they are
 _REFUSED_TRIES = 5
 _ANSWER_SECONDS = 30.0
-_LATE_SECONDS = (1.0, 5.0, 30.0)
 _DEAD_SECONDS = 1.0
 
 
@@ -144,7 +143,7 @@ class TableLock:
             self._forget_request()
             if self._answer_lost:
                 self._answer_lost = False
-                self._look_for_late_locks(iter(_LATE_SECONDS))
+                give_back_late_locks(self._client, (self._database, self._table), self._agent)
             self._mutex.release()
 
     def _forget_request(self) -> None:
@@ -156,25 +155,6 @@ class TableLock:
         if self._heartbeat is not None:
             HEARTBEATS.remove(self._heartbeat)
             self._heartbeat = None
-
-    def _look_for_late_locks(self, pauses: Iterator[float]) -> None:
-        """Gives back, from the background, what a lock request brings that arrives after nobody waits for it."""
-        pause = next(pauses, None)
-        if pause is None:
-            return
-
-        def look() -> None:
-            try:
-                for row in self._client.show_locks(self._database, self._table, _ANSWER_SECONDS):
-                    if row.agentInfo == self._agent:
-                        self._unlock(row.lockid)
-            except IcebergError as error:
-                logger.info("Locks of %s on %s cannot be looked for: %s", self._agent, self.name, error)
-            self._look_for_late_locks(pauses)
-
-        timer = threading.Timer(pause, look)
-        timer.daemon = True
-        timer.start()
 
     # ------------------------------------------------------------------------------------------- creation
 

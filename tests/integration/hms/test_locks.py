@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
@@ -29,6 +29,7 @@ from hms_iceberg.hms.locking.lock_settings import LockSettings
 from hms_iceberg.hms.locking.table_lock import TableLock
 from tests.support.commit_operations import MODES, OPERATIONS
 from tests.support.commit_victims import Victims
+from tests.support.thrift_proxy import Fault, ThriftProxy
 
 QUICK = LockSettings(timeout=1.0, check_min_wait=0.01, check_max_wait=0.05)
 
@@ -230,6 +231,32 @@ def test_a_lock_that_this_process_left_behind_stops_it_not(
     mine.acquire()
     mine.release()
     assert list_locks(client, database) == []
+
+
+def test_a_lock_that_is_granted_after_nobody_waits_for_it_any_more_is_given_back_soon(
+    metastore: EmbeddedMetastore, client: HmsClient, database: str
+) -> None:
+    """Else it would block other machines until the metastore drops it: here for five minutes."""
+    with ThriftProxy(metastore.port) as proxy:
+        proxy.late_seconds = 0.5
+        proxy.on("lock", Fault.LATE_REQUEST)
+        late = HmsClient(ClientSettings.from_properties({"uri": proxy.uri}))
+        mine = table_lock(late, database, LockSettings(timeout=30, creation_min_wait=0.01))
+        mine.acquire()
+        mine.release()
+        assert list_locks(client, database) == []
+        assert wait_until(lambda: list_locks(client, database)), "it did not arrive"
+        assert wait_until(lambda: not list_locks(client, database)), "it blocks others"
+        late.close()
+
+
+def wait_until(is_true: Callable[[], object], seconds: float = 10.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if is_true():
+            return True
+        time.sleep(0.02)
+    return False
 
 
 def test_a_lock_in_use_by_this_process_is_never_taken_for_one_left_behind() -> None:
