@@ -339,14 +339,15 @@ class Catalog(CatalogViews, Identifiers):
         """
         name = table_identifier(identifier)
         version = read_version(metadata_file_location(metadata_location), self.storage)
-        with self.metastore.lease(name, version.metadata.properties) as lease:
-            base = None
-            if overwrite and self.table_exists(name):
+        if overwrite and self.table_exists(name):
+            present = self.load_table(name)
+            with self.metastore.lease(name, present.properties) as lease:
                 lease.acquire()
                 base = read_version(lease.load().metadata_location, self.storage)
-            else:
-                self._refuse_if_taken(name)
-            return self._table(name, lease.swap(base, version) or version)
+                return self._table(name, lease.swap(base, version) or version)
+        self._refuse_if_taken(name)
+        with self.metastore.lease(name, version.metadata.properties) as lease:
+            return self._table(name, lease.swap(None, version) or version)
 
     def drop_table(self, identifier: str | Identifier, purge_requested: bool = False) -> None:
         """Drops a table from the catalog; its files stay, unless `purge_requested`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tenacity import RetryCallState
@@ -163,7 +163,7 @@ class Transaction:
         self._finished = True
         started = time.monotonic()
         try:
-            with self._metastore.lease(self.identifier, self._initial.properties) as lease:
+            with self._metastore.lease(self.identifier, self._lock_properties()) as lease:
                 made = self._attempts(lease)
         except CommitStateUnknownError:
             raise  # whatever was written may be part of the table
@@ -187,6 +187,11 @@ class Transaction:
             time.monotonic() - started,
         )
         return made.version
+
+    def _lock_properties(self) -> Mapping[str, str]:
+        """The properties that say how the table is locked: those before the transaction, if it was there."""
+        start = self.origin.start
+        return self._initial.properties if start is None else start.metadata.properties
 
     def _attempts(self, lease: Lease[MetadataVersion]) -> _Made:
         policy = commit_policy(
