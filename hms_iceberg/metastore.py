@@ -82,7 +82,7 @@ class Lease(Protocol[V]):
     def acquire(self) -> None:
         """Waits for the lock, so that what is loaded after it cannot be outdated before the swap; twice is no error.
 
-        Where locks are off, only the writers of this process are kept away, one after the other.
+        If locks are off, only the writers of this process are kept away, one after the other.
 
         Raises:
             LockTimeoutError: the lock was not granted in time; names its holder.
@@ -91,7 +91,7 @@ class Lease(Protocol[V]):
         ...
 
     def swap(self, base: V | None, new: V) -> V | None:
-        """Makes `new` the current version if `base` still is (a create where `base` is None).
+        """Makes `new` the current version if `base` still is (a create if `base` is None).
 
         The metadata JSON of `new` is written before this call. A lock that is not held yet is taken if it is free. An
         implementation has exactly three outcomes, and it neither retries a conflict nor deletes a file: both are the

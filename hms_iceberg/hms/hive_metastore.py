@@ -44,7 +44,7 @@ class HiveMetastore:
 
     Args:
         properties: a catalog's properties: `uri`, `warehouse`, `iceberg.hive.*`, `iceberg.engine.hive.lock-enabled`
-            (`true`, `false`, or `auto` for no lock where the server can do without) and those of `ClientSettings`.
+            (`true`, `false`, or `auto` for no lock if the server can do without) and those of `ClientSettings`.
 
     Raises:
         ConfigurationError: a property is missing or cannot be read.

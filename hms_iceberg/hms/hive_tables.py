@@ -32,7 +32,7 @@ class RowChange:
     """What to change in a row.
 
     Attributes:
-        parameters: parameters to set, or to remove where the value is None.
+        parameters: parameters to set, or to remove if the value is None.
         table_type: the new type of the table, None to keep it.
         owner: the new owner, None to keep it.
     """
@@ -69,8 +69,8 @@ def made_external(marker: Mapping[str, str | None]) -> RowChange:
 class HiveTables:
     """Rows of the metastore, whatever kind of table they are.
 
-    Every method raises `MetastoreUnavailableError` where no metastore answers, `MetastoreAnswerLostError` where a
-    change was sent and its answer did not come, and `MetastoreError` where the metastore refuses.
+    Every method raises `MetastoreUnavailableError` if no metastore answers, `MetastoreAnswerLostError` if a
+    change was sent and its answer did not come, and `MetastoreError` if the metastore refuses.
     """
 
     def __init__(self, client: HmsClient) -> None:
@@ -90,7 +90,7 @@ class HiveTables:
         return cls(metastore.client)
 
     def find(self, database: str, name: str) -> HiveTable | None:
-        """A table's row; None where there is no table of that name."""
+        """A table's row; None if there is no table of that name."""
         try:
             return hive_table(self._client.get_table(database, name))
         except NoSuchTableError:

@@ -1,6 +1,6 @@
 """How eager a commit is: what its attempts take for granted.
 
-An optimistic attempt costs the fewest calls where nobody else commits, and is lost where others do. So the first one
+An optimistic attempt costs the fewest calls if nobody else commits, and is lost if others do. So the first one
 may be optimistic, and every later one takes the table's lock before it looks.
 """
 

@@ -11,7 +11,7 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 
 
 def check_new_ids(start: TableMetadata, written: TableMetadata, replayed: TableMetadata, table: str) -> None:
-    """Refuses where columns or specs that a transaction adds got other ids than its files were written with.
+    """Refuses if columns or specs that a transaction adds got other ids than its files were written with.
 
     Args:
         start: the table that the transaction was begun on.
@@ -42,7 +42,7 @@ def _taken(table: str, what: str, now: object) -> CommitConflictError:
 
 
 def check_same_ids(planned: TableMetadata, now: TableMetadata, table: str) -> None:
-    """Refuses to replace or create a table where its files have other ids than the table would have.
+    """Refuses to replace or create a table if its files have other ids than the table would have.
 
     Args:
         planned: the new table as it was when its files were written.

@@ -16,7 +16,7 @@ class Origin(Protocol):
 
     @property
     def start(self) -> MetadataVersion | None:
-        """The version that the transaction was begun on, None where the table did not exist."""
+        """The version that the transaction was begun on, None if the table did not exist."""
         ...
 
     @property
@@ -104,7 +104,7 @@ class CreatedOrReplaced:
         return not self.must_exist
 
     def metadata_on(self, base: MetadataVersion | None, identifier: Identifier) -> TableMetadata:
-        """The replaced metadata where the table exists, else the created.
+        """The replaced metadata if the table exists, else the created.
 
         Raises:
             NoSuchTableError: it does not exist, and only replacing was asked for.

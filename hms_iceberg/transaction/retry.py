@@ -75,4 +75,4 @@ def _is_ours(error: BaseException) -> bool:
 
 
 def _unknown(state: RetryCallState) -> None:
-    """The result where every check failed: unknown."""
+    """The result if every check failed: unknown."""

@@ -47,7 +47,7 @@ class _Made:
     Attributes:
         version: the table's version after it.
         used: the files created that it uses.
-        base: the version that it replaced; None where none was, or where it was made by an earlier attempt.
+        base: the version that it replaced; None if none was, or if it was made by an earlier attempt.
     """
 
     version: MetadataVersion
@@ -80,7 +80,7 @@ class Transaction:
             metastore: where the table's pointer is.
             storage: where its files are.
             clock_ms: the time, for tests.
-            first: how the first attempt begins; `TRUST` where the origin's version was the current one a moment ago.
+            first: how the first attempt begins; `TRUST` if the origin's version was the current one a moment ago.
         """
         self.identifier = identifier
         self.origin = origin
@@ -243,7 +243,7 @@ class Transaction:
         return self._load(lambda: self._metastore.load(self.identifier))
 
     def _metadata_on_existing(self, base: MetadataVersion | None) -> TableMetadata:
-        """The metadata to commit; where files of the table are gone, it may be that the table itself is."""
+        """The metadata to commit; if files of the table are gone, it may be that the table itself is."""
         try:
             return self._metadata_on(base)
         except MissingFileError as error:
@@ -314,7 +314,7 @@ class Transaction:
             raise
 
     def _appeared(self, exists: bool, error: CatalogError) -> IcebergError:
-        """The error where the table came or went during the attempt; retryable where both are fine."""
+        """The error if the table came or went during the attempt; retryable if both are fine."""
         self._exists = exists
         if not self.origin.either:
             dropped = f"Cannot commit to table {self._name}: it was dropped meanwhile. {error}"

@@ -55,7 +55,7 @@ class Capability:
         """Whether commits may rely on the server's comparison, and on nothing else.
 
         Args:
-            database: an existing namespace, for a scratch view where none may be made in the default database.
+            database: an existing namespace, for a scratch view if none may be made in the default database.
 
         Raises:
             MetastoreError: nothing tells, and no scratch view can be created.
@@ -66,7 +66,7 @@ class Capability:
             return self._proven
 
     def compares_under_a_lock(self) -> bool:
-        """Whether to have the server compare as well while the lock is held; no where it cannot be found out."""
+        """Whether to have the server compare as well while the lock is held; no if it cannot be found out."""
         with self._mutex:
             if self._proven is not None:
                 return self._proven
@@ -102,7 +102,7 @@ class Capability:
 
 
 def told(client: HmsClient) -> bool | None:
-    """Whether a server compares, as its version and settings tell; None where they do not.
+    """Whether a server compares, as its version and settings tell; None if they do not.
 
     No release of Hive 3 compares. Builds of vendors may, so that this No is good for commits that hold the lock.
     """
@@ -145,12 +145,12 @@ def _write_note(server: str, supports: bool) -> None:
 
 
 def expectation(key: str, value: str) -> dict[str, str]:
-    """The environment of an alter that is refused where the parameter has another value."""
+    """The environment of an alter that is refused if the parameter has another value."""
     return {EXPECTED_KEY: key, EXPECTED_VALUE: value}
 
 
 def _probe_until_answered(client: HmsClient, database: str) -> bool:
-    """Probes again where an answer was lost, as each probe has a scratch row of its own: another address may answer."""
+    """Probes again if an answer was lost, as each probe has a scratch row of its own: another address may answer."""
     for attempt in range(1, client.pool.settings.attempts + 1):
         try:
             return _probe(client, database)

@@ -26,7 +26,7 @@ class LockChoice:
         client: the metastore.
         capability: what it can compare.
         settings: of its locks.
-        default: `true`, `false`, or `auto` for no lock where the server can do without.
+        default: `true`, `false`, or `auto` for no lock if the server can do without.
     """
 
     client: HmsClient
@@ -74,7 +74,7 @@ class LockChoice:
         return TableLock(self.client, identifier[0], identifier[1], self.settings)
 
     def compares(self, lock: WriterLock) -> bool:
-        """Whether the server is to compare: always without a lock, and with one where it is known to be able to."""
+        """Whether the server is to compare: always without a lock, and with one if it is known to be able to."""
         return not lock.excludes_all or (self.settings.compare and self.capability.compares_under_a_lock())
 
 

@@ -1,6 +1,6 @@
 """Makes a metadata file the current one of a table or view, and tells truly how that ended.
 
-An alter or create is sent once and never again. Where its answer is lost, or is an error that may hide a success, the
+An alter or create is sent once and never again. If its answer is lost, or is an error that may hide a success, the
 row is read: it names the new file (done), it was changed by somebody else in a way that shuts ours out (failed), or
 nobody can tell (unknown).
 """
@@ -43,7 +43,7 @@ class Guard(Protocol):
     """What keeps other writers away during a swap."""
 
     def ensure_active(self) -> None:
-        """Raises LockError where it does not keep them away any more."""
+        """Raises LockError if it does not keep them away any more."""
         ...
 
 
@@ -77,11 +77,11 @@ class PointerSwap(ABC, Generic[V]):
 
     @abstractmethod
     def pointer(self, row: ttypes.Table) -> TablePointer:
-        """The pointer that a row holds; raises where the row is of something else."""
+        """The pointer that a row holds; raises if the row is of something else."""
 
     @abstractmethod
     def renamable(self, row: ttypes.Table) -> TablePointer:
-        """The pointer of a row that may be renamed; raises where it may not."""
+        """The pointer of a row that may be renamed; raises if it may not."""
 
     @abstractmethod
     def lock_properties(self, version: V) -> Mapping[str, str]:
@@ -144,7 +144,7 @@ class PointerSwap(ABC, Generic[V]):
             new: what it is to show.
             guard: keeps other writers away.
             compare: whether the server is to compare once more while it alters (see `capability`).
-            row: what it shows, where it was read a moment ago under the guard.
+            row: what it shows, if it was read a moment ago under the guard.
 
         Raises:
             CommitFailedError: somebody else was first, or the lock was lost before anything was sent.
@@ -186,7 +186,7 @@ class PointerSwap(ABC, Generic[V]):
     def _alter(
         self, identifier: Identifier, old: ttypes.Table, row: ttypes.Table, environment: Mapping[str, str], guard: Guard
     ) -> None:
-        """Alters the row; where the server dislikes the new columns in the old ones' places, in two steps."""
+        """Alters the row; if the server dislikes the new columns in the old ones' places, in two steps."""
         try:
             self.client.alter_table(identifier[0], identifier[1], row, environment)
         except MetastoreUnavailableError:
@@ -230,7 +230,7 @@ class PointerSwap(ABC, Generic[V]):
     def _await_empty(self, identifier: Identifier, compare: bool) -> None:
         """Waits until a lost request to remove the columns has arrived, or is not to be expected any more.
 
-        It shows the base: where the server does not compare, it would undo the replay that follows.
+        It shows the base: if the server does not compare, it would undo the replay that follows.
         """
         name = self.named(identifier)
         for _ in looks(name, compare):

@@ -49,7 +49,7 @@ def rename_row(
     row = client.get_table(*source)
     pointer = pointer_of(row)
     row.dbName, row.tableName = target
-    # Hive 4 sets this where it made an external table of a managed one, and then gives the row another location.
+    # Hive 4 sets this if it made an external table of a managed one, and then gives the row another location.
     row.parameters.pop("TRANSLATED_TO_EXTERNAL", None)
     name, new_name = ".".join(source), ".".join(target)
 
@@ -81,7 +81,7 @@ def rename_row(
 
 
 def _is_true(look: Callable[[], bool]) -> bool:
-    """What a look says; no where it fails."""
+    """What a look says; no if it fails."""
     try:
         return look()
     except IcebergError:

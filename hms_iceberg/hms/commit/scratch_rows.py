@@ -1,7 +1,7 @@
 """The rows that it is tried out on what a metastore can do, and how those of killed processes go away again.
 
-Views without a location, so that no folder is made, in the default database, or in a namespace of the user where he has
-no right to make them there. Each lives for the time of one probe.
+Views without a location, so that no folder is made, in the default database, or in a namespace of the user if
+none may be made there. Each lives for the time of one probe.
 """
 
 from __future__ import annotations

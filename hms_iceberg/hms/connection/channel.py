@@ -30,7 +30,7 @@ class Channel(Protocol):
         ...
 
     def framed(self, data: bytes) -> bytes:
-        """What has to be sent for the data to arrive; EOFError where that cannot be made any more."""
+        """What has to be sent for the data to arrive; EOFError if that cannot be made any more."""
         ...
 
     def send(self, framed: bytes) -> None:
@@ -38,7 +38,7 @@ class Channel(Protocol):
         ...
 
     def receive(self) -> bytes:
-        """What came, at least a byte; empty where the server closed the connection."""
+        """What came, at least a byte; empty if the server closed the connection."""
         ...
 
 
@@ -93,7 +93,7 @@ class SocketChannel:
         self.socket.sendall(framed)
 
     def receive(self) -> bytes:
-        """What came; empty where the server closed the connection."""
+        """What came; empty if the server closed the connection."""
         return self.socket.recv(_READ_SIZE)
 
 
@@ -153,7 +153,7 @@ def log_in(channel: Channel, address: Address, login: Login) -> Channel:
 
 
 class SaslChannel:
-    """Frames of a length and as many bytes, signed or encrypted where the two sides agreed so."""
+    """Frames of a length and as many bytes, signed or encrypted if the two sides agreed so."""
 
     def __init__(self, channel: Channel, received: _Buffer, client: Any) -> None:
         self._channel = channel
@@ -175,7 +175,7 @@ class SaslChannel:
         self._channel.send(framed)
 
     def receive(self) -> bytes:
-        """The next frame that is not empty; empty where the server closed the connection."""
+        """The next frame that is not empty; empty if the server closed the connection."""
         while True:
             try:
                 (length,) = struct.unpack(">I", self._received.take(4))

@@ -30,7 +30,7 @@ _BATCH = 500
 class HmsClient:
     """Calls of a Hive Metastore 2.3, 3 or 4. Thread safe.
 
-    Every method raises `MetastoreUnavailableError` where no metastore answers, and `MetastoreError` where it
+    Every method raises `MetastoreUnavailableError` if no metastore answers, and `MetastoreError` if it
     refuses for a reason that has no class of its own; the Thrift exception is its cause. Methods that change something
     are sent at most once and may raise `MetastoreAnswerLostError`.
     """
@@ -117,7 +117,7 @@ class HmsClient:
                 yield from self._call("get_table_objects_by_name", database, batch, subject=subject)
 
     def list_tables(self, database: str, pattern: str | None = None) -> list[str]:
-        """Names of all tables and views of a namespace; empty where the namespace does not exist.
+        """Names of all tables and views of a namespace; empty if the namespace does not exist.
 
         Args:
             database: the namespace.

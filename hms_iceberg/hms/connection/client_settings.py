@@ -57,10 +57,10 @@ class ClientSettings:
         attempts: how often a connection, or a call that may be repeated, is tried (`hive.metastore.connect.retries`).
         retry_delay: seconds between two rounds over the addresses (`hive.metastore.client.connect.retry.delay`).
         idle_connections: connections kept open while nobody uses them (`clients`).
-        user: whom the calls act for, with groups as `user:group1,group2` (`ugi`); the server's choice where empty, and
-            of no meaning where the login says who calls.
-        tls: how the connection is encrypted; None where it is not (see `hms_iceberg.hms.connection.security`).
-        login: how the client proves who it is; None where nobody asks.
+        user: whom the calls act for, with groups as `user:group1,group2` (`ugi`); the server's choice if empty, and
+            of no meaning if the login says who calls.
+        tls: how the connection is encrypted; None if it is not (see `hms_iceberg.hms.connection.security`).
+        login: how the client proves who it is; None if nobody asks.
     """
 
     addresses: tuple[Address, ...]
@@ -97,7 +97,7 @@ class ClientSettings:
 
 
 def current_user() -> str:
-    """Name of the user that this process runs as; `unknown` where the system has none."""
+    """Name of the user that this process runs as; `unknown` if the system has none."""
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):

@@ -116,7 +116,7 @@ class Connection:
         try:
             getattr(self._client, f"send_{name}")(*arguments)
         finally:
-            self.transport.discard_request()  # what is left where it could not be encoded
+            self.transport.discard_request()  # what is left if it could not be encoded
 
     def receive(self, name: str) -> Any:
         """The answer to the oldest request that has none yet."""

@@ -8,7 +8,7 @@ from hms_iceberg.errors import IcebergError, MetastoreAnswerLostError
 
 
 def ensure_made(lost: MetastoreAnswerLostError, what: str, is_made: Callable[[], bool]) -> None:
-    """Returns where a look says that the change was made after all.
+    """Returns if a look says that the change was made after all.
 
     Args:
         lost: how its answer was lost.

@@ -2,7 +2,7 @@
 
 A request that changes something is sent at most once: when its connection breaks after the first byte left, nobody
 knows whether it was carried out, and `MetastoreAnswerLostError` says so. Requests that only read are repeated, on
-another address where there is one.
+another address if there is one.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class ConnectionPool:
         The server carries them out one after the other, and each of them whether or not one before it failed.
 
         Returns:
-            For each request the error of its answer, None for a success, and when it came (`time.monotonic`). Where the
+            For each request the error of its answer, None for a success, and when it came (`time.monotonic`). If the
             connection broke, the error of those without an answer is `MetastoreAnswerLostError`.
 
         Raises:

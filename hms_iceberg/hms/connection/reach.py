@@ -26,7 +26,7 @@ _SECONDS = 8.0
 def check_reach(properties: Mapping[str, str], seconds: float = _SECONDS) -> None:
     """Asks a metastore a small question, on a connection of its own, and gives up soon.
 
-    Nothing is done where the properties set a time-out for connections: that one counts then.
+    Nothing is done if the properties set a time-out for connections: that one counts then.
 
     Args:
         properties: of the catalog.

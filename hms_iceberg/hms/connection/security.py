@@ -1,6 +1,6 @@
 """How a connection to the metastore is encrypted, and how the client proves who it is: settings.
 
-The names are those of Hive where Hive has one that Python can follow, and PyIceberg's for the rest. Secrets are left
+The names are those of Hive if Hive has one that Python can follow, and PyIceberg's for the rest. Secrets are left
 out of every text that these values make of themselves.
 """
 
@@ -63,7 +63,7 @@ class Tls:
 
 
 def tls_from_properties(properties: Mapping[str, str]) -> Tls | None:
-    """Reads it from a catalog's properties; None where `hive.metastore.use.SSL` is not true.
+    """Reads it from a catalog's properties; None if `hive.metastore.use.SSL` is not true.
 
     Raises:
         ConfigurationError: a file that is not there, or not PEM; names the property.
@@ -114,7 +114,7 @@ class Login:
     Attributes:
         mechanism: `GSSAPI` (Kerberos), `PLAIN` (name and password, as of LDAP) or `DIGEST-MD5` (a delegation token).
         service: the server's Kerberos service, the first part of its principal.
-        host: the host in the server's principal; None where it is the host that is connected to.
+        host: the host in the server's principal; None if it is the host that is connected to.
         user: name of the user, or of the token.
         password: its password.
     """
@@ -127,7 +127,7 @@ class Login:
 
 
 def login_from_properties(properties: Mapping[str, str]) -> Login | None:
-    """Reads it from a catalog's properties; None where none of them asks for a login.
+    """Reads it from a catalog's properties; None if none of them asks for a login.
 
     `hive.kerberos-authentication` (or Hive's `hive.metastore.sasl.enabled`) takes the ticket of the process (`kinit`,
     `KRB5CCNAME`, `KRB5_CLIENT_KTNAME`); `hive.metastore.client.auth.mode` = `PLAIN` a name and a password;

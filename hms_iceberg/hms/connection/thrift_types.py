@@ -54,7 +54,7 @@ def _extend(struct: Any, known: int, fields: tuple[Any, ...]) -> None:
 
 
 def _refer(arguments: Any, struct: Any) -> None:
-    """Makes the type of a field, where it is or holds `struct`, refer to the longer description of it."""
+    """Makes the type of a field, if it is or holds `struct`, refer to the longer description of it."""
     if isinstance(arguments, list):
         if arguments[0] is struct:
             arguments[1] = struct.thrift_spec

@@ -38,7 +38,7 @@ def hive_site(database: Path, warehouse: str, lock_expiry_seconds: int, properti
     """The text of hive-site.xml.
 
     Args:
-        database: folder of the Derby database, created where it is absent.
+        database: folder of the Derby database, created if it is absent.
         warehouse: URI of the default warehouse folder.
         lock_expiry_seconds: a lock without a heartbeat for so long is dropped (`hive.txn.timeout`).
         properties: further settings of the server; they win.
@@ -99,7 +99,7 @@ def _quoted(option: str) -> str:
 
 
 def template_path(jars: Sequence[Path]) -> Path | None:
-    """Where the prepared empty database for these jars is kept; None where no cache folder can be written.
+    """Where the prepared empty database for these jars is kept; None if no cache folder can be written.
 
     A change of the jars or of the launcher makes another template.
     """

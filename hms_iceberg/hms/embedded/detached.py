@@ -28,8 +28,8 @@ class MetastoreStatus:
         data_dir: folder of its database, configuration and log.
         running: whether its process lives.
         answering: whether it accepts connections.
-        pid: id of its process; 0 where there is none.
-        uri: `thrift://host:port`, empty where it was never started.
+        pid: id of its process; 0 if there is none.
+        uri: `thrift://host:port`, empty if it was never started.
         warehouse: URI of its warehouse.
         started_at: seconds since the epoch.
     """
@@ -56,7 +56,7 @@ def start(
     host: str = LOOPBACK,
     properties: Mapping[str, str] | None = None,
 ) -> MetastoreStatus:
-    """Starts a metastore that runs until `stop`; where one runs on this folder already, that one is returned.
+    """Starts a metastore that runs until `stop`; if one runs on this folder already, that one is returned.
 
     Args:
         data_dir: its folder; `default_data_dir()` by default.
@@ -86,7 +86,7 @@ def start(
 
 
 def status(data_dir: str | os.PathLike[str] | None = None) -> MetastoreStatus:
-    """What is known of the metastore on a data folder; `running` is False where there is none."""
+    """What is known of the metastore on a data folder; `running` is False if there is none."""
     folder = Path(data_dir or default_data_dir()).absolute()
     try:
         record = json.loads((folder / _PID_FILE).read_text())

@@ -74,7 +74,7 @@ def find_java() -> Path:
 
 
 def java_version(java: Path) -> int:
-    """The feature release of a Java (8, 11, 17 ...), from its `release` file where it has one.
+    """The feature release of a Java (8, 11, 17 ...), from its `release` file if it has one.
 
     Raises:
         JavaNotFoundError: it cannot be run, or says no version.

@@ -131,7 +131,7 @@ class EmbeddedMetastore:
         self.stop()
 
     def start(self) -> None:
-        """Starts the server and returns when it answers; does nothing where it runs already.
+        """Starts the server and returns when it answers; does nothing if it runs already.
 
         Raises:
             JavaNotFoundError: no Java, or an older one than Java 17.
@@ -282,7 +282,7 @@ class EmbeddedMetastore:
 
 
 def _read_line(pipe: IO[bytes], timeout: float) -> str:
-    """The first line of a pipe; shorter where the pipe ends, empty where nothing comes in time."""
+    """The first line of a pipe; shorter if the pipe ends, empty if nothing comes in time."""
     deadline = time.monotonic() + timeout
     received = b""
     with selectors.DefaultSelector() as selector:

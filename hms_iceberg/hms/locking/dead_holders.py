@@ -18,14 +18,14 @@ _AGENT = re.compile(r"/hms_iceberg/at=(?P<system>[0-9a-f]{12})/pid=(?P<pid>\d+)$
 
 
 def process_mark() -> str:
-    """What an agent ends with: this system and this process; only the process where the system cannot be told."""
+    """What an agent ends with: this system and this process; only the process if the system cannot be told."""
     system = system_mark()
     return f"at={system}/pid={os.getpid()}" if system else f"pid={os.getpid()}"
 
 
 @lru_cache(maxsize=1)
 def system_mark() -> str | None:
-    """A short mark of the running kernel and the process namespace; None where there is no /proc."""
+    """A short mark of the running kernel and the process namespace; None if there is no /proc."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         namespace = os.readlink("/proc/self/ns/pid")
@@ -35,7 +35,7 @@ def system_mark() -> str | None:
 
 
 def is_dead(hostname: str | None, agent: str | None) -> bool:
-    """True only where the holder certainly runs no more: a process of this system that is gone or a zombie.
+    """True only if the holder certainly runs no more: a process of this system that is gone or a zombie.
 
     Args:
         hostname: the lock's host.
@@ -48,7 +48,7 @@ def is_dead(hostname: str | None, agent: str | None) -> bool:
 
 
 def is_running(pid: int) -> bool:
-    """False only where no process of this system has that number any more, or only a zombie."""
+    """False only if no process of this system has that number any more, or only a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:

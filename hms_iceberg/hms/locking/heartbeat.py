@@ -25,7 +25,7 @@ class Heartbeat:
     """The sign of life of one lock.
 
     Attributes:
-        beat: sends it; raises where the metastore cannot be reached or does not know the lock.
+        beat: sends it; raises if the metastore cannot be reached or does not know the lock.
         interval: seconds; the first is due after half of it.
         describe: names the lock in the log.
     """

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class HostLock:
-    """The lock of one key. Where the system has no file locks it is always free.
+    """The lock of one key. If the system has no file locks it is always free.
 
     Args:
         key: what is locked; any text.
@@ -45,7 +45,7 @@ class HostLock:
         return True
 
     def acquire(self, timeout: float) -> bool:
-        """Waits for it; False where it was not free in time, and the caller goes on without it.
+        """Waits for it; False if it was not free in time, and the caller goes on without it.
 
         Args:
             timeout: seconds.
@@ -61,7 +61,7 @@ class HostLock:
         return self._file is not None
 
     def _open(self) -> int | None:
-        """The file of the lock; None where there are no file locks."""
+        """The file of the lock; None if there are no file locks."""
         try:
             import fcntl  # noqa: F401
 
@@ -91,7 +91,7 @@ class _Waiter:
         threading.Thread(target=self._run, name="hms-iceberg-host-lock", daemon=True).start()
 
     def wait(self, timeout: float) -> int | None:
-        """The locked file; None where it was not granted in time."""
+        """The locked file; None if it was not granted in time."""
         try:
             self._granted.wait(timeout)
         except BaseException:

@@ -47,7 +47,7 @@ class LocalMutex:
         self._host.acquire(min(_HOST_SECONDS, max(0.0, deadline - time.monotonic())))
 
     def release(self) -> None:
-        """Lets the next one in; gives the place up where it was not taken yet."""
+        """Lets the next one in; gives the place up if it was not taken yet."""
         self._host.release()
         place, self._place = self._place, None
         if place is not None:

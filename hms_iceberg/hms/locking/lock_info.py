@@ -25,9 +25,9 @@ class LockInfo:
         state: `acquired` or `waiting`.
         type: `exclusive`, `shared read` ...
         user, host, agent: who asked for it. `agent` begins with `Iceberg-` for Iceberg's writers.
-        acquired_at, last_heartbeat: seconds since the epoch on the server's clock; None where it has none yet.
+        acquired_at, last_heartbeat: seconds since the epoch on the server's clock; None if it has none yet.
         transaction_id: the Hive transaction that it belongs to, 0 for none.
-        blocked_by: number of the lock that it waits for, None where the server does not say.
+        blocked_by: number of the lock that it waits for, None if the server does not say.
     """
 
     lock_id: int
@@ -51,7 +51,7 @@ class LockInfo:
 
     @property
     def silence(self) -> float | None:
-        """Seconds since its holder's last sign of life; None where the server has none."""
+        """Seconds since its holder's last sign of life; None if the server has none."""
         return None if self.last_heartbeat is None else max(0.0, time.time() - self.last_heartbeat)
 
     def __str__(self) -> str:

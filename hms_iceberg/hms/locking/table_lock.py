@@ -71,7 +71,7 @@ class TableLock:
 
     @property
     def lock_id(self) -> int | None:
-        """The metastore's number of the lock, granted or waiting; None where there is none."""
+        """The metastore's number of the lock, granted or waiting; None if there is none."""
         return self._lock_id
 
     def try_acquire(self) -> bool:
@@ -93,7 +93,7 @@ class TableLock:
     def acquire(self) -> None:
         """Takes the lock, waiting for it as long as `iceberg.hive.lock-timeout-ms` allows in all.
 
-        Does nothing where it is held already, and keeps the place in the queue that `try_acquire` took.
+        Does nothing if it is held already, and keeps the place in the queue that `try_acquire` took.
 
         Raises:
             LockTimeoutError: somebody else held it for longer; names the holder.
@@ -211,7 +211,7 @@ class TableLock:
         )
 
     def _find(self, deadline: float) -> int | None:
-        """The state of a lock whose answer was lost; None where the metastore has no such lock."""
+        """The state of a lock whose answer was lost; None if the metastore has no such lock."""
         timeout = max(0.1, min(_ANSWER_SECONDS, deadline - time.monotonic()))
         for row in self._client.show_locks(self._database, self._table, timeout):
             if row.agentInfo == self._agent:
@@ -225,12 +225,12 @@ class TableLock:
             remedy = (
                 "Its database lacks the tables of Hive's transaction manager, or their version is another one: create "
                 "them with Hive's schematool, or commit without locks (table property engine.hive.lock-enabled=false, "
-                "where the metastore supports compare-and-swap)."
+                "if the metastore supports compare-and-swap)."
             )
         elif self._has_long_name():
             remedy = (
                 f"Its tables of locks may hold no name of more than {_MAX_TEXT} characters. Commit, or rename it, "
-                "without a lock (catalog property iceberg.engine.hive.lock-enabled=false, where the metastore supports "
+                "without a lock (catalog property iceberg.engine.hive.lock-enabled=false, if the metastore supports "
                 "compare-and-swap)."
             )
         return LockError(f"The metastore gave no lock on table {self.name}: {error} {remedy}")
@@ -244,7 +244,7 @@ class TableLock:
     def _wait_until_granted(self, began: float, deadline: float) -> bool:
         """Looks at the queue, which costs the server little, and asks for the lock when nobody is before it.
 
-        Returns False where the metastore does not know the request any more.
+        Returns False if the metastore does not know the request any more.
         """
         wait, position = self._settings.check_min_wait, -1
         while True:
@@ -263,7 +263,7 @@ class TableLock:
             time.sleep(pause)
 
     def _ahead(self, deadline: float) -> int:
-        """How many locks on the table have a lower number; -1 where the metastore does not tell."""
+        """How many locks on the table have a lower number; -1 if the metastore does not tell."""
         timeout = max(0.1, min(_ANSWER_SECONDS, deadline - time.monotonic()))
         try:
             rows = self._client.show_locks(self._database, self._table, timeout)
@@ -291,7 +291,7 @@ class TableLock:
         return True
 
     def _check(self, deadline: float) -> int:
-        """The state of the request; `NOT_ACQUIRED` where the metastore does not know it any more."""
+        """The state of the request; `NOT_ACQUIRED` if the metastore does not know it any more."""
         assert self._lock_id is not None
         timeout = max(0.1, min(_ANSWER_SECONDS, deadline - time.monotonic()))
         try:

@@ -31,7 +31,7 @@ class WriterLock(Protocol):
         ...
 
     def ensure_active(self) -> None:
-        """Raises LockError where it was lost."""
+        """Raises LockError if it was lost."""
         ...
 
     def release(self) -> None:

@@ -103,7 +103,7 @@ def hive_type(kind: IcebergType, local_time_zone: bool = False) -> str:
 
 
 def _member_name(name: str) -> str:
-    """A struct member's name; quoted, as Spark reads it, where it is no plain word."""
+    """A struct member's name; quoted, as Spark reads it, if it is no plain word."""
     return name if _PLAIN_NAME.fullmatch(name) else f"`{name.replace('`', '``')}`"
 
 

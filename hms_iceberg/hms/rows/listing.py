@@ -22,7 +22,7 @@ def list_names(
         client: the metastore.
         namespace: the namespace, in lower case.
         table_type: the parameter `table_type` of such rows, by which the server filters.
-        is_wanted: tells such a row, where the server does not filter.
+        is_wanted: tells such a row, if the server does not filter.
 
     Raises:
         NoSuchNamespaceError: no namespace of that name.

@@ -235,7 +235,7 @@ def _hive_engine(metadata: TableMetadata, settings: RowSettings) -> bool:
 def storage_descriptor(
     schema: Schema, location: str, for_hive: bool, settings: RowSettings, table: str
 ) -> ttypes.StorageDescriptor:
-    """Columns, location and formats of a row; Iceberg's own formats of Hive where Hive is to read it."""
+    """Columns, location and formats of a row; Iceberg's own formats of Hive if Hive is to read it."""
     input_format, output_format, serde = _FORMATS_FOR_HIVE if for_hive else _FORMATS
     options = ColumnOptions(settings.local_time_zone, settings.max_value_length)
     return ttypes.StorageDescriptor(
