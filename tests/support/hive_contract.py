@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hmsclient.genthrift.hive_metastore import ttypes
 
+from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.metastore import Identifier
 from tests.support.metastore_contract import MetastoreContract

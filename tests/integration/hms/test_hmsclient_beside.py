@@ -49,5 +49,5 @@ def test_the_classes_of_hmsclient_are_as_it_brings_them_after_a_catalog_was_used
 
     from hmsclient import HMSClient
 
-    with HMSClient(uri=metastore.uri) as other:
+    with HMSClient(host=metastore.uri.removeprefix("thrift://")) as other:
         assert type(other.get_table(namespace, "events")) is not ttypes.Table
