@@ -25,6 +25,7 @@ from hms_iceberg.spark.catalogs import (
     find_table,
     list_namespaces,
     list_tables,
+    list_views,
     namespace_properties,
     open_catalog,
     open_session_catalog,
@@ -64,6 +65,7 @@ _CATALOG_CALLS: Mapping[str, Callable[[OpenCatalogs, Mapping[str, Any]], dict[st
     "namespaces": list_namespaces,
     "namespace": namespace_properties,
     "tables": list_tables,
+    "views": list_views,
 }
 _ROW_CHANGES: Mapping[str, Callable[[Mapping[str, Any], Table], dict[str, Any]]] = {
     "can-delete": can_delete,

@@ -184,3 +184,14 @@ def list_tables(catalogs: OpenCatalogs, question: Mapping[str, Any]) -> dict[str
     except NoSuchNamespaceError:
         return {"tables": None}
     return {"tables": [each[-1] for each in tables]}
+
+
+def list_views(catalogs: OpenCatalogs, question: Mapping[str, Any]) -> dict[str, Any]:
+    """The Iceberg views in a `namespace` of a `catalog`; null where there is no such namespace."""
+    try:
+        views = catalogs.of(question).list_views(question["namespace"])
+    except NoSuchNamespaceError:
+        return {"views": None}
+    except UnsupportedError:  # catalogs of folders have no views
+        return {"views": []}
+    return {"views": [each[-1] for each in views]}

@@ -19,6 +19,16 @@ from hms_iceberg.spark.ddl.namespace_changes import (
 )
 from hms_iceberg.spark.ddl.staging import StagedTable, StageTable, abort_staged, commit_staged, stage_table
 from hms_iceberg.spark.ddl.tables import DropTable, RenameTable, create_table, drop_table, rename_table
+from hms_iceberg.spark.ddl.views import (
+    AlterView,
+    CreateView,
+    DropView,
+    RenameView,
+    alter_view,
+    create_view,
+    drop_view,
+    rename_view,
+)
 from hms_iceberg.spark.targets import Targets
 from hms_iceberg.storage import Storage
 
@@ -26,6 +36,10 @@ _ANSWERS: Mapping[str, tuple[type, Callable[[Any, Targets], dict[str, Any]]]] = 
     "create-table": (TableDefinition, create_table),
     "drop-table": (DropTable, drop_table),
     "rename-table": (RenameTable, rename_table),
+    "create-view": (CreateView, create_view),
+    "alter-view": (AlterView, alter_view),
+    "drop-view": (DropView, drop_view),
+    "rename-view": (RenameView, rename_view),
     "create-namespace": (CreateNamespace, create_namespace),
     "alter-namespace": (AlterNamespace, alter_namespace),
     "drop-namespace": (DropNamespace, drop_namespace),

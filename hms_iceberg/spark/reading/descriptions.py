@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from hms_iceberg import __version__
-from hms_iceberg.spark.read_options import select
+from hms_iceberg.spark.read_options import START, TRAVELS, select
 from hms_iceberg.spark.schemas import metadata_schema, spark_schema
 from hms_iceberg.spark.shown_properties import shown_properties
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitioning import PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.spec.snapshots import Snapshot, SnapshotRefType
+from hms_iceberg.spec.table_properties import WAP_ENABLED, bool_property
 from hms_iceberg.storage import Storage
 
 _TRANSFORM = re.compile(r"(\w+)(?:\[(\d+)\])?")
@@ -34,7 +35,8 @@ def describe(metadata: TableMetadata, storage: Storage, question: Mapping[str, A
         metadata: the table.
         storage: where its files are.
         question: the table's `name`, for errors and for EXPLAIN; and which version of it is read, `version`,
-            `as_of_micros` or `options`, as `read_options.select` takes them.
+            `as_of_micros` or `options`, as `read_options.select` takes them; where these say nothing, the session's
+            `wap_branch` is read of a table that allows that, once it is there, as in Apache Iceberg.
 
     Raises:
         NoSuchSnapshotError, NoSuchRefError: there is no such version.
@@ -43,9 +45,22 @@ def describe(metadata: TableMetadata, storage: Storage, question: Mapping[str, A
     """
     name = question["name"]
     options = question.get("options") or {}
+    if _is_current(question, options) and _reads_wap_branch(metadata, question.get("wap_branch")):
+        options = {**options, "branch": question["wap_branch"]}
     selected = select(metadata, storage, name, question["version"], question["as_of_micros"], options)
     snapshot, schema = selected.scan.snapshot(), selected.scan.table_schema
     return described(metadata, schema, snapshot, name, selected.start_snapshot_id)
+
+
+def _is_current(question: Mapping[str, Any], options: Mapping[str, str]) -> bool:
+    travels = question["version"] is not None or question["as_of_micros"] is not None
+    return not travels and not any(name in options for name in (*TRAVELS, START))
+
+
+def _reads_wap_branch(metadata: TableMetadata, branch: str | None) -> bool:
+    ref = metadata.refs.get(branch) if branch is not None else None
+    is_branch = ref is not None and ref.snapshot_ref_type is SnapshotRefType.BRANCH
+    return is_branch and bool_property(metadata.properties, WAP_ENABLED)
 
 
 def described(

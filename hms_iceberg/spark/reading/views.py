@@ -7,9 +7,13 @@ from typing import Any
 
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spark.schemas import spark_schema
-from hms_iceberg.spec.views.view_metadata import SQLViewRepresentation, ViewVersion
+from hms_iceberg.spec.views.view_metadata import SQLViewRepresentation, ViewMetadata, ViewVersion
 from hms_iceberg.storage import Storage
 from hms_iceberg.view.commit import read_view
+
+QUERY_COLUMN_NAMES = "spark.query-column-names"
+RESERVED = ("provider", "location", "format-version", QUERY_COLUMN_NAMES)
+"""What statements may neither set nor unset."""
 
 
 def describe_view(question: Mapping[str, Any], storage: Storage) -> dict[str, Any]:
@@ -20,8 +24,9 @@ def describe_view(question: Mapping[str, Any], storage: Storage) -> dict[str, An
         storage: where its metadata is.
 
     Returns:
-        its `sql`, the `catalog` (null for the view's own) and `namespace` of what that names, its `schema` and its
-        `properties`.
+        its `sql`, the `catalog` (null for the view's own) and `namespace` of what that names, its `schema`, its
+        `properties`, the properties that statements show (`shown_properties`), and the names of the columns of its
+        query (`query_columns`; none where no engine left them).
 
     Raises:
         UnsupportedError: it has no query in SQL.
@@ -34,6 +39,18 @@ def describe_view(question: Mapping[str, Any], storage: Storage) -> dict[str, An
         "namespace": list(version.default_namespace),
         "schema": spark_schema(metadata.schema(), question["name"]),
         "properties": dict(metadata.properties),
+        "shown_properties": _shown(metadata),
+        "query_columns": list(filter(None, metadata.properties.get(QUERY_COLUMN_NAMES, "").split(","))),
+    }
+
+
+def _shown(metadata: ViewMetadata) -> dict[str, str]:
+    own = {key: value for key, value in metadata.properties.items() if key not in RESERVED}
+    return {
+        "provider": "iceberg",
+        "location": metadata.location,
+        "format-version": str(metadata.format_version),
+        **own,
     }
 
 

@@ -95,6 +95,8 @@ def test_wap_stages_by_id_and_redirects_to_a_branch(spark: SparkSession, orders:
         spark.conf.set(setting, value)
         try:
             spark.sql(f"insert into {name} values (8, 'net', 2.0)")
+            assert rows_of(spark, f"select count(*) from {name}") == [(6 if value == "one" else 7,)]
+            assert rows_of(spark, f"select count(*) from {name} version as of 'main'") == [(6,)]
         finally:
             spark.conf.unset(setting)
     assert rows_of(spark, f"select count(*) from {name}") == [(6,)]

@@ -7,6 +7,8 @@ import org.apache.spark.sql.connector.catalog.Table;
 
 /** A catalog in which there are Iceberg tables. */
 interface IcebergCatalog {
+  String name();
+
   /** An Iceberg table (db.t), or what is told of one by its metadata (db.t.files); null for anything else. */
   Table load(Identifier ident, String version, Long asOfMicros, Map options);
 

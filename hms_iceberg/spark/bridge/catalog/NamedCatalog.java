@@ -6,6 +6,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.EnumSet;
 import java.util.HashMap;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.analysis.NamespaceAlreadyExistsException;
@@ -126,6 +127,22 @@ public final class NamedCatalog
 
   public TableSource source(Identifier ident) {
     return new Source(ident);
+  }
+
+  // ----------------------------------------------------------------------------------------------- views
+
+  List listViews(String[] namespace) throws NoSuchNamespaceException {
+    JsonNode views = namespace.length != 1 ? null : ask("views", namespace[0]).get("views");
+    if (views == null || views.isNull()) {
+      throw new NoSuchNamespaceException(namespace);
+    }
+    return (List) Bridge.JSON.convertValue(views, List.class);
+  }
+
+  /** A view is none, so that DROP TABLE drops none. */
+  public boolean tableExists(Identifier ident) {
+    Table table = load(ident, null, null, null);
+    return table != null && !(table instanceof IcebergView);
   }
 
   public Identifier[] listTables(String[] namespace) throws NoSuchNamespaceException {

@@ -2,6 +2,7 @@ package hms_iceberg.bridge;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Map;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Table;
 
 /** Where an Iceberg table is found; a stream looks there again and again. */
@@ -62,6 +63,10 @@ abstract class TableSource {
     question.put("time_type", SparkVersions.hasTimeType()); // for UnsupportedTypes: the answer is kept
     if (options != null) {
       question.set("options", Bridge.JSON.valueToTree(options));
+    }
+    String branch = ((SparkSession) SparkSession.active()).sessionState().conf().getConfString("spark.wap.branch", null);
+    if (branch != null) {
+      question.put("wap_branch", branch);
     }
     addCatalog(question);
     String[] selector = part == null ? null : selector(part);

@@ -3,14 +3,11 @@ package hms_iceberg.bridge;
 import java.util.Map;
 import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.catalyst.TableIdentifier;
-import org.apache.spark.sql.catalyst.analysis.PersistedView$;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
-import org.apache.spark.sql.execution.command.AlterViewAsCommand;
-import org.apache.spark.sql.execution.command.CreateViewCommand;
 import org.apache.spark.sql.execution.datasources.CreateTable;
 
 /**
@@ -36,12 +33,6 @@ final class RefuseWrites extends Rule {
         throw new IllegalStateException("This version of Spark is not supported: " + plan.getClass(), e);
       }
     }
-    if (plan instanceof CreateViewCommand && ((CreateViewCommand) plan).viewType() == PersistedView$.MODULE$) {
-      refuseIfView(((CreateViewCommand) plan).name(), "CREATE OR REPLACE VIEW");
-    }
-    if (plan instanceof AlterViewAsCommand) {
-      refuseIfView(((AlterViewAsCommand) plan).name(), "ALTER VIEW");
-    }
     return (LogicalPlan) plan;
   }
 
@@ -51,13 +42,6 @@ final class RefuseWrites extends Rule {
     }
     if (isIceberg(table.identifier())) {
       throw MetastoreRows.notWritable(table.identifier().unquotedString(), "saveAsTable");
-    }
-  }
-
-  /** Spark would write its own kind of view over the row, and Iceberg's would be lost. */
-  private void refuseIfView(TableIdentifier name, String what) {
-    if (MetastoreRows.isIcebergView(row(name))) {
-      throw IcebergView.notWritable(name.unquotedString(), what);
     }
   }
 

@@ -121,6 +121,7 @@ final class Extension {
     own.injectResolutionRule(new RuleBuilder(this, RuleBuilder.REFUSE));
     own.injectHintResolutionRule(new RuleBuilder(this, RuleBuilder.JOIN));
     own.injectHintResolutionRule(new RuleBuilder(this, RuleBuilder.OPTIONS));
+    own.injectHintResolutionRule(new RuleBuilder(this, RuleBuilder.VIEW_STATEMENTS));
     own.injectResolutionRule(new RuleBuilder(this, RuleBuilder.STATEMENTS));
     own.injectResolutionRule(new RuleBuilder(this, RuleBuilder.LIKE));
     own.injectParser(new StatementParser.Builder(this));
@@ -146,6 +147,7 @@ final class Extension {
     static final int STATEMENTS = 4;
     static final int LIKE = 5;
     static final int VIEWS = 6;
+    static final int VIEW_STATEMENTS = 7;
 
     private final Extension extension;
     private final int kind;
@@ -167,6 +169,8 @@ final class Extension {
           return new OptionsOfReads(session);
         case VIEWS:
           return new ExpandViews(session);
+        case VIEW_STATEMENTS:
+          return new ViewStatements(session);
         case STATEMENTS:
           return new Statements.OnlyForIceberg();
         case LIKE:

@@ -48,6 +48,10 @@ final class IcebergView implements Table {
     return source.name();
   }
 
+  String shownName() {
+    return source.shownName();
+  }
+
   public StructType schema() {
     return IcebergTable.withoutIds((StructType) DataType.fromJson(described.get("schema").toString()));
   }
@@ -58,6 +62,16 @@ final class IcebergView implements Table {
 
   public Set capabilities() {
     return Collections.emptySet();
+  }
+
+  /** What statements show: as of a table, and what the view itself keeps. */
+  Map shownProperties() {
+    return (Map) Bridge.JSON.convertValue(described.get("shown_properties"), Map.class);
+  }
+
+  /** The names of the query's columns, where an engine left them. */
+  String[] queryColumns() {
+    return (String[]) Bridge.JSON.convertValue(described.get("query_columns"), String[].class);
   }
 
   String sql() {
