@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifest_frames import MANIFEST, METRIC_COLUMNS, ManifestDecoder
-from hms_iceberg.scan.metric_columns import MapMetrics, MetricColumns
+from hms_iceberg.scan.map_layout import Metric, metric_name
+from hms_iceberg.scan.metric_columns import MetricColumns, map_values
 
 DEFAULT_CACHE_BYTES = 512 * 1024 * 1024
 
@@ -22,63 +23,134 @@ DEFAULT_CACHE_BYTES = 512 * 1024 * 1024
 class ManifestFrame:
     """Decoded manifests: their live files as a frame, and their metrics column by column.
 
-    Args:
+    Attributes:
         frame: the files, in the columns of :class:`hms_iceberg.scan.manifest_frames.ManifestDecoder`.
-        load: decodes map columns of metrics.
-        maps: map columns of metrics that are decoded already.
-        raw_size: bytes of the files that ``load`` keeps.
+        source: where metrics are that nobody has asked for yet.
+        metrics: those that were asked for.
     """
 
-    __slots__ = ("_load", "_maps", "_raw_size", "frame", "metrics")
+    __slots__ = ("frame", "metrics", "source")
 
-    def __init__(
-        self,
-        frame: pl.DataFrame,
-        load: Callable[[Sequence[str]], pl.DataFrame],
-        maps: dict[str, pl.Series],
-        raw_size: int = 0,
-    ) -> None:
+    def __init__(self, frame: pl.DataFrame, source: FrameMetrics, metrics: MetricColumns | None = None) -> None:
         self.frame = frame
-        self._maps = MapMetrics(frame, load, maps)
-        self.metrics = MetricColumns(self._maps)
-        self._load = load
-        self._raw_size = raw_size
+        self.source = source
+        self.metrics = metrics or MetricColumns(source)
 
     @property
     def size(self) -> int:
-        """Bytes that the decoded columns and the files take."""
-        maps = sum(int(each.estimated_size()) for each in self._maps.decoded.values())
-        return int(self.frame.estimated_size()) + maps + self.metrics.size + self._raw_size
+        """Bytes that the decoded columns take, and the files that are kept."""
+        return int(self.frame.estimated_size()) + self.metrics.size + self.source.size
+
+    def without_file(self) -> ManifestFrame:
+        """The same columns; what else is asked for is read from storage again."""
+        source = self.source.without_file()
+        return ManifestFrame(self.frame, source, self.metrics.on(source))
+
+
+class FrameMetrics:
+    """Metrics of the files of a frame; a `MetricSource`.
+
+    Args:
+        files: the files, with ``record_count`` and ``split_offsets``.
+    """
+
+    def __init__(self, files: pl.DataFrame) -> None:
+        self._files = files
 
     @property
-    def columns_made(self) -> int:
-        """How many columns of metrics are decoded."""
-        return len(self._maps.decoded) + self.metrics.columns_made
+    def record_counts(self) -> pl.Series:
+        """Rows in each file."""
+        return self._files["record_count"]
 
-    def all_columns(self) -> pl.DataFrame:
-        """Files and metrics in one frame."""
-        return self.frame.hstack([self._maps.maps(name) for name in METRIC_COLUMNS])
+    @property
+    def row_groups(self) -> pl.Series:
+        """In how many parts each file may be split; 0 where unknown."""
+        return self._files["split_offsets"].list.len().fill_null(0)
 
-    def without_metrics(self) -> ManifestFrame:
-        """The same manifests with all metrics yet to be decoded."""
-        return ManifestFrame(self.frame, self._load, {}, self._raw_size)
+    @property
+    def size(self) -> int:
+        """Bytes that are kept beside the files."""
+        return 0
+
+    def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
+        """What the files say of fields."""
+        return {}
+
+    def without_file(self) -> FrameMetrics:
+        """The same without the bytes of a file."""
+        return self
 
 
-def decode_one(decoder: ManifestDecoder, metrics: Sequence[str]) -> ManifestFrame:
+class DecodedMaps(FrameMetrics):
+    """Whole maps of metrics, of small manifests.
+
+    Attributes:
+        maps: the columns of ``METRIC_COLUMNS``.
+    """
+
+    def __init__(self, files: pl.DataFrame, maps: pl.DataFrame) -> None:
+        super().__init__(files)
+        self.maps = maps
+
+    @property
+    def size(self) -> int:
+        """Bytes of the maps."""
+        return int(self.maps.estimated_size())
+
+    def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
+        """What the files say of fields."""
+        return {(name, field_id): map_values(self.maps[name], field_id) for name, field_id in metrics}
+
+
+class EncodedMetrics(FrameMetrics):
+    """The metrics of a large manifest, of which only those are decoded that are asked for.
+
+    Args:
+        files: its files.
+        open_manifest: reads the manifest again.
+        decoder: the manifest, where its bytes are kept.
+    """
+
+    def __init__(
+        self, files: pl.DataFrame, open_manifest: Callable[[], ManifestDecoder], decoder: ManifestDecoder | None
+    ) -> None:
+        super().__init__(files)
+        self._open = open_manifest
+        self._decoder = decoder
+
+    @property
+    def size(self) -> int:
+        """Bytes of the manifest, where they are kept."""
+        return 0 if self._decoder is None else self._decoder.size
+
+    def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
+        """What the files say of fields."""
+        return (self._decoder or self._open()).metrics(metrics)
+
+    def without_file(self) -> EncodedMetrics:
+        """The same without the bytes of the manifest."""
+        return EncodedMetrics(self._files, self._open, None)
+
+
+def decode_one(open_manifest: Callable[[], ManifestDecoder], metrics: Sequence[Metric]) -> ManifestFrame:
     """A manifest with some metrics; the others are decoded when they are looked at.
 
     Args:
-        decoder: of one manifest.
-        metrics: map columns that are certain to be looked at: one pass decodes them with the rest.
+        open_manifest: reads the manifest.
+        metrics: those that are certain to be looked at: one pass decodes them with the rest.
     """
+    decoder = open_manifest()
     decoded = decoder.files(metrics)
-    maps = {name: decoded[name] for name in metrics}
-    return ManifestFrame(decoded.drop(*metrics, MANIFEST), decoder.metrics, maps, decoder.size)
+    names = {metric: metric_name(metric) for metric in metrics}
+    frame = decoded.drop(MANIFEST, *names.values())
+    source = EncodedMetrics(frame, open_manifest, decoder)
+    loaded = {metric: decoded[name] for metric, name in names.items()}
+    return ManifestFrame(frame, source, MetricColumns(source, loaded))
 
 
 def decode_small(decoder: ManifestDecoder) -> list[ManifestFrame]:
     """Several small manifests, with all their metrics."""
-    decoded = decoder.files(METRIC_COLUMNS)
+    decoded = decoder.files(maps=METRIC_COLUMNS)
     counts = dict(decoded.group_by(MANIFEST).len().iter_rows())
     decoded = decoded.drop(MANIFEST)
     frames = []
@@ -86,7 +158,7 @@ def decode_small(decoder: ManifestDecoder) -> list[ManifestFrame]:
     for number in range(len(decoder.manifests)):
         part = decoded.slice(start, counts.get(number, 0))
         start += part.height
-        frames.append(_with_all_metrics(part))
+        frames.append(_with_maps(part))
     return frames
 
 
@@ -94,12 +166,13 @@ def join_frames(frames: Sequence[ManifestFrame]) -> ManifestFrame:
     """Small manifests of one spec as one; all have all their metrics decoded."""
     if len(frames) == 1:
         return frames[0]
-    return _with_all_metrics(pl.concat([each.all_columns() for each in frames], rechunk=True))
+    whole = [each.frame.hstack(each.source.maps) for each in frames if isinstance(each.source, DecodedMaps)]
+    return _with_maps(pl.concat(whole, rechunk=True))
 
 
-def _with_all_metrics(decoded: pl.DataFrame) -> ManifestFrame:
-    maps = {name: decoded[name] for name in METRIC_COLUMNS}
-    return ManifestFrame(decoded.drop(METRIC_COLUMNS), lambda names: decoded.select(names), maps)
+def _with_maps(decoded: pl.DataFrame) -> ManifestFrame:
+    files = decoded.drop(METRIC_COLUMNS)
+    return ManifestFrame(files, DecodedMaps(files, decoded.select(METRIC_COLUMNS)))
 
 
 @dataclass
@@ -148,15 +221,15 @@ class ManifestCache:
             return slot.manifest
 
     def put(self, key: Hashable, manifest: ManifestFrame, plan: int) -> None:
-        """Keep a manifest as it is now, where it fits; without its metrics where only that fits."""
+        """Keep a manifest as it is now, where it fits; in the second half of the room without the bytes of its file."""
         with self._lock:
             self._forget(key)
-            for candidate in (manifest, manifest.without_metrics()):
-                size = candidate.size
-                if self._make_room(size, plan):
-                    self._slots[key] = _Slot(candidate, size, plan)
-                    self._size += size
-                    return
+            is_roomy = self._size + manifest.size <= self.max_bytes // 2
+            kept = manifest if is_roomy else manifest.without_file()
+            size = kept.size
+            if self._make_room(size, plan):
+                self._slots[key] = _Slot(kept, size, plan)
+                self._size += size
 
     def clear(self) -> None:
         """Forget everything."""

@@ -20,8 +20,11 @@ from typing import Any
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.frame_checks import MANIFEST, check_frame
+from hms_iceberg.scan.map_layout import Metric, map_keys, map_layout, metric_dtype, metric_name
+from hms_iceberg.scan.metric_columns import map_values
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.manifests.avro_container import (
+    SYNC_SIZE,
     AvroContainer,
     encode_long,
     read_container,
@@ -29,7 +32,7 @@ from hms_iceberg.spec.manifests.avro_container import (
     read_records,
     write_header,
 )
-from hms_iceberg.spec.manifests.manifest import ManifestEntryStatus, ManifestFile
+from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.manifests.manifest_layout import MALFORMED, EntryLayout, entry_layout
 
 # Columns of a frame, apart from one per partition field.
@@ -52,6 +55,8 @@ FILE_COLUMNS = (
     "content_offset",
     "content_size_in_bytes",
 )
+# What data files have nothing in.
+DELETE_ONLY = ("content", "equality_ids", "referenced_data_file", "content_offset", "content_size_in_bytes")
 METRIC_COLUMNS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 
 _DELETED = int(ManifestEntryStatus.DELETED)
@@ -84,23 +89,28 @@ class ManifestDecoder:
         """Bytes of the files."""
         return sum(len(each.data) for each in self._containers)
 
-    def files(self, metrics: Sequence[str] = ()) -> pl.DataFrame:
+    def files(self, metrics: Sequence[Metric] = (), maps: Sequence[str] = ()) -> pl.DataFrame:
         """One row for each live file, inherited values filled in.
 
         Args:
-            metrics: which of ``METRIC_COLUMNS`` to decode in the same pass.
+            metrics: metrics to decode in the same pass, to columns of their :func:`metric_name`.
+            maps: which of ``METRIC_COLUMNS`` to decode as a whole.
 
         Returns:
-            A frame of ``FILE_COLUMNS``, the partition columns of the manifests' spec, ``metrics``, and ``MANIFEST``:
-            the number of the manifest among those of the decoder.
+            A frame of ``FILE_COLUMNS`` (of data manifests without ``DELETE_ONLY``), the partition columns of the
+            manifests' spec, ``metrics``, ``maps``, and ``MANIFEST``: the number of the manifest among those of the
+            decoder.
 
         Raises:
             CorruptManifestError: an entry is damaged, or a manifest is not what its manifest list says.
         """
-        rows = self._checked(metrics)
+        rows = self._checked(maps, metrics)
         live = self._without_removed(rows)
         dtypes = {**file_dtypes(), **{name: self._partitions.dtypes[name] for name in self._names}}
-        dtypes |= {name: metric_dtypes()[name] for name in metrics}
+        if all(each.content is ManifestContent.DATA for each in self.manifests):
+            dtypes = {name: dtype for name, dtype in dtypes.items() if name not in DELETE_ONLY}
+        dtypes |= {name: metric_dtypes()[name] for name in maps}
+        dtypes |= {metric_name(each): metric_dtype(each[0]) for each in metrics}
         frame = live.select(MANIFEST, **_columns(live, dtypes, self.manifests))
         _check_sequence_numbers(frame, self.manifests)
         return frame
@@ -129,14 +139,10 @@ class ManifestDecoder:
         Raises:
             CorruptManifestError: a block is damaged.
         """
-        pieces = []
         try:
-            for container, manifest in zip(self._containers, self.manifests, strict=True):
-                contents = read_contents(container, _what(manifest), manifest.entries_count)
-                pieces += [raw for _, raw in contents]
+            return b"".join(_inflated(self._containers, self.manifests)[1])
         except CorruptFileError as error:
             raise CorruptManifestError(str(error)) from error
-        return b"".join(pieces)
 
     def every_column(self) -> tuple[pl.DataFrame, pl.DataFrame]:
         """All entries as they are in the file, and as `entries` has them, without metrics.
@@ -149,20 +155,19 @@ class ManifestDecoder:
         dtypes = {**file_dtypes(), **{name: self._partitions.dtypes[name] for name in self._names}}
         return rows, rows.select("status", **_columns(rows, dtypes, self.manifests))
 
-    def metrics(self, names: Sequence[str]) -> pl.DataFrame:
-        """Some of ``METRIC_COLUMNS``, in the rows of :meth:`files`."""
-        present = [name for name in names if name in self._flat.columns]
-        live = self._without_removed(self._all(["status", *present]))
-        return live.select(**{name: _column(live.schema, name, metric_dtypes()[name]) for name in names})
+    def metrics(self, metrics: Sequence[Metric]) -> dict[Metric, pl.Series]:
+        """Some metrics, in the rows of :meth:`files`."""
+        live = self._without_removed(self._all(["status"], metrics))
+        return {metric: live[metric_name(metric)] for metric in metrics}
 
-    def _all(self, columns: list[str]) -> pl.DataFrame:
-        rows, frame = _decode(self._containers, self.manifests, self._flat, columns)
+    def _all(self, columns: list[str], metrics: Sequence[Metric] = ()) -> pl.DataFrame:
+        rows, frame = _decode(self._containers, self.manifests, self._flat, columns, metrics)
         return frame.with_columns(_repeat(range(len(rows)), rows).alias(MANIFEST))
 
-    def _checked(self, metrics: Sequence[str]) -> pl.DataFrame:
+    def _checked(self, maps: Sequence[str], metrics: Sequence[Metric] = ()) -> pl.DataFrame:
         """All columns but metrics nobody asked for, of entries that are what the manifest lists say."""
-        wanted = ["status", *FILE_COLUMNS, *self._names, *metrics]
-        frame = self._all([name for name in wanted if name in self._flat.columns])
+        wanted = ["status", *FILE_COLUMNS, *self._names, *maps]
+        frame = self._all([name for name in wanted if name in self._flat.columns], metrics)
         check_frame(frame, self.manifests, self._partitions)
         return frame
 
@@ -255,7 +260,8 @@ def _columns(live: pl.DataFrame, dtypes: dict[str, Any], manifests: Sequence[Man
         # Files carried over keep the number they were added with, and must say so themselves (but for v1).
         inherited = pl.when((pl.col("status") == _ADDED) | (inherited == 0)).then(inherited)
     snapshot_id = _of_manifest([each.added_snapshot_id for each in manifests])
-    columns["content"] = columns["content"].fill_null(0)
+    if "content" in columns:
+        columns["content"] = columns["content"].fill_null(0)
     columns["file_format"] = columns["file_format"].str.to_uppercase()
     columns["spec_id"] = pl.lit(manifests[0].partition_spec_id, pl.Int32)
     columns["snapshot_id"] = pl.coalesce(columns["snapshot_id"], snapshot_id)
@@ -366,56 +372,93 @@ def _for_polars(avro_type: Any) -> Any:
 
 
 def _decode(
-    containers: Sequence[AvroContainer], manifests: Sequence[ManifestFile], flat: _FlatSchema, columns: list[str]
+    containers: Sequence[AvroContainer],
+    manifests: Sequence[ManifestFile],
+    flat: _FlatSchema,
+    columns: list[str],
+    metrics: Sequence[Metric] = (),
 ) -> tuple[list[int], pl.DataFrame]:
-    """The number of entries of each manifest, and some of their columns below one another."""
+    """The number of entries of each manifest, and some of their columns and metrics below one another."""
     try:
-        rows, avro = _with_new_header(containers, manifests, flat)
-        try:
-            frame = pl.read_avro(avro, columns=columns)
-            if frame.height == sum(rows):
-                return rows, frame
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
-            pass
-        # Slower, but it reads more and says what is wrong.
-        records = [
-            _flat_record(record, flat)
-            for container, manifest in zip(containers, manifests, strict=True)
-            for record in read_records(container, flat.layout.parsed, _what(manifest), manifest.entries_count)
-        ]
+        rows, blocks = _inflated(containers, manifests)
+        present = [metric for metric in metrics if metric[0] in flat.columns]
+        frame = _decode_metrics(blocks, sum(rows), flat, columns, present) if present else None
+        if frame is None:
+            maps = [name for name in dict.fromkeys(name for name, _ in present) if name not in columns]
+            frame = _read_avro(blocks, sum(rows), flat.text, [*columns, *maps])
+            if frame is None:
+                frame = _decode_slowly(containers, manifests, flat, [*columns, *maps])
+            found = [map_values(frame[metric[0]], metric[1]).alias(metric_name(metric)) for metric in present]
+            frame = frame.drop(maps).hstack(found)
     except CorruptManifestError:
         raise
     except CorruptFileError as error:
         raise CorruptManifestError(str(error)) from error
+    missing = {metric_name(each): pl.lit(None, metric_dtype(each[0])) for each in metrics if each not in present}
+    return rows, frame.with_columns(**missing) if missing else frame
+
+
+def _decode_metrics(
+    blocks: Sequence[bytes], rows: int, flat: _FlatSchema, columns: list[str], metrics: Sequence[Metric]
+) -> pl.DataFrame | None:
+    """Some columns and metrics; None where not all entries have the same fields in their maps, in the same order."""
+    samples = {map_keys(flat.layout, blocks[number]) for number in {0, len(blocks) // 2, len(blocks) - 1} if blocks}
+    keys = samples.pop() if len(samples) == 1 else None
+    if keys is None:
+        return None
+    layout = map_layout(flat.text, keys)
+    if not {name for name, _ in metrics} <= layout.keys.keys():
+        return None
+    frame = _read_avro(blocks, rows, layout.text, [*columns, *layout.columns(metrics)])
+    found = None if frame is None else layout.values(frame, metrics)
+    return None if frame is None or found is None else frame.select(*columns, **found)
+
+
+def _read_avro(blocks: Sequence[bytes], rows: int, schema: bytes, columns: list[str]) -> pl.DataFrame | None:
+    """Some columns of decompressed blocks, which are put together as one; None where polars refuses them.
+
+    Blocks are decompressed before because zlib is faster at it than polars, because polars need not put one block
+    together from parts, and because it believes a block whatever it says of its size.
+    """
+    sync = bytes(SYNC_SIZE)
+    head = [write_header(schema, "null", {}, sync), encode_long(rows), encode_long(sum(map(len, blocks)))]
+    avro = io.BytesIO(b"".join([*head, *blocks, sync]))
+    try:
+        frame = pl.read_avro(avro, columns=columns)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
+        return None
+    return frame if frame.height == rows else None
+
+
+def _decode_slowly(
+    containers: Sequence[AvroContainer], manifests: Sequence[ManifestFile], flat: _FlatSchema, columns: list[str]
+) -> pl.DataFrame:
+    """The same by fastavro, which reads more and says what is wrong."""
+    records = [
+        _flat_record(record, flat)
+        for container, manifest in zip(containers, manifests, strict=True)
+        for record in read_records(container, flat.layout.parsed, _what(manifest), manifest.entries_count)
+    ]
     dtypes = {**file_dtypes(), **metric_dtypes(), **_partition_types(flat), "status": pl.Int32}
     try:
-        return rows, pl.DataFrame(
-            records, schema={name: dtypes[name] for name in columns if name in dtypes}, strict=False
-        )
+        return pl.DataFrame(records, schema={name: dtypes[name] for name in columns if name in dtypes}, strict=False)
     except (pl.exceptions.PolarsError, RuntimeError) as error:  # such as decimals of 39 digits
         what = ", ".join(map(_what, manifests))
         raise CorruptManifestError(f"Cannot read {what}: it holds a value that its type cannot: {error}") from error
 
 
-def _with_new_header(
-    containers: Sequence[AvroContainer], manifests: Sequence[ManifestFile], flat: _FlatSchema
-) -> tuple[list[int], io.BytesIO]:
-    """The entries of each manifest, and all their blocks, decompressed, as one block behind one new header.
-
-    They are decompressed here because zlib is faster at it than polars, because polars need not put one block together
-    from parts, and because it believes a block whatever it says of its size.
-    """
-    pieces: list[bytes] = []
+def _inflated(containers: Sequence[AvroContainer], manifests: Sequence[ManifestFile]) -> tuple[list[int], list[bytes]]:
+    """The number of entries of each manifest, and the blocks of all, decompressed."""
+    blocks: list[bytes] = []
     counts = []
     for container, manifest in zip(containers, manifests, strict=True):
         rows = 0
         for block, raw in read_contents(container, _what(manifest), manifest.entries_count):
-            pieces.append(raw)
+            if block.records:
+                blocks.append(raw)
             rows += block.records
         counts.append(rows)
-    sync = containers[0].sync
-    head = [write_header(flat.text, "null", {}, sync), encode_long(sum(counts)), encode_long(sum(map(len, pieces)))]
-    return counts, io.BytesIO(b"".join([*head, *pieces, sync]))
+    return counts, blocks
 
 
 def _flat_record(record: dict[str, Any], flat: _FlatSchema) -> dict[str, Any]:

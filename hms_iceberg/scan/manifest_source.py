@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import TypeVar
 
 from hms_iceberg.errors import (
@@ -16,8 +17,17 @@ from hms_iceberg.errors import (
     UnknownColumnError,
     UnsupportedError,
 )
-from hms_iceberg.scan.cache import ManifestCache, ManifestFrame, decode_one, decode_small, join_frames
+from hms_iceberg.scan.cache import (
+    DecodedMaps,
+    FrameMetrics,
+    ManifestCache,
+    ManifestFrame,
+    decode_one,
+    decode_small,
+    join_frames,
+)
 from hms_iceberg.scan.manifest_frames import ManifestDecoder, columnar_schema
+from hms_iceberg.scan.map_layout import Metric
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.manifests.avro_container import read_container
 from hms_iceberg.spec.manifests.manifest import ManifestFile
@@ -122,14 +132,14 @@ class ManifestSource:
         self,
         manifests: Sequence[ManifestFile],
         function: Callable[[int, ManifestFrame], T],
-        metrics: Callable[[int], Sequence[str]] = lambda spec_id: (),
+        metrics: Callable[[int], Sequence[Metric]] = lambda spec_id: (),
     ) -> list[T]:
         """What a function makes of the manifests, in their order; decoding and function run in threads.
 
         Args:
             manifests: the manifests.
             function: gets a spec id and the columns of one manifest, or of several small ones, of that spec.
-            metrics: which map columns of metrics the function is certain to look at, by spec id.
+            metrics: which metrics the function is certain to look at, by spec id.
 
         Raises:
             MissingFileError: a manifest is gone; names it.
@@ -151,21 +161,24 @@ class ManifestSource:
         ):
             return list(workers.map(work, groups))
 
-    def _alone(self, manifest: ManifestFile, function: Callable[[int, ManifestFrame], T], metrics: Sequence[str]) -> T:
+    def _alone(
+        self, manifest: ManifestFile, function: Callable[[int, ManifestFrame], T], metrics: Sequence[Metric]
+    ) -> T:
         key = self._key(manifest)
         decoded = self._find(key)
         if decoded is None:
             known = -1
-            decoded = decode_one(ManifestDecoder([(self._read(manifest), manifest)], self.partitions), metrics)
+            decoded = decode_one(partial(self._open, manifest), metrics)
         else:
-            known = decoded.columns_made
+            known = decoded.metrics.columns_made
+            decoded.metrics.prepare(metrics)
         result = function(manifest.partition_spec_id, decoded)
-        if decoded.columns_made != known:
+        if decoded.metrics.columns_made != known:
             self._cache.put(key, decoded, self._plan)
         return result
 
     def _small(self, group: Sequence[ManifestFile], pool: ThreadPoolExecutor) -> ManifestFrame:
-        frames = {each.manifest_path: self._find(self._key(each)) for each in group}
+        frames = {each.manifest_path: self._find(self._key(each), DecodedMaps) for each in group}
         missing = [each for each in group if frames[each.manifest_path] is None]
         read = zip(pool.map(self._read, missing), missing, strict=True)
         alike: dict[bytes, list[tuple[bytes, ManifestFile]]] = {}
@@ -179,11 +192,15 @@ class ManifestSource:
                 self._cache.put(self._key(manifest), decoded, self._plan)
         return join_frames([frame for frame in frames.values() if frame is not None])
 
-    def _find(self, key: Hashable) -> ManifestFrame | None:
+    def _open(self, manifest: ManifestFile) -> ManifestDecoder:
+        return ManifestDecoder([(self._read(manifest), manifest)], self.partitions)
+
+    def _find(self, key: Hashable, kind: type[FrameMetrics] = FrameMetrics) -> ManifestFrame | None:
         found = self._cache.get(key, self._plan)
-        if found is not None:
-            with self._lock:
-                self._cached += 1
+        if found is None or not isinstance(found.source, kind):
+            return None
+        with self._lock:
+            self._cached += 1
         return found
 
     def _key(self, manifest: ManifestFile) -> Hashable:

@@ -1,18 +1,19 @@
 """The metrics of files, one column at a time.
 
 A file's metrics are maps from field id to value. Here the values of one field become a column with one row per file,
-null where the file says nothing of the field. The files are those of a manifest, whose maps are decoded when they are
-first looked at; or objects: data files that are being committed, row groups of a file that is read.
+null where the file says nothing of the field. The files are those of a manifest, whose metrics are decoded when they
+are first looked at; or objects: data files that are being committed, row groups of a file that is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from hms_iceberg.expressions.bound import BoundReference
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.bound_columns import decode_bounds
+from hms_iceberg.scan.map_layout import Metric, metric_dtype
 from hms_iceberg.spec.types import IcebergType, UUIDType
 
 
@@ -55,11 +56,8 @@ class MetricSource(Protocol):
     def row_groups(self) -> pl.Series:
         """In how many parts each file may be split; 0 where unknown."""
 
-    def prepare(self, names: Sequence[str]) -> None:
-        """Decode several of ``METRIC_COLUMNS`` at once, where they are not yet."""
-
-    def values(self, name: str, field_id: int) -> pl.Series:
-        """What one of ``METRIC_COLUMNS`` says of a field in each file; null where it says nothing."""
+    def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
+        """What the files say of fields; null where they say nothing."""
 
 
 class ObjectMetrics:
@@ -78,64 +76,14 @@ class ObjectMetrics:
         """In how many parts each file may be split; 0 where unknown."""
         return pl.Series([len(getattr(each, "split_offsets", None) or ()) for each in self._files], dtype=pl.UInt32)
 
-    def prepare(self, names: Sequence[str]) -> None:
-        """Nothing: they are there."""
+    def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
+        """What the files say of fields."""
+        return {metric: self._column(*metric) for metric in metrics}
 
-    def values(self, name: str, field_id: int) -> pl.Series:
-        """What the files say of a field."""
+    def _column(self, name: str, field_id: int) -> pl.Series:
         maps: list[Mapping[int, Any] | None] = [getattr(each, name) for each in self._files]
-        dtype = pl.Binary if name.endswith("bounds") else pl.Int64
-        return pl.Series([None if each is None else each.get(field_id) for each in maps], dtype=dtype)
-
-
-class MapMetrics:
-    """Metrics of the files of decoded manifests; a `MetricSource`.
-
-    Args:
-        files: the files, with ``record_count`` and ``split_offsets``.
-        load: decodes some of ``METRIC_COLUMNS``, in the rows of ``files``.
-        maps: map columns that are decoded already.
-    """
-
-    def __init__(
-        self,
-        files: pl.DataFrame,
-        load: Callable[[Sequence[str]], pl.DataFrame],
-        maps: dict[str, pl.Series] | None = None,
-    ) -> None:
-        self._files = files
-        self._load = load
-        self._maps: dict[str, pl.Series] = dict(maps or {})
-
-    @property
-    def record_counts(self) -> pl.Series:
-        """Rows in each file."""
-        return self._files["record_count"]
-
-    @property
-    def row_groups(self) -> pl.Series:
-        """In how many parts each file may be split; 0 where unknown."""
-        return self._files["split_offsets"].list.len().fill_null(0)
-
-    @property
-    def decoded(self) -> Mapping[str, pl.Series]:
-        """The map columns that are decoded."""
-        return self._maps
-
-    def prepare(self, names: Sequence[str]) -> None:
-        """Decode several map columns at once, where they are not yet."""
-        missing = [name for name in names if name not in self._maps]
-        if missing:
-            self._maps.update(self._load(missing).to_dict())
-
-    def maps(self, name: str) -> pl.Series:
-        """A whole map column."""
-        self.prepare((name,))
-        return self._maps[name]
-
-    def values(self, name: str, field_id: int) -> pl.Series:
-        """What the files say of a field."""
-        return map_values(self.maps(name), field_id)
+        values = [None if each is None else each.get(field_id) for each in maps]
+        return pl.Series(values, dtype=metric_dtype(name))
 
 
 class MetricColumns:
@@ -143,12 +91,17 @@ class MetricColumns:
 
     What a file may hold is unknown, and so possible, where metrics are missing: none were written, or the file lacks
     the column (its rows then have the column's initial default).
+
+    Args:
+        source: where the metrics are.
+        loaded: what was loaded from it already.
     """
 
-    def __init__(self, source: MetricSource) -> None:
+    def __init__(self, source: MetricSource, loaded: Mapping[Metric, pl.Series] | None = None) -> None:
         self._source = source
-        self._values: dict[tuple[str, int], pl.Series] = {}
+        self._values: dict[Metric, pl.Series] = {}
         self._bounds: dict[tuple[str, int, IcebergType], pl.Series] = {}
+        self._keep(loaded or {})
 
     def __len__(self) -> int:
         return len(self.record_counts)
@@ -157,6 +110,23 @@ class MetricColumns:
     def record_counts(self) -> pl.Series:
         """Rows in each file."""
         return self._source.record_counts
+
+    def on(self, source: MetricSource) -> MetricColumns:
+        """The same columns; others come from another source."""
+        copy = MetricColumns(source, self._values)
+        copy._bounds.update(self._bounds)
+        return copy
+
+    def prepare(self, metrics: Iterable[Metric]) -> None:
+        """Load several metrics at once, where they are not yet."""
+        missing = [metric for metric in metrics if metric not in self._values]
+        if missing:
+            self._keep(self._source.load(missing))
+
+    def _keep(self, loaded: Mapping[Metric, pl.Series]) -> None:
+        for metric, values in loaded.items():
+            # A negative count stands for an unknown one.
+            self._values[metric] = values.set(values < 0, None) if metric[0].endswith("counts") else values
 
     @property
     def columns_made(self) -> int:
@@ -182,7 +152,7 @@ class MetricColumns:
 
     def stored_bounds(self, field_id: int) -> tuple[pl.Series, pl.Series]:
         """Lower and upper bounds of a field as they are stored."""
-        self._source.prepare(("lower_bounds", "upper_bounds"))
+        self.prepare((("lower_bounds", field_id), ("upper_bounds", field_id)))
         return self._column("lower_bounds", field_id), self._column("upper_bounds", field_id)
 
     # ------------------------------------------------------------- what the rules of `metrics_filter` ask
@@ -197,7 +167,7 @@ class MetricColumns:
 
     def bounds(self, ref: BoundReference) -> tuple[pl.Series, pl.Series]:
         """Both, decoded at once."""
-        self._source.prepare(("lower_bounds", "upper_bounds"))
+        self.prepare((("lower_bounds", ref.field_id), ("upper_bounds", ref.field_id)))
         return self.lower(ref), self.upper(ref)
 
     def may_be_null(self, ref: BoundReference) -> pl.Series:
@@ -207,7 +177,7 @@ class MetricColumns:
 
     def may_be_value(self, ref: BoundReference) -> pl.Series:
         """Where some row may be no null."""
-        self._source.prepare(("value_counts", "null_value_counts"))
+        self.prepare((("value_counts", ref.field_id), ("null_value_counts", ref.field_id)))
         return (self.value_counts(ref.field_id) != self.null_counts(ref.field_id)).fill_null(True)
 
     def may_be_nan(self, ref: BoundReference) -> pl.Series:
@@ -221,6 +191,7 @@ class MetricColumns:
 
     def may_be_number(self, ref: BoundReference) -> pl.Series:
         """Where some row may be neither null nor NaN."""
+        self.prepare((name, ref.field_id) for name in ("value_counts", "null_value_counts", "nan_value_counts"))
         known = self.nan_counts(ref.field_id) + self.null_counts(ref.field_id).fill_null(0)
         return (known != self.value_counts(ref.field_id)).fill_null(True)
 
@@ -244,14 +215,8 @@ class MetricColumns:
         return stored.zip_with(self._source.row_groups <= 1, nothing)
 
     def _column(self, name: str, field_id: int) -> pl.Series:
-        key = (name, field_id)
-        if key not in self._values:
-            values = self._source.values(name, field_id)
-            if name.endswith("counts"):
-                # A negative count stands for an unknown one.
-                values = values.set(values < 0, None)
-            self._values[key] = values
-        return self._values[key]
+        self.prepare(((name, field_id),))
+        return self._values[name, field_id]
 
 
 def _in_optional(ref: BoundReference) -> bool:

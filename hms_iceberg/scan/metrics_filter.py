@@ -34,6 +34,7 @@ from hms_iceberg.expressions.tree import BooleanExpression, Operation
 from hms_iceberg.expressions.visitors import BoundExpressionVisitor, bound_predicates, fold
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.bound_columns import bound_dtype, comparable, has_bounds, stored_value
+from hms_iceberg.scan.map_layout import Metric
 from hms_iceberg.scan.metric_columns import ContentMetrics, MetricColumns, ObjectMetrics
 from hms_iceberg.spec.types import DoubleType, FloatType, UnknownType
 
@@ -96,13 +97,14 @@ def files_may_match(expression: BooleanExpression, files: Sequence[ContentMetric
     return may_match(expression, MetricColumns(ObjectMetrics(files))).to_list()
 
 
-def metrics_of(expression: BooleanExpression) -> tuple[str, ...]:
-    """The map columns of metrics that :func:`may_match` is certain to look at."""
-    return tuple(sorted({name for predicate in bound_predicates(expression) for name in _needed(predicate)}))
+def metrics_of(expression: BooleanExpression) -> tuple[Metric, ...]:
+    """The metrics that :func:`may_match` is certain to look at."""
+    tests = bound_predicates(expression)
+    return tuple(sorted({(name, each.ref.field_id) for each in tests for name in _needed(each)}))
 
 
 def _needed(predicate: BoundPredicate) -> tuple[str, ...]:
-    if predicate.is_transformed:
+    if predicate.is_transformed or isinstance(predicate.ref.type, UnknownType):
         return ()
     operation = predicate.operation
     if operation in (Operation.LT, Operation.LT_EQ):

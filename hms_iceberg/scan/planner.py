@@ -20,9 +20,10 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.scan.bound_columns import as_text
 from hms_iceberg.scan.cache import ManifestCache, ManifestFrame, shared_cache
 from hms_iceberg.scan.delete_index import DELETE_FILE_PATH_ID, DeleteIndex, key_metric_columns
-from hms_iceberg.scan.manifest_frames import FILE_COLUMNS, METRIC_COLUMNS, file_dtypes
+from hms_iceberg.scan.manifest_frames import DELETE_ONLY, FILE_COLUMNS, METRIC_COLUMNS, file_dtypes
 from hms_iceberg.scan.manifest_pruning import keep_manifests
 from hms_iceberg.scan.manifest_source import ManifestSource, manifests_of, named_snapshot, named_table
+from hms_iceberg.scan.map_layout import Metric
 from hms_iceberg.scan.metadata_filter import FileFilter, is_of_table, only_tests
 from hms_iceberg.scan.metrics_filter import may_match, metrics_of
 from hms_iceberg.scan.partition_columns import field_types, partition_columns
@@ -41,8 +42,7 @@ logger = logging.getLogger(__name__)
 _PART_ENTRIES = 100_000
 _UNKNOWN_ENTRIES = 1_000
 ALL_MATCH = "all_match"
-_DELETE_ONLY = ("content", "equality_ids", "referenced_data_file", "content_offset", "content_size_in_bytes")
-_DATA_COLUMNS = tuple(name for name in FILE_COLUMNS if name not in _DELETE_ONLY)
+_DATA_COLUMNS = tuple(name for name in FILE_COLUMNS if name not in DELETE_ONLY)
 _DELETE_COLUMNS = FILE_COLUMNS
 
 
@@ -224,7 +224,8 @@ class Planner:
         kept = keep_manifests(manifests, self._projection, self._partitions)
         if not kept:
             return DeleteFiles(self._frame([], _DELETE_COLUMNS), manifests_total=len(manifests))
-        loaded = self._source.map(kept, lambda spec_id, decoded: (spec_id, decoded))
+        paths = [(name, DELETE_FILE_PATH_ID) for name in ("lower_bounds", "upper_bounds")]
+        loaded = self._source.map(kept, lambda spec_id, decoded: (spec_id, decoded), lambda spec_id: paths)
         key_types = _key_types((decoded.frame for _, decoded in loaded), self._metadata)
         frames = [self._keep_deletes(spec_id, decoded, key_types) for spec_id, decoded in loaded]
         return DeleteFiles(
@@ -303,12 +304,11 @@ class Planner:
         columns = {each.field_id: name for each, name in zip(struct.fields, names, strict=True)}
         return frame.with_columns(keep=partition_predicate(projected, columns))["keep"]
 
-    def _metrics_at_once(self, spec_id: int, key_types: Mapping[int, IcebergType]) -> tuple[str, ...]:
+    def _metrics_at_once(self, spec_id: int, key_types: Mapping[int, IcebergType]) -> Sequence[Metric]:
         """The metrics to decode together with the files, where no partition is likely to make them superfluous."""
-        if key_types:
-            return METRIC_COLUMNS
         is_decided = isinstance(self._projection(spec_id), AlwaysTrue)
-        return metrics_of(self._by_metrics) if is_decided else ()
+        of_filter = metrics_of(self._by_metrics) if is_decided else ()
+        return list(dict.fromkeys((*of_filter, *_metrics_of_keys(key_types))))
 
     def _keep_files(
         self, spec_id: int, decoded: ManifestFrame, key_types: Mapping[int, IcebergType]
@@ -384,8 +384,13 @@ def _key_types(frames: Iterable[pl.DataFrame], metadata: TableMetadata) -> dict[
     return {field_id: types[field_id] for field_id in sorted(ids) if field_id in types}
 
 
+def _metrics_of_keys(key_types: Mapping[int, IcebergType]) -> list[Metric]:
+    return [(name, field_id) for field_id in key_types for name in METRIC_COLUMNS]
+
+
 def _key_metrics(decoded: ManifestFrame, key_types: Mapping[int, IcebergType]) -> list[pl.Series]:
     columns = []
+    decoded.metrics.prepare(_metrics_of_keys(key_types))
     for field_id in key_types:
         values, nulls, nans, lower, upper = key_metric_columns(field_id)
         stored_lower, stored_upper = decoded.metrics.stored_bounds(field_id)

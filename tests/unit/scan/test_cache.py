@@ -1,20 +1,25 @@
 from __future__ import annotations
 
-from typing import Any
-
 import polars as pl
 
-from hms_iceberg.scan.cache import ManifestCache, ManifestFrame, shared_cache
-from hms_iceberg.scan.manifest_frames import metric_dtypes
+from hms_iceberg.scan.cache import FrameMetrics, ManifestCache, ManifestFrame, shared_cache
+from hms_iceberg.scan.metric_columns import MetricColumns
 
 
-def frame(rows: int = 100, with_maps: bool = False) -> ManifestFrame:
+class Kept(FrameMetrics):
+    """The bytes of a manifest."""
+
+    size = 100_000
+
+    def without_file(self) -> FrameMetrics:
+        return FrameMetrics(self._files)
+
+
+def frame(rows: int = 100, with_metrics: bool = False, with_file: bool = False) -> ManifestFrame:
     files = pl.DataFrame({"record_count": list(range(rows)), "split_offsets": [[4]] * rows})
-    maps: dict[str, Any] = {}
-    if with_maps:
-        dtype = metric_dtypes()["value_counts"]
-        maps["value_counts"] = pl.Series([[{"key": n, "value": n} for n in range(50)]] * rows, dtype=dtype)
-    return ManifestFrame(files, lambda names: pl.DataFrame(), maps)
+    source = Kept(files) if with_file else FrameMetrics(files)
+    loaded = {("value_counts", 1): pl.Series(range(rows))} if with_metrics else {}
+    return ManifestFrame(files, source, MetricColumns(source, loaded))
 
 
 def test_what_was_put_is_found_until_it_is_cleared() -> None:
@@ -50,23 +55,23 @@ def test_manifests_of_one_plan_do_not_push_each_other_out() -> None:
     assert [key for key in "abcd" if cache.get(key, plan)] == ["a", "b"]
 
 
-def test_a_manifest_that_only_fits_without_its_metrics_is_kept_without_them() -> None:
-    bare, full = frame().size, frame(with_maps=True)
-    assert full.size > 2 * bare
-    cache = ManifestCache(max_bytes=2 * bare)
+def test_the_bytes_of_manifests_are_kept_in_half_of_the_room() -> None:
+    with_file, bare = frame(with_file=True).size, frame().size
+    cache = ManifestCache(max_bytes=3 * with_file)
     plan = cache.begin_plan()
-    cache.put("a", full, plan)
-    found = cache.get("a", plan)
-    assert found is not None
-    assert found.frame is full.frame
-    assert cache.size == bare
+    for key in "abc":
+        cache.put(key, frame(with_metrics=True, with_file=True), plan)
+    found = [cache.get(key, plan) for key in "abc"]
+    assert [each is not None and each.source.size for each in found] == [100_000, 0, 0]
+    assert all(each is not None and each.metrics.columns_made == 1 for each in found)
+    assert with_file < cache.size < with_file + 4 * bare
 
 
 def test_a_manifest_that_grew_is_counted_with_its_new_size() -> None:
     cache = ManifestCache()
     plan = cache.begin_plan()
     cache.put("a", frame(), plan)
-    grown = frame(with_maps=True)
+    grown = frame(with_metrics=True)
     cache.put("a", grown, plan)
     assert (len(cache), cache.size) == (1, grown.size)
 
