@@ -33,6 +33,7 @@ class AppendRequest:
         row_filter: which rows are wanted, by the names of ``schema``.
         case_sensitive: how column names in the filter are matched.
         schema: the columns that the filter may name; None takes the table's current schema.
+        table_name: what errors call the table; None takes its location.
     """
 
     metadata: TableMetadata
@@ -42,6 +43,7 @@ class AppendRequest:
     row_filter: BooleanExpression = field(default_factory=AlwaysTrue)
     case_sensitive: bool = True
     schema: Schema | None = None
+    table_name: str | None = None
 
 
 def plan_appends(request: AppendRequest, storage: Storage, manifest_cache: ManifestCache | None = None) -> ScanPlan:
@@ -64,7 +66,7 @@ def plan_appends(request: AppendRequest, storage: Storage, manifest_cache: Manif
     started = time.perf_counter()
     metadata = request.metadata
     schema = request.schema or metadata.schema()
-    with named_table(metadata.location):
+    with named_table(metadata.location, request.table_name):
         row_filter = bind(schema, request.row_filter, request.case_sensitive)
     planner = Planner(metadata, schema, row_filter, manifest_source(metadata, storage, manifest_cache))
     last = snapshot_or_current(metadata, request.to_snapshot_id)

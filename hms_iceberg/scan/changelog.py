@@ -55,6 +55,7 @@ class ChangelogRequest:
         row_filter: which rows are wanted, by the names of ``schema``.
         case_sensitive: how column names in the filter are matched.
         schema: the columns that the filter may name; None takes the table's current schema.
+        table_name: what errors call the table; None takes its location.
     """
 
     metadata: TableMetadata
@@ -63,6 +64,7 @@ class ChangelogRequest:
     row_filter: BooleanExpression = field(default_factory=AlwaysTrue)
     case_sensitive: bool = True
     schema: Schema | None = None
+    table_name: str | None = None
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,7 @@ def plan_changelog(
     for snapshot in changing:
         _check_parent(metadata, snapshot)
     schema = request.schema or metadata.schema()
-    with named_table(request.metadata.location):
+    with named_table(request.metadata.location, request.table_name):
         row_filter = bind(schema, request.row_filter, request.case_sensitive)
     differ = _SnapshotDiffer(metadata, schema, row_filter, storage, manifest_cache)
     return (differ.changes(ordinal, snapshot) for ordinal, snapshot in enumerate(changing))

@@ -14,6 +14,7 @@ from hms_iceberg.errors import (
     CorruptFileError,
     CorruptManifestError,
     MissingFileError,
+    TypeMismatchError,
     UnknownColumnError,
     UnsupportedError,
 )
@@ -64,12 +65,13 @@ def named_snapshot(snapshot_id: int | None, location: str) -> Iterator[None]:
 
 
 @contextmanager
-def named_table(location: str) -> Iterator[None]:
-    """Errors of columns that do not exist name the table that lacks them."""
+def named_table(location: str, name: str | None = None) -> Iterator[None]:
+    """Errors of columns that do not exist, or are of another type, name the table; its location where it has no name."""
     try:
         yield
-    except UnknownColumnError as error:
-        raise UnknownColumnError(f"{error}. This is about the table at {location}.") from error
+    except (UnknownColumnError, TypeMismatchError) as error:
+        table = f"table {name}" if name else f"the table at {location}"
+        raise type(error)(f"{error}. This is about {table}.") from error
 
 
 def manifests_of(snapshot: Snapshot, storage: Storage, *, checked: bool = True) -> list[ManifestFile]:

@@ -28,6 +28,7 @@ class ScanRequest:
         schema: the columns that the filter may name; None takes the table's current schema, or for a snapshot that
             was asked for by its id, the schema of that snapshot.
         decide: also find the files of which every row matches, by their metrics; nothing is left to filter in these.
+        table_name: what errors call the table; None takes its location.
     """
 
     metadata: TableMetadata
@@ -36,6 +37,7 @@ class ScanRequest:
     case_sensitive: bool = True
     schema: Schema | None = None
     decide: bool = False
+    table_name: str | None = None
 
 
 @dataclass(frozen=True)

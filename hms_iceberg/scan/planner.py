@@ -89,7 +89,7 @@ def plan_parts(
     started = time.perf_counter()
     snapshot = _snapshot(request)
     schema = _schema(request, snapshot)
-    with named_table(request.metadata.location):
+    with named_table(request.metadata.location, request.table_name):
         row_filter = bind(schema, request.row_filter, request.case_sensitive)
     source = manifest_source(request.metadata, storage, manifest_cache)
     planner = Planner(request.metadata, schema, row_filter, source, request.decide)

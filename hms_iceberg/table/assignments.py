@@ -15,6 +15,7 @@ from hms_iceberg.arrow.columns.values import constant
 from hms_iceberg.arrow.reading.row_rewrites import AffectedRows
 from hms_iceberg.errors import IcebergError, InvalidInputError, NullValueError, TypeMismatchError
 from hms_iceberg.lazy import pl
+from hms_iceberg.scan.manifest_source import named_table
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import NestedField
 from hms_iceberg.spec.values.single_values import from_python
@@ -47,7 +48,8 @@ class Assignments:
         self._values: dict[int, Evaluate] = {}
         places = {field.field_id: place for place, field in enumerate(schema.fields)}
         for name, value in assignments.items():
-            field = schema.find_field(name, case_sensitive)
+            with named_table("", table):
+                field = schema.find_field(name, case_sensitive)
             place = places.get(field.field_id)
             if place is None:
                 raise InvalidInputError(

@@ -72,6 +72,7 @@ class IncrementalAppendScan(_IncrementalScan):
             row_filter=self._filter,
             case_sensitive=self.case_sensitive,
             schema=self.filter_schema,
+            table_name=self.table_name,
         )
         return plan_appends(request, self.storage)
 
@@ -149,6 +150,7 @@ class ChangelogScan(_IncrementalScan):
             row_filter=self._filter,
             case_sensitive=self.case_sensitive,
             schema=self.filter_schema,
+            table_name=self.table_name,
         )
 
     def _key(self) -> tuple[NestedField, ...]:

@@ -225,6 +225,7 @@ class ReadableTable:
             case_sensitive=case_sensitive,
             options=dict(options or {}),
             limit=limit,
+            table_name=".".join(self._identifier),
         )
         if ref is not None:
             return scan.use_ref(ref)
@@ -274,6 +275,7 @@ class ReadableTable:
             case_sensitive=case_sensitive,
             options=dict(options or {}),
             limit=limit,
+            table_name=".".join(self._identifier),
             from_snapshot_id=from_snapshot_id_exclusive,
             to_snapshot_id=to_snapshot_id_inclusive,
         )
@@ -316,6 +318,7 @@ class ReadableTable:
             case_sensitive=case_sensitive,
             options=dict(options or {}),
             limit=limit,
+            table_name=".".join(self._identifier),
             from_snapshot_id=from_snapshot_id_exclusive,
             to_snapshot_id=to_snapshot_id_inclusive,
             identifier_columns=None if identifier_columns is None else tuple(identifier_columns),

@@ -145,6 +145,7 @@ class RowChange:
             case_sensitive=self.options.case_sensitive,
             schema=self.metadata.schema(),
             decide=decide,
+            table_name=self.table,
         )
         return plan_scan(request, self.storage)
 

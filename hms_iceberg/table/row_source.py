@@ -11,6 +11,7 @@ from hms_iceberg.errors import InvalidInputError, MissingDependencyError
 from hms_iceberg.expressions.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue, And, BooleanExpression
 from hms_iceberg.lazy import pl
+from hms_iceberg.scan.manifest_source import named_table
 from hms_iceberg.scan.metadata_filter import filter_schema
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import metadata_column
@@ -41,6 +42,7 @@ class RowSource(ABC):
         case_sensitive: whether column names must match in case.
         options: further reading options.
         limit: at most this many rows, None for all.
+        table_name: what errors call the table; None takes its location.
     """
 
     metadata: TableMetadata
@@ -50,6 +52,7 @@ class RowSource(ABC):
     case_sensitive: bool = True
     options: Mapping[str, str] = field(default_factory=dict)
     limit: int | None = None
+    table_name: str | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if isinstance(self.row_filter, str):
@@ -95,7 +98,8 @@ class RowSource(ABC):
             if column is not None and name not in schema.index_by_name:
                 extra.append(column)
         own = [name for name in names if all(name != column.name for column in extra)]
-        selected = schema.select(*own, case_sensitive=self.case_sensitive)
+        with named_table(self.metadata.location, self.table_name):
+            selected = schema.select(*own, case_sensitive=self.case_sensitive)
         return Schema(*selected.fields, *extra, schema_id=schema.schema_id) if extra else selected
 
     @property

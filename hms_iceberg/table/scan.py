@@ -123,6 +123,7 @@ class TableScan(RowSource):
             case_sensitive=self.case_sensitive,
             schema=self.filter_schema,
             decide=decide,
+            table_name=self.table_name,
         )
 
     def plan(self) -> ScanPlan:

@@ -32,6 +32,7 @@ from hms_iceberg.expressions.tree import (
     Or,
 )
 from hms_iceberg.lazy import pl
+from hms_iceberg.scan.manifest_source import named_table
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
@@ -286,7 +287,8 @@ def _key_fields(schema: Schema, join_columns: Sequence[str] | None, change: RowC
             f"Cannot upsert into table {change.table}: it has no identifier fields, and join_cols names no columns. "
             "Pass join_cols, a list of column names, or set the table's identifier fields (update_schema)."
         )
-    fields = [schema.find_field(name, change.options.case_sensitive) for name in names]
+    with named_table(change.metadata.location, change.table):
+        fields = [schema.find_field(name, change.options.case_sensitive) for name in names]
     keys = []
     for name, field in zip(names, fields, strict=True):
         path = _path(schema, field)

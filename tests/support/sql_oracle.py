@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Any
 from uuid import UUID
 
@@ -226,8 +227,14 @@ def _comparable(value: Any) -> Any:
     return value + 0.0 if isinstance(value, float) else value
 
 
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """The one database of a process: to open one takes longer than all statements of an example."""
+    return duckdb.connect(":memory:", config={"threads": 1})
+
+
 class SqlRows:
-    """The rows of a table in DuckDB.
+    """The rows of a table in DuckDB; there is one such table at a time.
 
     Args:
         kinds: of the columns `n`, `a`, `b`, `s`, `c` and `l`.
@@ -235,13 +242,10 @@ class SqlRows:
 
     def __init__(self, kinds: Sequence[Kind]) -> None:
         self.kinds = tuple(kinds)
-        self._connection = duckdb.connect(":memory:", config={"threads": 1})
+        self._connection = _database()
         columns = ", ".join(f"{name} {kind.sql}" for name, kind in zip(NAMES, kinds, strict=True))
-        self.run(f"CREATE TABLE t ({columns})")
-        self.run(f"CREATE TABLE given ({columns})")
-
-    def close(self) -> None:
-        self._connection.close()
+        self.run(f"CREATE OR REPLACE TEMP TABLE t ({columns})")
+        self.run(f"CREATE OR REPLACE TEMP TABLE given ({columns})")
 
     def run(self, statement: str) -> list[tuple[Any, ...]]:
         """The answer to a statement."""

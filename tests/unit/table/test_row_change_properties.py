@@ -311,14 +311,12 @@ searching = settings(
 
 @contextmanager
 def told(made: Made) -> Iterator[None]:
-    """Tells what the table was where something in the block fails, and closes it."""
+    """Tells what the table was where something in the block fails."""
     try:
         yield
     except Exception:
         note(repr(made))
         raise
-    finally:
-        made.oracle.close()
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: each.__name__)
