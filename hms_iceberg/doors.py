@@ -51,6 +51,8 @@ _HOMES = {
     # What is read from files.
     "manifest.entries": f"{_SPEC}.manifests.manifest_avro:decode_manifest",
     "snapshot.manifests": "hms_iceberg.scan.manifest_source:manifests_of",
+    # What is bound to a schema.
+    "expression.bind": "hms_iceberg.expressions.binding:bind",
     # Arrow.
     "schema.to_arrow": "hms_iceberg.arrow.columns.arrow_schema:to_arrow",
     "transform.to_arrow": "hms_iceberg.arrow.columns.column_transforms:arrow_transform",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hms_iceberg.spec.partition_key import PartitionFieldValue, PartitionKey
 from hms_iceberg.spec.partitioning import (
     PARTITION_FIELD_ID_START,
     PartitionField,
@@ -15,5 +16,7 @@ __all__ = [
     "PARTITION_FIELD_ID_START",
     "UNPARTITIONED_PARTITION_SPEC",
     "PartitionField",
+    "PartitionFieldValue",
+    "PartitionKey",
     "PartitionSpec",
 ]

@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.schema import (
     Schema,
 )
 from hms_iceberg.spec.schema import (
     assign_fresh_ids as assign_fresh_schema_ids,
 )
+from hms_iceberg.spec.types import NestedField
+
+
+def index_by_id(schema: Schema) -> dict[int, NestedField]:
+    """Every field, nested ones included, by its id."""
+    return dict(schema.index_by_id)
+
+
+def index_by_name(schema: Schema) -> dict[str, int]:
+    """The id of every field by its dotted name."""
+    return dict(schema.index_by_name)
+
+
+def prune_columns(schema: Schema, selected: Collection[int], select_full_types: bool = True) -> Schema:
+    """The fields with these ids, and what encloses them.
+
+    Raises:
+        UnsupportedError: structs are wanted without their fields.
+    """
+    if not select_full_types:
+        raise UnsupportedError("prune_columns: a field is kept with all that is in it. Leave select_full_types True.")
+    return schema.select_ids(selected)
+
 
 __all__ = [
     "Schema",
     "assign_fresh_schema_ids",
+    "index_by_id",
+    "index_by_name",
+    "prune_columns",
 ]

@@ -8,12 +8,16 @@ number of operands, so that a chain of ten thousand is no deeper than one of two
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
+from hms_iceberg.doors import door
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError
 from hms_iceberg.expressions.literals import Literal, literal
 from hms_iceberg.expressions.operations import Operation
 from hms_iceberg.expressions.terms import Reference, Term, Transformed, to_term
+
+if TYPE_CHECKING:
+    from hms_iceberg.spec.schema import Schema
 
 # How deep `and`, `or` and `not` may alternate: trees are walked by recursion, for which the stack must be enough.
 MAX_DEPTH = 100
@@ -34,6 +38,11 @@ class BooleanExpression:
 
     def __invert__(self) -> BooleanExpression:
         return Not(self)
+
+    def bind(self, schema: Schema, case_sensitive: bool = True) -> BooleanExpression:
+        """The predicate over the fields of a schema; raises what `binding.bind` raises."""
+        bound: BooleanExpression = door("expression.bind")(schema, self, case_sensitive)
+        return bound
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"{type(self).__name__} is immutable: cannot set {name!r}")

@@ -149,7 +149,7 @@ class BridgeService:
             return changed_rows(metadata, storage, question)
         if call == "worker-command":
             schema = metadata.schema_by_id(question["schema_id"])
-            command = worker_command(metadata, schema, question["columns"], storage)
+            command = worker_command(metadata, schema, question["columns"], storage, question["deleted_column"])
             return AnswerWriter({}).blobs([command]).done()
         return AnswerWriter(_TABLE_CALLS[call](metadata, storage, question)).done()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 from hms_iceberg.doors import door
@@ -26,6 +28,10 @@ class JsonModel:
     def model_dump_json(self, **options: Any) -> str:
         """The value as JSON text, without spaces."""
         return json.dumps(self.model_dump(**options), ensure_ascii=False, separators=(",", ":"))
+
+    def model_copy(self: Model, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Model:
+        """The same value with other attributes. Values never change, so that nothing in it need be copied."""
+        return replace(self, **(update or {}))  # type: ignore[type-var]
 
     @classmethod
     def model_validate(cls: type[Model], data: Any) -> Model:

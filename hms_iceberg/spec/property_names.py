@@ -7,11 +7,13 @@ class TableProperties:
     """Names of table properties; the values are in Iceberg's documentation, "Configuration"."""
 
     PARQUET_ROW_GROUP_SIZE_BYTES = "write.parquet.row-group-size-bytes"
+    PARQUET_ROW_GROUP_LIMIT = "write.parquet.row-group-limit"
     PARQUET_PAGE_SIZE_BYTES = "write.parquet.page-size-bytes"
     PARQUET_PAGE_ROW_LIMIT = "write.parquet.page-row-limit"
     PARQUET_DICT_SIZE_BYTES = "write.parquet.dict-size-bytes"
     PARQUET_COMPRESSION = "write.parquet.compression-codec"
     PARQUET_COMPRESSION_LEVEL = "write.parquet.compression-level"
+    WRITE_AVRO_COMPRESSION = "write.avro.compression-codec"
     WRITE_TARGET_FILE_SIZE_BYTES = "write.target-file-size-bytes"
     DEFAULT_WRITE_METRICS_MODE = "write.metadata.metrics.default"
     METRICS_MODE_COLUMN_CONF_PREFIX = "write.metadata.metrics.column"

@@ -55,7 +55,7 @@ class TableDefinition:
         assert isinstance(self.schema, Schema) and self.location is not None
         return new_table_metadata(
             schema=self.schema,
-            spec=self.partition_spec,
+            partition_spec=self.partition_spec,
             sort_order=self.sort_order,
             location=self.location,
             properties=self.properties or {},

@@ -49,18 +49,18 @@ class IncrementalAppendScan(_IncrementalScan):
     """The rows that snapshots with operation `append` added, whatever became of them since.
 
     Attributes:
-        from_inclusive: True also takes what `from_snapshot_id` itself appended.
+        from_snapshot_inclusive: True also takes what `from_snapshot_id` itself appended.
     """
 
-    from_inclusive: bool = False
+    from_snapshot_inclusive: bool = False
 
     def from_snapshot_id_inclusive(self, from_snapshot_id: int) -> IncrementalAppendScan:
         """Begins with this snapshot."""
-        return replace(self, from_snapshot_id=from_snapshot_id, from_inclusive=True)
+        return replace(self, from_snapshot_id=from_snapshot_id, from_snapshot_inclusive=True)
 
     def from_snapshot_id_exclusive(self, from_snapshot_id: int) -> IncrementalAppendScan:
         """Begins after this snapshot."""
-        return replace(self, from_snapshot_id=from_snapshot_id, from_inclusive=False)
+        return replace(self, from_snapshot_id=from_snapshot_id, from_snapshot_inclusive=False)
 
     def plan(self) -> ScanPlan:
         """The files that are read, as columns."""
@@ -68,7 +68,7 @@ class IncrementalAppendScan(_IncrementalScan):
             metadata=self.metadata,
             from_snapshot_id=self.from_snapshot_id,
             to_snapshot_id=self.to_snapshot_id,
-            from_inclusive=self.from_inclusive,
+            from_inclusive=self.from_snapshot_inclusive,
             row_filter=self._filter,
             case_sensitive=self.case_sensitive,
             schema=self.filter_schema,

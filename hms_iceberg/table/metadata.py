@@ -5,9 +5,51 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata
 from hms_iceberg.spec.metadata.metadata_json import metadata_from_dict
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+
+
+class _OfVersion(type):
+    """A class of PyIceberg that here is a question: of which format version is the metadata?"""
+
+    format_version: int
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, TableMetadata) and instance.format_version == cls.format_version
+
+    def __call__(cls, **members: Any) -> Any:
+        return cls.model_validate(members)
+
+    def model_validate(cls, data: Mapping[str, Any]) -> TableMetadata:
+        """The metadata that parsed JSON stands for; raises `IcebergError`, as where it is of another version."""
+        metadata = TableMetadata.model_validate(data)
+        if metadata.format_version != cls.format_version:
+            raise InvalidInputError(f"{cls.__name__}: the metadata is of format version {metadata.format_version}")
+        return metadata
+
+    def model_validate_json(cls, text: str | bytes) -> TableMetadata:
+        """The metadata in JSON text; see `model_validate`."""
+        return cls.model_validate(TableMetadata.model_validate_json(text).model_dump())
+
+
+class TableMetadataV1(metaclass=_OfVersion):
+    """Metadata of format version 1."""
+
+    format_version = 1
+
+
+class TableMetadataV2(metaclass=_OfVersion):
+    """Metadata of format version 2."""
+
+    format_version = 2
+
+
+class TableMetadataV3(metaclass=_OfVersion):
+    """Metadata of format version 3."""
+
+    format_version = 3
 
 
 class TableMetadataUtil:
@@ -24,4 +66,11 @@ class TableMetadataUtil:
         return metadata_from_dict(data)
 
 
-__all__ = ["TableMetadata", "TableMetadataUtil", "new_table_metadata"]
+__all__ = [
+    "TableMetadata",
+    "TableMetadataUtil",
+    "TableMetadataV1",
+    "TableMetadataV2",
+    "TableMetadataV3",
+    "new_table_metadata",
+]

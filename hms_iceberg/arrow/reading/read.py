@@ -84,6 +84,7 @@ def read_tasks(
     batch_rows: int = _BATCH_ROWS,
     workers: int | None = None,
     buffer_bytes: int = _BUFFER_BYTES,
+    marks_deleted: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of some tasks of a scan; see ``scan_to_batches``.
 
@@ -96,6 +97,7 @@ def read_tasks(
         batch_rows: at most so many rows a batch.
         workers: files read at once; by default one a processor, and more for a remote store.
         buffer_bytes: batches that wait for the reader, in bytes.
+        marks_deleted: deleted rows are read too, and the column `_deleted` tells them.
     """
     if workers is None:
         most = default_workers(_MANY, not parse_location(metadata.location).is_local)
@@ -103,7 +105,7 @@ def read_tasks(
         first = list(islice(tasks, most))
         tasks = chain(first, tasks)
         workers = max(len(first), 1)
-    context = ScanContext(metadata, storage, filter_schema, projected, batch_rows)
+    context = ScanContext(metadata, storage, filter_schema, projected, batch_rows, marks_deleted)
     return read_in_order(tasks, lambda task: read_task(context, task), workers, buffer_bytes)
 
 

@@ -55,10 +55,17 @@ class ScanContext:
         filter_schema: the schema that residual filters are bound to.
         projected: the columns of the result.
         batch_rows: at most so many rows a batch.
+        marks_deleted: deleted rows are read too, and the column `_deleted` tells them; else they are left out.
     """
 
     def __init__(
-        self, metadata: TableMetadata, storage: Storage, filter_schema: Schema, projected: Schema, batch_rows: int
+        self,
+        metadata: TableMetadata,
+        storage: Storage,
+        filter_schema: Schema,
+        projected: Schema,
+        batch_rows: int,
+        marks_deleted: bool = False,
     ) -> None:
         self.metadata = metadata
         self.storage = storage
@@ -66,6 +73,7 @@ class ScanContext:
         self.projected = projected
         self.arrow_schema = to_arrow(projected)
         self.batch_rows = batch_rows
+        self.marks_deleted = marks_deleted
         self.mapping = metadata.name_mapping()
         self.prefilter = Prefilter()
         self.positions = PositionDeletes(storage)
@@ -334,7 +342,7 @@ class _TaskReader:
             )
 
     def _has_rows(self, rows: RowRange) -> bool:
-        if self._deletes.positions_in(rows) == rows.rows:
+        if self._deletes.positions_in(rows) == rows.rows and not self._context.marks_deleted:
             return False
         return self._only is None or self._only.has_keys or self._only.positions_in(rows) > 0
 
@@ -364,7 +372,8 @@ class _TaskReader:
     def _result(self, position: int, batch: pa.RecordBatch) -> pa.RecordBatch | None:
         made = _Columns(self._projection, batch)
         count = batch.num_rows
-        keep = self._live(position, count, made)
+        removed = self._deletes.removed(position, count, made)
+        keep = self._wanted_rows(removed, position, count, made)
         positions = None
         if keep is not None:
             kept = int(np.count_nonzero(keep))
@@ -377,18 +386,19 @@ class _TaskReader:
             positions = positions if keep is None else positions[keep]
         mask = None if keep is None else pa.array(keep)
         rows = count if keep is None else kept
+        if removed is not None and keep is not None:
+            removed = removed[keep]
         arrays = [
-            self._metadata_array(field, rows, positions)
+            self._metadata_array(field, rows, positions, removed)
             if index is None
             else self._lineage(field, made.kept(index, mask, rows), positions)
             for index, field in zip(self._outputs, self._context.projected.fields, strict=True)
         ]
         return _batch(arrays, rows, self._context.arrow_schema)
 
-    def _live(self, position: int, count: int, made: _Columns) -> Any | None:
-        """Which rows are wanted: not deleted, not filtered out; as a numpy array, None for all."""
-        removed = self._deletes.removed(position, count, made)
-        keep = None if removed is None else ~removed
+    def _wanted_rows(self, removed: Any | None, position: int, count: int, made: _Columns) -> Any | None:
+        """Which rows are wanted: not deleted, unless marked, and not filtered out; a numpy array, None for all."""
+        keep = None if removed is None or self._context.marks_deleted else ~removed
         if self._only is not None:
             chosen = self._only.removed(position, count, made)
             if chosen is None:
@@ -419,8 +429,10 @@ class _TaskReader:
             for field in self._context.projected.fields
         )
 
-    def _metadata_array(self, field: NestedField, rows: int, positions: Any) -> pa.Array:
+    def _metadata_array(self, field: NestedField, rows: int, positions: Any, removed: Any | None = None) -> pa.Array:
         file = self._task.file
+        if field.field_id == columns.DELETED.field_id and removed is not None:
+            return pa.array(removed)
         if field.field_id == columns.POSITION.field_id:
             return pa.array(positions, pa.int64())
         if field.field_id == columns.FILE.field_id:

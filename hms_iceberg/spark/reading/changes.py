@@ -17,6 +17,7 @@ from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.read_options import END, END_TIME, START, START_TIME, TRAVELS, refuse_misspelled
 from hms_iceberg.spark.reading.arrow_columns import for_spark
 from hms_iceberg.spark.reading.descriptions import UNKNOWN_SIZE
+from hms_iceberg.spark.reading.worker_code import for_workers
 from hms_iceberg.spark.schemas import spark_schema
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import CHANGELOG_COLUMNS
@@ -147,24 +148,14 @@ def command(scan: ChangelogScan, columns: Sequence[str] | None = None) -> bytes:
         scan: which changes.
         columns: which columns, in order; None takes all.
     """
-    from pyspark.serializers import CloudPickleSerializer
-    from pyspark.sql.types import NullType
-
     pickled = pickle.dumps((scan, columns))
 
-    # A function within a function travels with its code, so that it can say what a worker lacks.
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        try:
-            from hms_iceberg.spark.reading.changes import read_changes
-        except ImportError as error:
-            raise ImportError(
-                "Python workers of Spark read the changes of Iceberg tables, and this one cannot import what it needs "
-                f"for that ({error}). Install the same hms_iceberg[spark] on all executors as on the driver, or set "
-                "spark.pyspark.python to a Python that has it."
-            ) from error
+        from hms_iceberg.spark.reading.changes import read_changes
+
         return read_changes(pickled, batches)
 
-    return bytes(CloudPickleSerializer().dumps((read, NullType())))
+    return for_workers(read, "the changes of Iceberg tables")
 
 
 def read_changes(pickled: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -45,16 +45,11 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
         aggregates: the answers to the query's aggregates, where metadata knows them.
 
     Raises:
-        UnsupportedError: a file is encrypted; names it. Deleted rows are wanted, and only Python can read their file.
+        UnsupportedError: a file is encrypted; names it.
     """
     for frame in (whole.files, whole.delete_files):
         _check_readable(frame, table)
     plan, in_workers = split(whole, form.time_type)
-    if form.deleted_column and in_workers and in_workers.delete_files.height:
-        raise UnsupportedError(
-            f"Cannot read the column _deleted of the table {table}: {in_workers.files['file_path'][0]} has deleted "
-            "rows, which can only be read from Parquet files with Parquet deletes or vectors. Leave the column out."
-        )
     partitions = _Partitions(plan, table, form.partition_column)
     groups = _EqualityGroups(plan, table)
     positions = plan.assignments.filter(~pl.col("delete_file").is_in(groups.delete_files.implode()))

@@ -17,6 +17,7 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.scan.metadata_filter import with_metadata_columns
 from hms_iceberg.scan.plan import FileScanTask, ScanPlan
 from hms_iceberg.spark.reading.arrow_columns import for_spark
+from hms_iceberg.spark.reading.worker_code import for_workers
 from hms_iceberg.spark.schemas import is_held
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import metadata_column
@@ -97,9 +98,12 @@ class _Reading:
     projected: Schema
     metadata: TableMetadata
     storage: Storage
+    marks_deleted: bool
 
 
-def worker_command(metadata: TableMetadata, schema: Schema, columns: Sequence[str], storage: Storage) -> bytes:
+def worker_command(
+    metadata: TableMetadata, schema: Schema, columns: Sequence[str], storage: Storage, marks_deleted: bool = False
+) -> bytes:
     """The function that Spark's workers run, from batches of pickled tasks to batches of rows, as they take it.
 
     Args:
@@ -107,27 +111,18 @@ def worker_command(metadata: TableMetadata, schema: Schema, columns: Sequence[st
         schema: the columns that the tasks' filters are bound to.
         columns: names of the columns to read, in order; metadata columns may be among them.
         storage: where the files are.
+        marks_deleted: whether the query uses the column ``_deleted``, and so gets deleted rows too.
     """
-    from pyspark.serializers import CloudPickleSerializer
-    from pyspark.sql.types import NullType
-
     filter_schema = with_metadata_columns(metadata, schema)
-    reading = pickle.dumps(_Reading(filter_schema, _projected(metadata, schema, columns), _slim(metadata), storage))
+    projected = _projected(metadata, schema, columns)
+    reading = pickle.dumps(_Reading(filter_schema, projected, _slim(metadata), storage, marks_deleted))
 
-    # A function within a function travels with its code, so that it can say what a worker lacks.
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        try:
-            from hms_iceberg.spark.reading.worker_files import read_in_worker
-        except ImportError as error:
-            raise ImportError(
-                "Python workers of Spark read the ORC and Avro files of Iceberg tables, and this one cannot import "
-                f"what it needs for that ({error}). Install the same hms_iceberg[spark] on all executors as on the "
-                "driver, or set spark.pyspark.python to a Python that has it."
-            ) from error
+        from hms_iceberg.spark.reading.worker_files import read_in_worker
+
         return read_in_worker(reading, batches)
 
-    # Workers do not look at the type of what such a function returns.
-    return bytes(CloudPickleSerializer().dumps((read, NullType())))
+    return for_workers(read, "the ORC and Avro files of Iceberg tables")
 
 
 def pickled_tasks(plan: ScanPlan) -> list[bytes]:
@@ -140,8 +135,16 @@ def read_in_worker(reading: bytes, batches: Iterator[pa.RecordBatch]) -> Iterato
     common: _Reading = pickle.loads(reading)
     schema, metadata, storage = common.projected, common.metadata, common.storage
     tasks: Iterator[FileScanTask] = (pickle.loads(task.as_py()) for batch in batches for task in batch.column(0))
-    for rows in read_tasks(tasks, common.filter_schema, schema, metadata, storage, batch_rows=_BATCH_ROWS):
-        yield for_spark(rows, schema)
+    read = read_tasks(
+        tasks,
+        common.filter_schema,
+        schema,
+        metadata,
+        storage,
+        batch_rows=_BATCH_ROWS,
+        marks_deleted=common.marks_deleted,
+    )
+    return (for_spark(rows, schema) for rows in read)
 
 
 def _projected(metadata: TableMetadata, schema: Schema, columns: Sequence[str]) -> Schema:

@@ -54,7 +54,7 @@ def changed(metadata: TableMetadata, at_ms: int | None = None, **changes: Any) -
 
 def new_table_metadata(
     schema: Schema,
-    spec: PartitionSpec = UNPARTITIONED,
+    partition_spec: PartitionSpec = UNPARTITIONED,
     sort_order: SortOrder = UNSORTED,
     location: str = "",
     properties: Mapping[str, Any] | None = None,
@@ -66,7 +66,7 @@ def new_table_metadata(
 
     Args:
         schema: the columns.
-        spec: the partitioning, by the ids of `schema`.
+        partition_spec: the partitioning, by the ids of `schema`.
         sort_order: the sort order, by the ids of `schema`.
         location: the table's base location.
         properties: table properties; `format-version` among them is used where `format_version` is not given.
@@ -83,7 +83,7 @@ def new_table_metadata(
     check_format_version(version)
     fresh_schema = assign_fresh_ids(schema).with_schema_id(0)
     check_schema_version(fresh_schema, version)
-    fresh_spec = assign_fresh_spec_ids(spec, schema, fresh_schema)
+    fresh_spec = assign_fresh_spec_ids(partition_spec, schema, fresh_schema)
     check_spec(fresh_spec, fresh_schema)
     _check_writable(fresh_spec)
     fresh_order = assign_fresh_sort_order_ids(sort_order, schema, fresh_schema)

@@ -90,18 +90,25 @@ def test_rows_are_not_changed_by_a_condition_on_it(
     assert rows_of(spark, f"select id from {name}") == [(1,), (None,)]
 
 
-def test_files_that_python_reads_have_the_column_where_nothing_is_deleted(
+def test_files_that_python_reads_have_their_deleted_rows_marked_too(
     spark: SparkSession, catalog: Catalog, namespace: str, commit: Any
 ) -> None:
     properties = {"format-version": "2", "write.format.default": "orc"}
-    table = catalog.create_table(f"{namespace}.orcs", numbers(1).schema, properties=properties)
-    table.append(numbers(1, 2))
-    query = f"select id, _deleted from {namespace}.orcs"
-    assert rows_of(spark, query) == [(1, False), (2, False)]
-    commit(table, delete_positions(table, (data_files(table)[0], [0])))
-    assert rows_of(spark, f"select id from {namespace}.orcs") == [(2,)]
-    with pytest.raises(Exception, match=r"Cannot read the column _deleted of the table .*Leave the column out"):
-        spark.sql(query).collect()
+    table = catalog.create_table(f"{namespace}.mixed", numbers(1).schema, properties=properties)
+    table.append(numbers(1, 2, 3))
+    table.append(numbers(4))
+    with table.update_properties() as change:
+        change.set({"write.format.default": "avro"})
+    table.append(numbers(5, None))
+    orc, gone, avro = data_files(table)
+    commit(table, delete_positions(table, (orc, [1]), (gone, [0])), delete_positions(table, (avro, [0])))
+    commit(table, delete_keys(table, pa.table({"id": pa.array([None, 3], pa.int64())})))
+    name = f"{namespace}.mixed"
+    assert rows_of(spark, f"select id from {name}") == [(1,)]
+    marked = [(1, False), (2, True), (3, True), (4, True), (5, True), (None, True)]
+    assert rows_of(spark, f"select id, _deleted from {name}") == marked
+    assert rows_of(spark, f"select count(*), max(s) from {name} where _deleted and id < 5") == [(3, "s4")]
+    assert rows_of(spark, f"select count(*) from {name} where _deleted is not null") == [(6,)]
 
 
 def test_a_column_of_the_table_hides_it(spark: SparkSession, catalog: Catalog, namespace: str, commit: Any) -> None:

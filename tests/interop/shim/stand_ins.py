@@ -13,7 +13,7 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.catalog import load_catalog as load_ours
 from hms_iceberg.metastore import MetadataVersion, ViewMetadataVersion
-from hms_iceberg.spec.metadata.metadata_json import compress, metadata_from_dict, metadata_to_json
+from hms_iceberg.spec.metadata.metadata_json import compress, metadata_to_json
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitioning import UNPARTITIONED
 from hms_iceberg.spec.schema import Schema
@@ -52,31 +52,6 @@ class PeerTable(metaclass=_Kind):
     def matches(instance: Any) -> bool:
         """Whether it is a table."""
         return isinstance(instance, Table)
-
-
-def _metadata_of(number: int) -> Any:
-    class Metadata(metaclass=_Kind):
-        """`TableMetadataV2(**members)`."""
-
-        def __new__(cls, **members: Any) -> Any:
-            return metadata_from_dict(members)
-
-        @staticmethod
-        def matches(instance: Any) -> bool:
-            """Whether it is metadata of this version."""
-            return isinstance(instance, TableMetadata) and instance.format_version == number
-
-        @staticmethod
-        def model_validate_json(text: str) -> TableMetadata:
-            """The metadata in a text."""
-            return TableMetadata.model_validate_json(text)
-
-        @staticmethod
-        def model_validate(members: Mapping[str, Any]) -> TableMetadata:
-            """The metadata in parsed JSON."""
-            return TableMetadata.model_validate(members)
-
-    return Metadata
 
 
 class MemoryCatalog(Catalog):
@@ -175,7 +150,6 @@ STAND_INS: dict[str, dict[str, Any]] = {
     "pyiceberg.view": {"View": PeerView},
     "pyiceberg.serializers": {"ToOutputFile": ToOutputFile},
     "pyiceberg.typedef": {"UTF8": "utf-8", "EMPTY_DICT": {}},
-    "pyiceberg.table.metadata": {f"TableMetadataV{number}": _metadata_of(number) for number in (1, 2, 3)},
     "pyiceberg.catalog": {"load_catalog": load_catalog, "_ENV_CONFIG": Config()},
     "pyiceberg.utils.config": {"Config": Config},
     "pyiceberg.catalog.hive": {"HiveCatalog": hive_catalog},

@@ -11,11 +11,22 @@ import pytest
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog
-from hms_iceberg.errors import InvalidInputError, MissingDependencyError, MissingFileError
+from hms_iceberg.errors import InvalidInputError, MissingDependencyError, MissingFileError, UnknownColumnError
+from hms_iceberg.expressions import EqualTo
+from hms_iceberg.expressions.binding import bind
+from hms_iceberg.expressions.parser import parse
+from hms_iceberg.partitioning import PartitionField, PartitionFieldValue, PartitionKey, PartitionSpec
+from hms_iceberg.schema import Schema, prune_columns
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import Operation
-from hms_iceberg.spec.transforms import IdentityTransform
+from hms_iceberg.spec.transforms import IdentityTransform, MonthTransform
+from hms_iceberg.spec.types import DateType, NestedField, TimestampType
 from hms_iceberg.table import Table
+from hms_iceberg.table.metadata import TableMetadataV1, TableMetadataV2, TableMetadataV3
+from hms_iceberg.table.update.schema import UpdateSchema
+from hms_iceberg.table.update.snapshot import ManageSnapshots, UpdateSnapshot
+from hms_iceberg.table.update.sorting import UpdateSortOrder
+from hms_iceberg.table.update.spec import UpdateSpec
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.tables import QUICK
 
@@ -167,3 +178,42 @@ def test_a_library_that_is_not_there_is_named(table: Table, library: str, monkey
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(MissingDependencyError, match=f"pip install .*{library}"):
         getattr(table.scan(), f"to_{library}")()
+
+
+def test_metadata_is_of_the_class_of_its_format_version(table: Table) -> None:
+    assert isinstance(table.metadata, TableMetadataV2) and not isinstance(table.metadata, TableMetadataV1)
+    assert TableMetadataV2.model_validate_json(table.metadata.model_dump_json()) == table.metadata
+    assert table.metadata.model_copy(update={"location": "elsewhere"}).location == "elsewhere"
+    with pytest.raises(InvalidInputError, match="format version 2"):
+        TableMetadataV3.model_validate(table.metadata.model_dump())
+
+
+def test_an_expression_binds_itself_to_a_schema(table: Table) -> None:
+    assert EqualTo("ID", 1).bind(table.schema(), case_sensitive=False) == bind(table.schema(), parse("id = 1"))
+    with pytest.raises(UnknownColumnError):
+        (EqualTo("id", 1) & EqualTo("gone", 1)).bind(table.schema())
+
+
+def test_a_partition_key_takes_values_of_python_and_gives_the_folder_of_a_file(table: Table) -> None:
+    schema = Schema(NestedField(1, "at", TimestampType()), NestedField(2, "day", DateType()))
+    day, month = PartitionField(2, 1000, IdentityTransform(), "day"), PartitionField(1, 1001, MonthTransform(), "month")
+    values = [PartitionFieldValue(month, 13), PartitionFieldValue(day, dt.date(1970, 1, 3))]
+    key = PartitionKey(values, PartitionSpec(day, month), schema)
+    assert (key.partition, key.to_path()) == ((2, 13), "day=1970-01-03/month=1971-02")
+    assert (
+        table.location_provider()
+        .new_data_location("x.parquet", key)
+        .endswith("/day=1970-01-03/month=1971-02/x.parquet")
+    )
+    with pytest.raises(InvalidInputError, match="'month'"):
+        PartitionKey(values[1:], PartitionSpec(day, month), schema).to_path()
+
+
+def test_the_builders_of_changes_are_found_where_pyiceberg_has_them(table: Table) -> None:
+    with table.transaction() as transaction:
+        assert isinstance(transaction.update_schema(), UpdateSchema)
+        assert isinstance(transaction.update_spec(), UpdateSpec)
+        assert isinstance(transaction.update_sort_order(), UpdateSortOrder)
+        assert isinstance(transaction.update_snapshot(), UpdateSnapshot)
+    assert isinstance(table.manage_snapshots(), ManageSnapshots)
+    assert prune_columns(table.schema(), {2}).column_names == ["city"]

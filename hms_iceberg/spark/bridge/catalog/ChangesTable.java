@@ -61,7 +61,7 @@ final class ChangesTable implements SupportsRead {
     }
     UnsupportedTypes.refuse(name(), new StructType(read));
     Answer answer = planner.ask(asked);
-    WorkerFiles files = new WorkerFiles("iceberg " + name(), 1, answer);
+    WorkerFiles files = new WorkerFiles("iceberg " + name(), 1, answer, false);
     return files.plan(session, planner, answer.takeBlobs(1)[0], used);
   }
 

@@ -75,7 +75,7 @@ final class ScanFiles implements FileIndex, Cloneable {
     this.positionDeletes = perFile(plan, deletes, NO_DELETES);
     this.equalityDeletes = perFile(plan, groups(header.get("equality_deletes"), deletes), NO_KEYS);
     int others = header.get("worker_files").asInt();
-    this.workerFiles = others == 0 ? null : new WorkerFiles(description(), others, plan);
+    this.workerFiles = others == 0 ? null : new WorkerFiles(description(), others, plan, marksDeleted());
     long total = 0;
     for (int i = 0; i < count; i++) {
       total += sizes[i];

@@ -48,13 +48,15 @@ final class WorkerFiles implements FileIndex, Cloneable {
   private final String[] paths;
   private final long[] sizes;
   private final byte[][] tasks;
+  private final boolean marksDeleted;
   private ReplacedFiles replaced;
 
-  WorkerFiles(String description, int count, Answer plan) {
+  WorkerFiles(String description, int count, Answer plan, boolean marksDeleted) {
     this.description = description;
     this.paths = plan.takeTexts(count);
     this.sizes = plan.takeLongs(count);
     this.tasks = plan.takeBlobs(count);
+    this.marksDeleted = marksDeleted;
   }
 
   /** The same files for an operation that replaces some of them, and reads no others. */
@@ -91,8 +93,9 @@ final class WorkerFiles implements FileIndex, Cloneable {
   }
 
   /** What Python workers run; it is asked for apart from the plan, which is the same whatever the columns. */
-  private static byte[] command(IcebergTable table, List columns) {
+  private byte[] command(IcebergTable table, List columns) {
     ObjectNode question = table.question("worker-command");
+    question.put("deleted_column", marksDeleted);
     ArrayNode names = question.putArray("columns");
     for (int i = 0; i < columns.size(); i++) {
       names.add(((Attribute) columns.get(i)).name());

@@ -1,0 +1,1 @@
+"""PyIceberg's doors to the builders of changes; what they send to a REST catalog is not here."""

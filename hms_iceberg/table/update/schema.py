@@ -1,0 +1,7 @@
+"""PyIceberg's door to changes of schemas."""
+
+from __future__ import annotations
+
+from hms_iceberg.table.update_schema import UpdateSchema
+
+__all__ = ["UpdateSchema"]

@@ -1,0 +1,8 @@
+"""PyIceberg's door to changes of snapshots; those expire by `table.maintenance.expire_snapshots()`."""
+
+from __future__ import annotations
+
+from hms_iceberg.table.manage_snapshots import ManageSnapshots
+from hms_iceberg.table.update_snapshot import UpdateSnapshot
+
+__all__ = ["ManageSnapshots", "UpdateSnapshot"]

@@ -1,0 +1,7 @@
+"""PyIceberg's door to changes of sort orders."""
+
+from __future__ import annotations
+
+from hms_iceberg.table.update_spec import UpdateSortOrder
+
+__all__ = ["UpdateSortOrder"]

@@ -1,0 +1,7 @@
+"""PyIceberg's door to changes of partition specs."""
+
+from __future__ import annotations
+
+from hms_iceberg.table.update_spec import UpdateSpec
+
+__all__ = ["UpdateSpec"]

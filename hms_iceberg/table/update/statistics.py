@@ -1,0 +1,7 @@
+"""PyIceberg's door to changes of statistics files."""
+
+from __future__ import annotations
+
+from hms_iceberg.table.manage_snapshots import UpdateStatistics
+
+__all__ = ["UpdateStatistics"]
