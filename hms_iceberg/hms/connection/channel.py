@@ -5,6 +5,7 @@ The login and its frames are those of Thrift's SASL transport (THRIFT-876), whic
 
 from __future__ import annotations
 
+import logging
 import select
 import socket
 import ssl
@@ -15,6 +16,8 @@ from typing import Any, Protocol
 from hms_iceberg.errors import MetastoreAuthenticationError, MissingDependencyError
 from hms_iceberg.hms.connection.client_settings import Address, ClientSettings
 from hms_iceberg.hms.connection.security import CA_FILE, CHECK_HOST_NAME, KERBEROS, USE_TLS, Login, Tls
+
+logger = logging.getLogger(__name__)
 
 _READ_SIZE = 65536
 _MAX_LOGIN_MESSAGE = 1 << 20
@@ -79,10 +82,16 @@ def is_idle(connection: socket.socket) -> bool:
 
 
 class SocketChannel:
-    """A socket's bytes as they are."""
+    """A socket's bytes as they are.
 
-    def __init__(self, connection: socket.socket) -> None:
+    Args:
+        connection: the socket.
+        patience: seconds after which a warning says that an answer is still waited for.
+    """
+
+    def __init__(self, connection: socket.socket, patience: float = 10.0) -> None:
         self.socket = connection
+        self._patience = patience
 
     def framed(self, data: bytes) -> bytes:
         """The data."""
@@ -94,7 +103,28 @@ class SocketChannel:
 
     def receive(self) -> bytes:
         """What came; empty if the server closed the connection."""
+        """What came; empty where the server closed the connection."""
+        if self._is_silent():
+            host, port = self.socket.getpeername()[:2]
+            logger.warning(
+                "The metastore at %s:%s took a request and has not answered for %.0f s. It is waited for, up to %.0f s "
+                "(hive.metastore.client.socket.timeout). Check that a Hive Metastore listens there, and its load.",
+                host,
+                port,
+                self._patience,
+                self.socket.gettimeout() or 0,
+            )
         return self.socket.recv(_READ_SIZE)
+
+    def _is_silent(self) -> bool:
+        """Whether nothing came within the patience, and more time than that was given."""
+        timeout = self.socket.gettimeout()
+        if timeout is None or timeout <= self._patience:
+            return False
+        if isinstance(self.socket, ssl.SSLSocket) and self.socket.pending():
+            return False
+        readable, _, broken = select.select([self.socket], [], [self.socket], self._patience)
+        return not readable and not broken
 
 
 # ----------------------------------------------------------------------------------------------- encryption
