@@ -28,6 +28,7 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.readable import ReadableTable
+from hms_iceberg.table.table import Table
 
 Listed = tuple[ManifestFile, list[ManifestEntry]]
 
@@ -91,6 +92,8 @@ def check_table(
             f"{sorted(metadata.snapshots_by_id)}."
         )
     check = _Check(metadata, table.storage)
+    if isinstance(table, Table):
+        check.owner(table)
     chosen = [each for each in metadata.snapshots if snapshot_ids is None or each.snapshot_id in snapshot_ids]
     for snapshot in chosen:
         check.snapshot(snapshot)
@@ -111,6 +114,12 @@ class _Check:
         self.findings: list[Finding] = []
         self.manifests: dict[ManifestFile, list[ManifestEntry] | None] = {}
         self.live: dict[tuple[str, int | None], DataFile] = {}
+
+    def owner(self, table: Table) -> None:
+        """The metadata is that of the table that the metastore means."""
+        recorded = table.metastore.load(table.name()).properties.get("uuid")
+        if recorded is not None and self.metadata.table_uuid not in (None, recorded):
+            self.findings.append(found.OtherTable(table.metadata_location, recorded, self.metadata.table_uuid))
 
     def snapshot(self, snapshot: Snapshot) -> None:
         """One snapshot: its numbers, its manifests, its files as a whole."""
@@ -259,7 +268,7 @@ class _Check:
 
     def _records(self, file: DataFile, role: str) -> None:
         try:
-            records = _count_records(self.storage, file)
+            records = count_records(self.storage, file)
         except IcebergError as error:
             self.findings.append(found.UnreadableFile(file.file_path, role, str(error)))
             return
@@ -267,7 +276,8 @@ class _Check:
             self.findings.append(found.WrongRecordCount(file.file_path, file.record_count, records))
 
 
-def _count_records(storage: Storage, file: DataFile) -> int:
+def count_records(storage: Storage, file: DataFile) -> int:
+    """How many rows a file has, or positions a deletion vector; raises `IcebergError` where it is damaged."""
     if file.is_deletion_vector:
         return len(read_deletion_vector(storage, file))
     reader = open_reader(storage, file.file_path, file.file_format)

@@ -8,6 +8,7 @@ __all__ = [
     "Finding",
     "MisplacedFile",
     "MissingFile",
+    "OtherTable",
     "RepeatedFile",
     "SecondDeletionVector",
     "UnreadableFile",
@@ -35,6 +36,21 @@ class MissingFile(Finding):
 
     def __str__(self) -> str:
         return f"The {self.role} {self.location} is not there."
+
+
+@dataclass(frozen=True)
+class OtherTable(Finding):
+    """The metadata file has another UUID than the metastore's row: it is that of another table."""
+
+    location: str
+    recorded: str
+    found: str | None
+
+    def __str__(self) -> str:
+        return (
+            f"The metadata file {self.location} is that of another table: its UUID is {self.found}, that of the "
+            f"metastore's row {self.recorded}."
+        )
 
 
 @dataclass(frozen=True)

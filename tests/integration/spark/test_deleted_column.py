@@ -97,8 +97,8 @@ def test_files_that_python_reads_have_their_deleted_rows_marked_too(
     table = catalog.create_table(f"{namespace}.mixed", numbers(1).schema, properties=properties)
     table.append(numbers(1, 2, 3))
     table.append(numbers(4))
-    with table.update_properties() as change:
-        change.set({"write.format.default": "avro"})
+    with table.transaction() as transaction:
+        transaction.set_properties({"write.format.default": "avro"})
     table.append(numbers(5, None))
     orc, gone, avro = data_files(table)
     commit(table, delete_positions(table, (orc, [1]), (gone, [0])), delete_positions(table, (avro, [0])))

@@ -1,0 +1,102 @@
+"""Carrying out the plan of a repair."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hms_iceberg.errors import CommitConflictError
+from hms_iceberg.maintenance.repair.journal import write_journal
+from hms_iceberg.maintenance.repair.plan import RepairPlan, checked_base, plan_repair
+from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
+from hms_iceberg.spec.metadata.metadata_changes import changed
+from hms_iceberg.storage import Storage
+from hms_iceberg.table import Table
+from hms_iceberg.transaction.metadata_files import write_version
+from hms_iceberg.transaction.workspace import FileWorkspace
+from hms_iceberg.updates.delete import DeleteFiles
+from hms_iceberg.updates.rewrite_files import RewriteFiles
+
+if TYPE_CHECKING:
+    from hms_iceberg.catalog import Catalog
+
+
+@dataclass(frozen=True)
+class RepairResult:
+    """What was planned, and done.
+
+    Attributes:
+        plan: the plan.
+        journal: location of the journal; None where nothing was done.
+    """
+
+    plan: RepairPlan
+    journal: str | None = None
+
+
+def repair_table(
+    catalog: Catalog,
+    identifier: Identifier,
+    *,
+    dry_run: bool = True,
+    accept_loss: bool = False,
+    record_counts: bool = False,
+) -> RepairResult:
+    """Repairs a damaged table as far as that is safe.
+
+    A journal is written first. Then come rebuilt metadata files under new names, a new version of the metadata and the
+    row of the metastore, all in one commit; and then a snapshot on each branch without the files that are gone. No file
+    that is there is changed or deleted.
+
+    Args:
+        catalog: the catalog of the table.
+        identifier: the table's name.
+        dry_run: only plan.
+        accept_loss: also do what loses something: rows, deletes, snapshots, or changes of the metadata.
+        record_counts: also open every live file, which finds damage that leaves its size.
+
+    Raises:
+        NoSuchTableError: no such Iceberg table.
+        CommitConflictError: the table was changed meanwhile; nothing was done.
+        StorageError: the storage does not let a file be read, which says nothing about the file.
+    """
+    pointer = catalog.metastore.load(identifier)
+    plan = plan_repair(pointer, catalog.storage, accept_loss=accept_loss, record_counts=record_counts)
+    if dry_run or not plan.steps:
+        return RepairResult(plan)
+    _, metadata = checked_base(plan)
+    journal = write_journal(plan, metadata, catalog.storage)
+    if plan.swaps:
+        _swap(plan, catalog.metastore, catalog.storage)
+    if plan.gone:
+        _remove(plan, lambda: catalog.load_table(identifier))
+    return RepairResult(plan, journal)
+
+
+def _swap(plan: RepairPlan, metastore: CatalogMetastore, storage: Storage) -> None:
+    """Makes the repaired metadata the table's, where nobody changed the table meanwhile."""
+    base, metadata = checked_base(plan)
+    identifier = plan.pointer.identifier
+    workspace = FileWorkspace(storage)
+    for location, data in plan.files.items():
+        workspace.create(location, data)
+    with metastore.exclusive(identifier, metadata.properties):
+        if metastore.load(identifier).metadata_location != plan.pointer.metadata_location:
+            name = ".".join(identifier)
+            raise CommitConflictError(f"Cannot repair table {name}: it was changed meanwhile. Plan the repair again.")
+        new = write_version(base, changed(metadata), workspace)
+        shown = MetadataVersion(plan.pointer.metadata_location, base.metadata)
+        metastore.swap(identifier, shown, new)
+
+
+def _remove(plan: RepairPlan, load: Callable[[], Table]) -> None:
+    """Takes lost files out of the branches that have them."""
+    for branch, lost in plan.gone.items():
+        data = tuple(file for file in lost.files if file.is_data)
+        deletes = tuple(file for file in lost.files if not file.is_data)
+        with load().transaction() as transaction:
+            if deletes:
+                transaction.add(RewriteFiles(removed=deletes, branch=branch))
+            if data:
+                transaction.add(DeleteFiles(files=data, branch=branch))

@@ -1,0 +1,150 @@
+"""What of a table's manifest lists and manifests can be read, and what is wrong with the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from hms_iceberg.arrow.parallel import default_workers
+from hms_iceberg.arrow.storage.filesystems import parse_location
+from hms_iceberg.errors import CorruptFileError, CorruptManifestError, MissingFileError
+from hms_iceberg.spec.manifests.manifest import ManifestEntry, ManifestEntryStatus, ManifestFile
+from hms_iceberg.spec.manifests.manifest_avro import decode_manifest
+from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.storage import Storage
+
+T = TypeVar("T")
+R = TypeVar("R")
+DAMAGE = (MissingFileError, CorruptFileError)
+"""Errors that are about a file itself. Others, such as a time-out, say nothing about it, and end a repair."""
+
+
+@dataclass
+class Examination:
+    """A table's metadata files, read.
+
+    Attributes:
+        metadata: the table.
+        storage: where its files are.
+        lists: the manifests of each snapshot whose manifest list could be read.
+        entries: the entries of each manifest that could be read, by its location.
+        damaged_lists: by snapshot id, what is wrong with its manifest list.
+        damaged_manifests: by location, what is wrong with the manifest.
+        wrong_rows: by location of a whole manifest, what is wrong with its row in manifest lists.
+    """
+
+    metadata: TableMetadata
+    storage: Storage
+    lists: dict[int, list[ManifestFile]] = field(default_factory=dict)
+    entries: dict[str, list[ManifestEntry]] = field(default_factory=dict)
+    damaged_lists: dict[int, str] = field(default_factory=dict)
+    damaged_manifests: dict[str, str] = field(default_factory=dict)
+    wrong_rows: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> dict[str, ManifestFile]:
+        """The row of each manifest that a list names, by its location."""
+        return {manifest.manifest_path: manifest for manifests in self.lists.values() for manifest in manifests}
+
+    def entries_of(self, manifests: Iterable[ManifestFile]) -> list[ManifestEntry] | None:
+        """All entries of some manifests; None where one of them is damaged."""
+        found: list[ManifestEntry] = []
+        for manifest in manifests:
+            entries = self.entries.get(manifest.manifest_path)
+            if entries is None:
+                return None
+            found += entries
+        return found
+
+
+def examine(metadata: TableMetadata, storage: Storage) -> Examination:
+    """Reads every manifest list and manifest of a table.
+
+    Raises:
+        StorageError: the storage does not let a file be read, which says nothing about the file.
+    """
+    examination = Examination(metadata, storage)
+    listed = [snapshot for snapshot in metadata.snapshots if snapshot.manifest_list is not None]
+    for snapshot, manifests in zip(
+        listed, in_parallel(lambda each: read_list(each, storage), listed, metadata), strict=True
+    ):
+        if isinstance(manifests, str):
+            examination.damaged_lists[snapshot.snapshot_id] = manifests
+        else:
+            examination.lists[snapshot.snapshot_id] = manifests
+    rows = list(examination.rows.values())
+    for manifest, read in zip(rows, in_parallel(lambda each: read_entries(each, storage), rows, metadata), strict=True):
+        location = manifest.manifest_path
+        if read.entries is None:
+            examination.damaged_manifests[location] = read.wrong
+        else:
+            examination.entries[location] = read.entries
+            if read.wrong:
+                examination.wrong_rows[location] = read.wrong
+    return examination
+
+
+def in_parallel(work: Callable[[T], R], items: Sequence[T], metadata: TableMetadata) -> Iterator[R]:
+    """The results for some items, in order, several at once."""
+    workers = default_workers(max(len(items), 1), not parse_location(metadata.location).is_local)
+    with ThreadPoolExecutor(workers, thread_name_prefix="iceberg-repair") as pool:
+        yield from pool.map(work, items)
+
+
+def read_list(snapshot: Snapshot, storage: Storage) -> list[ManifestFile] | str:
+    """The manifests of a snapshot, or what is wrong with its manifest list."""
+    location = str(snapshot.manifest_list)
+    what = f"The manifest list {location} of snapshot {snapshot.snapshot_id}"
+    try:
+        return decode_manifest_list(storage.read(location), location, snapshot.snapshot_id)
+    except MissingFileError:
+        return f"{what} is not there."
+    except CorruptFileError as error:
+        return f"{what} is damaged: {error}"
+
+
+@dataclass(frozen=True)
+class ReadManifest:
+    """The entries of a manifest, None where it is damaged; and what is wrong with it, or with its row."""
+
+    entries: list[ManifestEntry] | None
+    wrong: str = ""
+
+
+def read_entries(manifest: ManifestFile, storage: Storage) -> ReadManifest:
+    """Reads a manifest that a manifest list names."""
+    location = manifest.manifest_path
+    try:
+        data = storage.read(location)
+        if manifest.manifest_length and len(data) != manifest.manifest_length:
+            said = f"its manifest list says {manifest.manifest_length:,}"
+            return ReadManifest(None, f"The manifest {location} has {len(data):,} bytes, {said}.")
+        entries = decode_manifest(data, manifest, checked=False)
+        check_owner(manifest, entries)
+    except MissingFileError:
+        return ReadManifest(None, f"The manifest {location} is not there.")
+    except CorruptFileError as error:
+        return ReadManifest(None, f"The manifest {location} is damaged: {error}")
+    try:
+        decode_manifest(data, manifest)
+    except CorruptManifestError as error:
+        return ReadManifest(entries, f"A manifest list says of {location} what it is not: {error}")
+    return ReadManifest(entries)
+
+
+def check_owner(manifest: ManifestFile, entries: Sequence[ManifestEntry]) -> None:
+    """Refuses a manifest that was written for another snapshot, as that of another table.
+
+    Raises:
+        CorruptManifestError: names both snapshots.
+    """
+    for entry in entries:
+        if entry.status is ManifestEntryStatus.ADDED and entry.snapshot_id != manifest.added_snapshot_id:
+            raise CorruptManifestError(
+                f"it adds {entry.data_file.file_path} for snapshot {entry.snapshot_id}; its manifest list says that "
+                f"snapshot {manifest.added_snapshot_id} added it"
+            )

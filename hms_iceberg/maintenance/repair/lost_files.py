@@ -1,0 +1,103 @@
+"""Data and delete files of branches that are gone, or cannot be read any more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hms_iceberg.errors import IcebergError, StorageError
+from hms_iceberg.maintenance.consistency import count_records
+from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination, in_parallel
+from hms_iceberg.maintenance.repair.steps import RepairStep
+from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.storage import Storage
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class LostFiles:
+    """Files of a branch that are lost.
+
+    Attributes:
+        branch: the branch.
+        files: the data files, delete files and vectors.
+        hopeless: files with a wrong size that are whole all the same, about which nothing is done.
+    """
+
+    branch: str
+    files: tuple[DataFile, ...]
+    hopeless: tuple[RepairStep, ...] = ()
+
+    @property
+    def step(self) -> RepairStep:
+        """What is done about them."""
+        names = sorted({file.file_path for file in self.files})
+        shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+        damage = f"Of the branch {self.branch}, {len(names)} files are not there, or damaged: {shown}."
+        remedy = "They are taken out of the table, in a snapshot of its own."
+        data = [file for file in self.files if file.is_data]
+        deletes = [file for file in self.files if not file.is_data]
+        lost = []
+        if data:
+            lost.append(f"{sum(file.record_count for file in data):,} rows of {len(data)} data files")
+        if deletes:
+            lost.append(
+                f"{sum(file.record_count for file in deletes):,} deletes of {len(deletes)} delete files: "
+                "the rows that they deleted come back"
+            )
+        return RepairStep("files", damage, remedy, " and ".join(lost))
+
+
+def lost_files(metadata: TableMetadata, examination: Examination, record_counts: bool) -> dict[str, LostFiles]:
+    """By branch, the files of its newest snapshot that are lost. A file of several branches is looked at once.
+
+    Raises:
+        StorageError: the storage does not say whether a file is there.
+    """
+    heads: dict[str, list[DataFile]] = {}
+    for name, ref in metadata.refs.items():
+        entries = examination.entries_of(examination.lists.get(ref.snapshot_id, ())) if ref.is_branch else None
+        if entries:
+            heads[name] = [entry.data_file for entry in entries if entry.is_live]
+    files = list({(file.file_path, file.content_offset): file for live in heads.values() for file in live}.values())
+    found_states = in_parallel(lambda file: _state(file, examination.storage, record_counts), files, metadata)
+    states = {(file.file_path, file.content_offset): state for file, state in zip(files, found_states, strict=True)}
+    found = {}
+    for name, live in heads.items():
+        lost = tuple(file for file in live if states[file.file_path, file.content_offset] == "lost")
+        odd = [file for file in live if states[file.file_path, file.content_offset] == "odd"]
+        if lost or odd:
+            found[name] = LostFiles(name, lost, tuple(_odd(odd)))
+    return found
+
+
+def _state(file: DataFile, storage: Storage, record_counts: bool) -> str:
+    """`whole`, `lost`, or `odd`: of another size, and readable all the same."""
+    try:
+        same_size = storage.length(file.file_path) == file.file_size_in_bytes
+        if same_size and not record_counts:
+            return "whole"
+        rows = count_records(storage, file)
+    except DAMAGE:
+        return "lost"
+    except StorageError:
+        raise
+    except IcebergError:
+        return "lost"
+    if rows != file.record_count:
+        return "lost"
+    return "whole" if same_size else "odd"
+
+
+def _odd(files: Sequence[DataFile]) -> list[RepairStep]:
+    return [
+        RepairStep(
+            "files",
+            f"The file {file.file_path} has not the {file.file_size_in_bytes:,} bytes that its manifest says, and "
+            f"{file.record_count:,} rows as it says: it was replaced by another one. Restore it.",
+            None,
+        )
+        for file in files
+    ]

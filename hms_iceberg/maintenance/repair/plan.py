@@ -1,0 +1,295 @@
+"""The plan of a repair: what is damaged, what is done about it, and the metadata that comes out."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.maintenance.findings import WrongSummary
+from hms_iceberg.maintenance.repair.examination import Examination, examine
+from hms_iceberg.maintenance.repair.lists import described, rebuild_lists
+from hms_iceberg.maintenance.repair.lost_files import LostFiles, lost_files
+from hms_iceberg.maintenance.repair.manifests import Rebuilt, encoded, rebuild_manifest
+from hms_iceberg.maintenance.repair.snapshots import without_snapshots
+from hms_iceberg.maintenance.repair.statistics import without_lost_statistics
+from hms_iceberg.maintenance.repair.steps import RepairStep
+from hms_iceberg.maintenance.repair.versions import current_version, lost_snapshots, newest_whole_version, told
+from hms_iceberg.maintenance.summary_check import check_summary
+from hms_iceberg.metastore import MetadataVersion, TablePointer
+from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestFile
+from hms_iceberg.spec.manifests.manifest_list_avro import encode_manifest_list
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.snapshots import Snapshot, Summary
+from hms_iceberg.spec.table_properties import metadata_folder
+from hms_iceberg.storage import Storage
+
+_RELISTED = "It is made anew from the manifests that the snapshot's summary counts."
+
+
+@dataclass(frozen=True)
+class RepairPlan:
+    """What a repair does. `str()` tells it.
+
+    Attributes:
+        pointer: what the metastore's row says.
+        base: the version that the repaired one follows; None where no whole one was found.
+        metadata: the repaired metadata; that of `base` where nothing in it changes.
+        files: the metadata files to write, by location.
+        gone: the files to take out of the table, by branch.
+        steps: what is done.
+        refused: what would lose something, and is only done where that is accepted.
+        hopeless: damage that nothing can be done about.
+    """
+
+    pointer: TablePointer
+    base: MetadataVersion | None
+    metadata: TableMetadata | None
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    gone: Mapping[str, LostFiles] = field(default_factory=dict)
+    steps: tuple[RepairStep, ...] = ()
+    refused: tuple[RepairStep, ...] = ()
+    hopeless: tuple[RepairStep, ...] = ()
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether nothing is damaged."""
+        return not (self.steps or self.refused or self.hopeless)
+
+    @property
+    def swaps(self) -> bool:
+        """Whether the table gets a new version before files are taken out of it."""
+        return any(step.kind != "files" for step in self.steps)
+
+    def __str__(self) -> str:
+        name = ".".join(self.pointer.identifier)
+        if self.is_sound:
+            return f"{name}: nothing to repair"
+        lines = [f"{name}: {len(self.steps)} repairs"]
+        lines += [f"- {step}" for step in self.steps]
+        lines += [f"- only with accepted loss: {step}" for step in self.refused]
+        lines += [f"- {step}" for step in self.hopeless]
+        return "\n".join(lines)
+
+
+def plan_repair(
+    pointer: TablePointer, storage: Storage, *, accept_loss: bool = False, record_counts: bool = False
+) -> RepairPlan:
+    """Looks at a table and plans its repair; nothing is written.
+
+    Args:
+        pointer: what the metastore's row says.
+        storage: where the table's files are.
+        accept_loss: whether steps are taken that lose something.
+        record_counts: also open every live file, which finds damage that leaves its size.
+
+    Raises:
+        StorageError: the storage does not let a file be read, which says nothing about the file.
+    """
+    return _Planner(pointer, storage, accept_loss).plan(record_counts)
+
+
+class _Planner:
+    def __init__(self, pointer: TablePointer, storage: Storage, accept_loss: bool) -> None:
+        self._pointer = pointer
+        self._storage = storage
+        self._accept_loss = accept_loss
+        self._steps: list[RepairStep] = []
+        self._refused: list[RepairStep] = []
+        self._hopeless: list[RepairStep] = []
+        self._files: dict[str, bytes] = {}
+        self._id = uuid.uuid4()
+
+    def plan(self, record_counts: bool) -> RepairPlan:
+        version = self._version()
+        if version is None:
+            return self._made(None, None, {})
+        self._check_row(version.metadata)
+        examination = examine(version.metadata, self._storage)
+        self._rebuild(examination)
+        metadata = self._with_sound_lists(examination)
+        metadata = self._without_hopeless(metadata, examination)
+        metadata = self._with_true_summaries(metadata, examination)
+        metadata, lost = without_lost_statistics(metadata, self._storage)
+        for step in lost:
+            self._add(step)
+        gone = {}
+        for branch, found in lost_files(metadata, examination, record_counts).items():
+            for step in found.hopeless:
+                self._add(step)
+            if found.files and self._add(found.step):
+                gone[branch] = found
+        return self._made(version, metadata, gone)
+
+    def _made(
+        self, base: MetadataVersion | None, metadata: TableMetadata | None, gone: Mapping[str, LostFiles]
+    ) -> RepairPlan:
+        steps, refused, hopeless = tuple(self._steps), tuple(self._refused), tuple(self._hopeless)
+        return RepairPlan(self._pointer, base, metadata, self._files, gone, steps, refused, hopeless)
+
+    def _add(self, step: RepairStep) -> bool:
+        """Notes a step, and says whether it is to be taken."""
+        if not step.is_possible:
+            self._hopeless.append(step)
+        elif step.loses and not self._accept_loss:
+            self._refused.append(step)
+        else:
+            self._steps.append(step)
+            return True
+        return False
+
+    # ------------------------------------------------------------------------------- metadata file and row
+
+    def _version(self) -> MetadataVersion | None:
+        version, damage = current_version(self._pointer, self._storage)
+        if version is not None:
+            return version
+        older = newest_whole_version(self._pointer, self._storage)
+        if older is None:
+            self._add(RepairStep("metadata", damage, None))
+            return None
+        remedy = f"The table goes back to {told(older)}."
+        taken = self._add(RepairStep("metadata", damage, remedy, lost_snapshots(older, self._pointer)))
+        return older if taken else None
+
+    def _check_row(self, metadata: TableMetadata) -> None:
+        current = metadata.current_snapshot_id
+        true = {"uuid": metadata.table_uuid, "snapshot-count": str(len(metadata.snapshots))}
+        true["current-snapshot-id"] = None if current is None else str(current)
+        row = self._pointer.properties
+        wrong = [f"{key} {row[key]}" for key, value in true.items() if key in row and value and row[key] != value]
+        if wrong and not self._steps:
+            damage = f"The metastore's row says {', '.join(wrong)}; the table's metadata does not."
+            self._add(RepairStep("metastore row", damage, "The row is written anew from the metadata."))
+
+    # ------------------------------------------------------------------------------------ lists, manifests
+
+    def _rebuild(self, examination: Examination) -> None:
+        """Finds what damaged lists and manifests held, and puts it into the examination."""
+        lists = rebuild_lists(examination)
+        manifests: dict[str, Rebuilt] = {}
+        for location, row in examination.rows.items():
+            if location in examination.damaged_manifests:
+                rebuilt = rebuild_manifest(examination, row)
+                if rebuilt is not None:
+                    manifests[location] = rebuilt
+        for location, rebuilt in manifests.items():
+            if self._add(self._of_manifest(examination, location, rebuilt)):
+                examination.entries[location] = list(rebuilt.entries)
+        lists |= rebuild_lists(examination)
+        for snapshot_id in lists:
+            damage = examination.damaged_lists[snapshot_id]
+            self._add(RepairStep("manifest list", damage, _RELISTED))
+        for location, damage in examination.damaged_manifests.items():
+            if location not in manifests and self._add(_dropped(examination.rows[location], damage)):
+                examination.entries[location] = []
+        for damage in examination.wrong_rows.values():
+            self._add(RepairStep("manifest list", damage, "The manifest's row is counted anew."))
+
+    def _of_manifest(self, examination: Examination, location: str, rebuilt: Rebuilt) -> RepairStep:
+        remedy = f"It is made anew {rebuilt.source}."
+        return RepairStep("manifest", examination.damaged_manifests[location], remedy, rebuilt.loses)
+
+    def _with_sound_lists(self, examination: Examination) -> TableMetadata:
+        """The metadata whose snapshots have lists of whole manifests, where these could be had."""
+        metadata = examination.metadata
+        changed = {
+            location: self._new_row(examination, row)
+            for location, row in examination.rows.items()
+            if location in examination.entries
+            and (location in examination.damaged_manifests or location in examination.wrong_rows)
+        }
+        snapshots = []
+        for snapshot in metadata.snapshots:
+            listed = examination.lists.get(snapshot.snapshot_id)
+            damaged = snapshot.snapshot_id in examination.damaged_lists
+            if listed is not None and (damaged or any(each.manifest_path in changed for each in listed)):
+                rows = [changed.get(each.manifest_path, each) for each in listed]
+                kept = [row for row in rows if row is not None]
+                examination.lists[snapshot.snapshot_id] = kept
+                snapshot = replace(snapshot, manifest_list=self._write_list(metadata, snapshot, kept))
+            snapshots.append(snapshot)
+        return replace(metadata, snapshots=tuple(snapshots))
+
+    def _new_row(self, examination: Examination, row: ManifestFile) -> ManifestFile | None:
+        """The row of a manifest that is made anew, or counted anew; None for one that is left out."""
+        entries = examination.entries[row.manifest_path]
+        if row.manifest_path in examination.wrong_rows:
+            return described(examination.metadata, row, entries)
+        if not entries:
+            return None
+        location = self._location(examination.metadata, f"m{len(self._files)}.avro")
+        self._files[location], made = encoded(examination.metadata, row, entries, location)
+        examination.entries[location] = entries
+        return made
+
+    def _write_list(self, metadata: TableMetadata, snapshot: Snapshot, manifests: list[ManifestFile]) -> str:
+        location = self._location(metadata, f"snap-{snapshot.snapshot_id}.avro")
+        version = metadata.format_version if snapshot.first_row_id is not None else min(metadata.format_version, 2)
+        self._files[location], _ = encode_manifest_list(
+            manifests,
+            format_version=version,
+            snapshot_id=snapshot.snapshot_id,
+            parent_snapshot_id=snapshot.parent_snapshot_id,
+            sequence_number=snapshot.sequence_number,
+            next_row_id=snapshot.first_row_id if version >= 3 else None,
+        )
+        return location
+
+    def _location(self, metadata: TableMetadata, name: str) -> str:
+        return f"{metadata_folder(metadata.location, metadata.properties)}/repair-{self._id}-{name}"
+
+    # ------------------------------------------------------------------------------- snapshots, summaries
+
+    def _without_hopeless(self, metadata: TableMetadata, examination: Examination) -> TableMetadata:
+        """The metadata without snapshots whose list nobody can make anew."""
+        lost = {id: damage for id, damage in examination.damaged_lists.items() if id not in examination.lists}
+        if not lost:
+            return metadata
+        left, remedy, loses = without_snapshots(metadata, lost.keys())
+        return left if self._add(RepairStep("manifest list", " ".join(lost.values()), remedy, loses)) else metadata
+
+    def _with_true_summaries(self, metadata: TableMetadata, examination: Examination) -> TableMetadata:
+        snapshots = []
+        for snapshot in metadata.snapshots:
+            entries = examination.entries_of(examination.lists.get(snapshot.snapshot_id, ()))
+            listed = snapshot.snapshot_id in examination.lists
+            wrong = list(check_summary(snapshot, entries)) if listed and entries is not None else []
+            counts = {each.key: each for each in wrong if isinstance(each, WrongSummary)}
+            if counts:
+                said = ", ".join(f"{key}={each.recorded} and not {each.found}" for key, each in counts.items())
+                damage = f"The summary of snapshot {snapshot.snapshot_id} says {said}."
+                if self._add(RepairStep("summary", damage, "It is counted anew.")):
+                    true = {key: str(each.found) for key, each in counts.items()}
+                    snapshot = replace(snapshot, summary=Summary.of({**snapshot.summary, **true}))
+            snapshots.append(snapshot)
+        return replace(metadata, snapshots=tuple(snapshots))
+
+
+def _dropped(manifest: ManifestFile, damage: str) -> RepairStep:
+    """The step that leaves a manifest out of all lists."""
+    files = _known(manifest.added_files_count, manifest.existing_files_count)
+    rows = _known(manifest.added_rows_count, manifest.existing_rows_count)
+    if manifest.content is ManifestContent.DELETES:
+        loses = f"{files} delete files with {rows} deletes: the rows that they deleted come back"
+    else:
+        loses = f"{files} data files with {rows} rows"
+    remedy = "What it held cannot be told: it is left out of the snapshots that have it."
+    return RepairStep("manifest", damage, remedy, loses)
+
+
+def _known(added: int | None, existing: int | None) -> str:
+    return "an unknown number of" if added is None or existing is None else f"{added + existing:,}"
+
+
+def checked_base(plan: RepairPlan) -> tuple[MetadataVersion, TableMetadata]:
+    """Base and metadata of a plan that has them.
+
+    Raises:
+        InvalidInputError: the plan has none, as no whole version of the table was found.
+    """
+    if plan.base is None or plan.metadata is None:
+        name = ".".join(plan.pointer.identifier)
+        raise InvalidInputError(f"Cannot repair table {name}: no whole version of its metadata was found. {plan}")
+    return plan.base, plan.metadata

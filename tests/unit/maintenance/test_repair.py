@@ -1,0 +1,284 @@
+"""Repair: every kind of file of a table lost, cut, changed or exchanged; nothing is made worse, and losses are told."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+from hms_iceberg.catalog import Catalog
+from hms_iceberg.errors import CommitConflictError, CorruptMetadataError, IcebergError, MissingFileError
+from hms_iceberg.maintenance import check_table
+from hms_iceberg.maintenance.repair import RepairResult, repair_table
+from hms_iceberg.metastore import MetadataVersion, TablePointer
+from hms_iceberg.spec.manifests.manifest import ManifestContent
+from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
+from hms_iceberg.spec.snapshots import Summary
+from hms_iceberg.table import Table
+from tests.support.memory_metastore import InMemoryMetastore
+from tests.support.tables import QUICK
+
+ARROW = pa.schema([("id", pa.int64()), ("city", pa.string())])
+NAME = ("db", "events")
+
+
+class Place:
+    """A catalog in a folder with a table of three appends and a deletion of rows, and another table beside it."""
+
+    def __init__(self, folder: Path, version: int = 2) -> None:
+        self.folder = folder
+        self.metastore = InMemoryMetastore()
+        self.catalog = Catalog("memory", self.metastore, ArrowStorage({}), {"warehouse": str(folder)})
+        self.catalog.create_namespace("db", {"location": str(folder / "db")})
+        self.table, self.other = (
+            self._made("events", version, "Bern"),
+            self._made("other", version, "Reykjavik", "Bern"),
+        )
+        self.rows = self.ids()
+
+    def _made(self, name: str, version: int, *last: str) -> Table:
+        properties = {**QUICK, "format-version": str(version), "write.delete.mode": "merge-on-read"}
+        table = self.catalog.create_table(f"db.{name}", ARROW, properties=properties)
+        table.append(pa.table({"id": [1, 2, 3, 4], "city": ["Oslo", "Oslo", "Rome", None]}, schema=ARROW))
+        table.append(pa.table({"id": [5, 6], "city": ["Oslo", "Bern"]}, schema=ARROW))
+        table.delete(f"id <= {len(last)}")
+        table.append(pa.table({"id": [7] * len(last), "city": last}, schema=ARROW))
+        table.maintenance.compute_table_stats()
+        return table
+
+    def ids(self) -> list[int]:
+        """The rows of the table."""
+        return sorted(self.catalog.load_table("db.events").scan().to_arrow()["id"].to_pylist())
+
+    def repair(self, **options: bool) -> RepairResult:
+        """Repairs the table."""
+        return repair_table(self.catalog, NAME, **options)
+
+    def files(self) -> dict[str, bytes]:
+        """All files of the folder."""
+        return {str(path): path.read_bytes() for path in self.folder.rglob("*") if path.is_file()}
+
+    def check(self) -> list[str]:
+        """What the check finds, opening every file."""
+        try:
+            return [
+                str(each) for each in check_table(self.catalog.load_table("db.events"), record_counts=True).findings
+            ]
+        except IcebergError as error:
+            return [str(error)]
+
+
+# ------------------------------------------------------------------------------------------------- the matrix
+
+
+def _manifest(table: Table, content: ManifestContent) -> str:
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    return next(each.manifest_path for each in snapshot.manifests(table.io) if each.content is content)
+
+
+def _data(table: Table, position: int) -> str:
+    return sorted(task.file.file_path for task in table.scan().plan_files())[position]
+
+
+KINDS: dict[str, Callable[[Table], str]] = {
+    "metadata": lambda table: table.metadata_location,
+    "newest list": lambda table: str(table.snapshots()[-1].manifest_list),
+    "list before": lambda table: str(table.snapshots()[-2].manifest_list),
+    "first list": lambda table: str(table.snapshots()[0].manifest_list),
+    "data manifest": lambda table: _manifest(table, ManifestContent.DATA),
+    "delete manifest": lambda table: _manifest(table, ManifestContent.DELETES),
+    "data file": lambda table: next(iter(table.scan("id = 7").plan_files())).file.file_path,
+    "delete file": lambda table: table.inspect.delete_files()["file_path"][0].as_py(),
+    "statistics": lambda table: table.metadata.statistics[0].statistics_path,
+}
+
+
+def removed(path: Path, other: Path) -> None:
+    path.unlink()
+
+
+def cut(path: Path, other: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 10])
+
+
+def flipped(path: Path, other: Path) -> None:
+    data = bytearray(path.read_bytes())
+    for position in (0, 40, len(data) // 2, -1):
+        data[position] ^= 1
+    path.write_bytes(bytes(data))
+
+
+def exchanged(path: Path, other: Path) -> None:
+    shutil.copyfile(other, path)
+
+
+DAMAGES = (removed, cut, flipped, exchanged)
+# What of the rows is left, and whether anything has to be accepted as lost; other kinds lose nothing.
+LOSSES: dict[str, Callable[[list[int]], list[int]]] = {
+    "metadata": lambda rows: rows,
+    "delete manifest": lambda rows: [1, *rows],
+    "delete file": lambda rows: [1, *rows],
+    "data file": lambda rows: [each for each in rows if each != 7],
+}
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("damage", DAMAGES, ids=lambda each: each.__name__)
+@pytest.mark.parametrize("kind", KINDS)
+def test_damage_is_found_and_repaired_and_nothing_is_made_worse(
+    kind: str, damage: Callable[[Path, Path], None], version: int, tmp_path: Path
+) -> None:
+    place = Place(tmp_path, version)
+    location = KINDS[kind](place.table)
+    damage(Path(location), Path(KINDS[kind](place.other)))
+    if kind == "metadata":  # what a Hive Metastore keeps in its row
+        _say(place, uuid=str(place.table.metadata.table_uuid))
+    elif kind == "statistics" and damage in (flipped, exchanged):
+        pytest.skip("a check looks at the size of statistics, which is the same")
+    before = place.files()
+    assert place.check(), "the check finds nothing"
+
+    planned = place.repair(record_counts=True).plan
+    assert place.files() == before, "a dry run changes something"
+    assert not planned.is_sound and not planned.hopeless
+    assert bool(planned.refused) is (kind in LOSSES), str(planned)
+    assert all(step.loses for step in planned.refused) and location in str(planned)
+
+    safe = place.repair(dry_run=False, record_counts=True)
+    assert (safe.journal is None) is (kind in LOSSES)
+    if kind in LOSSES:
+        assert place.files() == before, "what loses something is done without being accepted"
+    result = place.repair(dry_run=False, accept_loss=True, record_counts=True)
+    assert {name: data for name, data in place.files().items() if name in before} == before
+    assert place.ids() == LOSSES.get(kind, list)(place.rows), str(result.plan)
+    if kind not in ("data file", "delete file"):  # snapshots before still name those
+        assert place.check() == []
+    assert place.repair(record_counts=True).plan.is_sound
+    place.catalog.load_table("db.events").append(pa.table({"id": [8], "city": ["Rome"]}, schema=ARROW))
+    assert 8 in place.ids()
+
+
+def _say(place: Place, **parameters: str) -> None:
+    row = place.metastore.load(NAME)
+    place.metastore._rows[NAME] = replace(row, properties={**row.properties, **parameters})
+
+
+# ------------------------------------------------------------------------------------------- single damages
+
+
+def test_lists_of_all_snapshots_are_made_anew_where_manifests_are_whole(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    before = {each.snapshot_id: each.manifests(place.table.io) for each in place.table.snapshots()}
+    for snapshot in place.table.snapshots():
+        Path(str(snapshot.manifest_list)).unlink()
+    assert len(place.repair(dry_run=False).plan.steps) == 4
+    table = place.catalog.load_table("db.events")
+    after = {each.snapshot_id: each.manifests(table.io) for each in table.snapshots()}
+    assert {key: set(rows) for key, rows in after.items()} == {key: set(rows) for key, rows in before.items()}
+    assert place.ids() == place.rows and place.check() == []
+
+
+def test_a_manifest_is_made_anew_from_one_that_carries_its_files_on(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    first = place.table.snapshots()[0]
+    (manifest,) = first.manifests(place.table.io)
+    entries = manifest.fetch_manifest_entry(place.table.io)
+    place.table.rewrite_manifests().commit()
+    Path(manifest.manifest_path).unlink()
+    assert "from later manifests" in str(place.repair(dry_run=False).plan)
+    table = place.catalog.load_table("db.events")
+    (made,) = table.snapshots()[0].manifests(table.io)
+    assert made.fetch_manifest_entry(table.io) == entries
+    assert table.scan(snapshot_id=first.snapshot_id).count() == 4 and place.check() == []
+
+
+def test_a_manifest_whose_files_are_not_the_only_unknown_ones_is_left_out_only_with_consent(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    Path(_manifest(place.table, ManifestContent.DATA)).unlink()
+    shutil.copyfile(_data(place.table, 0), tmp_path / "db" / "events" / "data" / "orphan.parquet")
+    (step,) = place.repair().plan.refused
+    assert step.kind == "manifest" and step.loses is not None and "data files with" in step.loses
+
+
+def test_a_snapshot_that_nothing_tells_of_goes_and_its_branch_goes_back(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    last = place.table.snapshots()[-1]
+    place.table.manage_snapshots().create_tag(last.snapshot_id, "kept").commit()
+    own = [each for each in last.manifests(place.table.io) if each.added_snapshot_id == last.snapshot_id]
+    for location in (str(last.manifest_list), *(each.manifest_path for each in own)):
+        Path(location).unlink()
+    (step,) = place.repair().plan.refused
+    assert f"goes back to snapshot {place.table.snapshots()[-2].snapshot_id}" in str(step) and "tag kept" in str(step)
+    place.repair(dry_run=False, accept_loss=True)
+    assert place.ids() == [each for each in place.rows if each != 7]
+    assert place.catalog.load_table("db.events").metadata.refs.keys() == {"main"}
+
+
+def test_wrong_summaries_and_rows_of_the_metastore_are_mended(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    metadata = place.table.metadata
+    last = metadata.snapshots[-1]
+    wrong = replace(last, summary=Summary.of({**last.summary, "total-records": "99", "added-data-files": "7"}))
+    location = f"{metadata.location}/metadata/00099-wrong.metadata.json"
+    metadata = replace(metadata, snapshots=(*metadata.snapshots[:-1], wrong))
+    Path(location).write_bytes(metadata_to_json(metadata))
+    base = place.metastore.load(NAME)
+    place.metastore.swap(NAME, MetadataVersion(base.metadata_location, metadata), MetadataVersion(location, metadata))
+    _say(place, **{"current-snapshot-id": "17"})
+    told = str(place.repair(dry_run=False).plan)
+    assert "total-records=99 and not" in told and "added-data-files=7 and not 1" in told
+    assert "row says current-snapshot-id 17" in told
+    assert place.check() == [] and place.ids() == place.rows
+
+
+def test_a_sound_table_has_nothing_to_repair(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    before = place.files()
+    result = place.repair(dry_run=False, accept_loss=True, record_counts=True)
+    assert result.plan.is_sound and result.journal is None and place.files() == before
+    assert str(result.plan) == "db.events: nothing to repair"
+
+
+def test_without_any_whole_version_nothing_is_done(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    for path in (tmp_path / "db" / "events" / "metadata").glob("*.metadata.json"):
+        path.unlink()
+    result = place.repair(dry_run=False, accept_loss=True)
+    assert result.journal is None and len(result.plan.hopeless) == 1
+    with pytest.raises((MissingFileError, CorruptMetadataError)):
+        place.catalog.load_table("db.events")
+
+
+def test_a_table_that_changes_while_it_is_repaired_is_left_as_it_is(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    Path(str(place.table.snapshots()[0].manifest_list)).unlink()
+    rows: list[TablePointer] = [place.metastore.load(NAME)]
+    place.catalog.load_table("db.events").append(pa.table({"id": [8], "city": ["Rome"]}, schema=ARROW))
+
+    class Late(InMemoryMetastore):
+        """Shows the row as it was when it is asked first."""
+
+        def load(self, identifier: tuple[str, ...]) -> TablePointer:
+            return rows.pop() if rows else place.metastore.load(identifier)
+
+    catalog = Catalog("late", Late(), ArrowStorage({}), {})
+    catalog.create_namespace("db", {})
+    with pytest.raises(CommitConflictError, match="changed meanwhile"):
+        repair_table(catalog, NAME, dry_run=False)
+    assert 8 in place.ids()
+
+
+def test_the_journal_says_what_was_and_what_is_done(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    Path(str(place.table.snapshots()[1].manifest_list)).unlink()
+    journal = place.repair(dry_run=False).journal
+    assert journal is not None
+    text = Path(journal).read_text()
+    assert place.table.metadata_location in text and '"kind": "manifest list"' in text
