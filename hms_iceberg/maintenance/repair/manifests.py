@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
 from hms_iceberg.arrow.reading.imported_files import FileImport
-from hms_iceberg.arrow.storage.locations import LocationRules
+from hms_iceberg.arrow.storage.data_locations import LocationRules
 from hms_iceberg.errors import IcebergError, StorageError
 from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination, in_parallel
 from hms_iceberg.spec.manifests.manifest import (
