@@ -60,6 +60,7 @@ SUBJECTS: dict[str, dict[str, Entry]] = {
     "Maintenance": {
         **_of("report", report="Show pictures of tables, or write them to an HTML page."),
         **_of("check", check="Check the metadata of tables against their files."),
+        **_of("repair", repair="Repair a damaged table as far as that is safe."),
         **_of("maintain", maintain="Look after many tables: once, or as a service."),
         **_of(
             "table_care",

@@ -10,9 +10,10 @@ Fields".
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any, TypeVar
 
 from hms_iceberg.arrow.deletes.puffin import read_deletion_vector
 from hms_iceberg.arrow.formats.readers import open_reader
@@ -20,6 +21,7 @@ from hms_iceberg.errors import IcebergError, MissingFileError, NoSuchSnapshotErr
 from hms_iceberg.maintenance import findings as found
 from hms_iceberg.maintenance.findings import Finding
 from hms_iceberg.maintenance.manifest_check import check_manifest
+from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.maintenance.summary_check import check_summary
 from hms_iceberg.scan.manifest_source import manifests_of
 from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent, ManifestEntry, ManifestFile
@@ -31,6 +33,8 @@ from hms_iceberg.table.readable import ReadableTable
 from hms_iceberg.table.table import Table
 
 Listed = tuple[ManifestFile, list[ManifestEntry]]
+Progress = Callable[[str, int, int], None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,7 @@ def check_table(
     files: bool = True,
     record_counts: bool = False,
     snapshot_ids: Collection[int] | None = None,
+    progress: Progress | None = None,
 ) -> ConsistencyReport:
     """Checks the metadata of a table against its files.
 
@@ -77,6 +82,7 @@ def check_table(
         record_counts: whether to compare record counts too, with footers (Parquet, ORC), blocks (Avro) and deletion
             vectors; opens every live file.
         snapshot_ids: the snapshots to check; None for all.
+        progress: is told what is looked at (`manifests`, `files`), how many are done, and how many there are.
 
     Returns:
         A report with one finding for each problem. A file that cannot be read is a finding, not an error.
@@ -91,10 +97,11 @@ def check_table(
             f"Cannot check the table at {metadata.location}: it has no snapshot {unknown[0]}. Its snapshots are "
             f"{sorted(metadata.snapshots_by_id)}."
         )
-    check = _Check(metadata, table.storage)
+    check = _Check(metadata, table.storage, progress or _untold)
     if isinstance(table, Table):
         check.owner(table)
     chosen = [each for each in metadata.snapshots if snapshot_ids is None or each.snapshot_id in snapshot_ids]
+    check.read(chosen)
     for snapshot in chosen:
         check.snapshot(snapshot)
     if files:
@@ -105,15 +112,47 @@ def check_table(
     )
 
 
-class _Check:
-    """Collects findings; manifests and files that several snapshots share are looked at once."""
+def _untold(what: str, done: int, of: int) -> None:
+    """Nobody wants to know."""
 
-    def __init__(self, metadata: TableMetadata, storage: Storage) -> None:
+
+@dataclass(frozen=True)
+class _Read:
+    """What was read of a file, None where it cannot be; and what was found in it."""
+
+    content: Any
+    findings: tuple[Finding, ...] = ()
+
+
+class _Check:
+    """Collects findings; manifests and files that several snapshots share are looked at once.
+
+    Files are looked at several at a time. What is kept of a manifest is its entries without column metrics.
+    """
+
+    def __init__(self, metadata: TableMetadata, storage: Storage, progress: Progress) -> None:
         self.metadata = metadata
         self.storage = storage
         self.findings: list[Finding] = []
-        self.manifests: dict[ManifestFile, list[ManifestEntry] | None] = {}
+        self.lists: dict[int, _Read] = {}
+        self.manifests: dict[ManifestFile, _Read] = {}
         self.live: dict[tuple[str, int | None], DataFile] = {}
+        self._progress = progress
+
+    def read(self, snapshots: Sequence[Snapshot]) -> None:
+        """Reads the manifest lists of some snapshots, and the manifests in them."""
+        near = self.metadata.location
+        for snapshot, read in zip(snapshots, in_parallel(self._read_list, snapshots, near), strict=True):
+            self.lists[snapshot.snapshot_id] = read
+        rows = list(dict.fromkeys(row for read in self.lists.values() for row in read.content or ()))
+        reads = self._followed("manifests", in_parallel(self._read_manifest, rows, near), len(rows))
+        self.manifests = dict(zip(rows, reads, strict=True))
+
+    def _followed(self, what: str, results: Iterable[T], of: int) -> Iterator[T]:
+        """The results, told of as they come."""
+        for done, result in enumerate(results, start=1):
+            self._progress(what, done, of)
+            yield result
 
     def owner(self, table: Table) -> None:
         """The metadata is that of the table that the metastore means."""
@@ -124,17 +163,12 @@ class _Check:
     def snapshot(self, snapshot: Snapshot) -> None:
         """One snapshot: its numbers, its manifests, its files as a whole."""
         self._numbers(snapshot)
-        role, location = "manifest list", snapshot.manifest_list or ", ".join(snapshot.manifest_locations or ())
-        try:
-            manifests = manifests_of(snapshot, self.storage, checked=False)
-        except MissingFileError:
-            self.findings.append(found.MissingFile(location, role))
-            return
-        except IcebergError as error:
-            self.findings.append(found.UnreadableFile(location, role, str(error)))
+        read = self.lists[snapshot.snapshot_id]
+        self.findings += read.findings
+        if read.content is None:
             return
         listed: list[Listed] = []
-        for manifest in manifests:
+        for manifest in read.content:
             entries = self._entries(manifest)
             if entries is not None:
                 listed.append((manifest, entries))
@@ -142,31 +176,36 @@ class _Check:
         live = [entry.data_file for _, entries in listed for entry in entries if entry.is_live]
         self.live.update(((file.file_path, file.content_offset), file) for file in live)
         self._repeated(snapshot, live)
-        if len(listed) == len(manifests):  # the counts of a snapshot that cannot be read whole mean nothing
+        if len(listed) == len(read.content):  # the counts of a snapshot that cannot be read whole mean nothing
             self.findings += check_summary(snapshot, [entry for _, entries in listed for entry in entries])
             self._row_ids(snapshot, listed)
 
     def _entries(self, manifest: ManifestFile) -> list[ManifestEntry] | None:
-        """The entries of a manifest; None where it cannot be read."""
-        if manifest not in self.manifests:
-            self.manifests[manifest] = self._read(manifest)
-        return self.manifests[manifest]
+        """The entries of a manifest; None where it cannot be read. What was found in it is told once."""
+        read = self.manifests[manifest]
+        self.findings += read.findings
+        self.manifests[manifest] = _Read(read.content)
+        entries: list[ManifestEntry] | None = read.content
+        return entries
 
-    def _read(self, manifest: ManifestFile) -> list[ManifestEntry] | None:
-        role, location = "manifest", manifest.manifest_path
+    def _read_list(self, snapshot: Snapshot) -> _Read:
+        location = snapshot.manifest_list or ", ".join(snapshot.manifest_locations or ())
+        try:
+            return _Read(manifests_of(snapshot, self.storage, checked=False))
+        except IcebergError as error:
+            return _Read(None, (_unread(location, "manifest list", error),))
+
+    def _read_manifest(self, manifest: ManifestFile) -> _Read:
+        location, findings = manifest.manifest_path, []
         try:
             data = self.storage.read(location)
             if len(data) != manifest.manifest_length:
-                self.findings.append(found.WrongFileSize(location, role, manifest.manifest_length, len(data)))
+                findings.append(found.WrongFileSize(location, "manifest", manifest.manifest_length, len(data)))
             entries = decode_manifest(data, manifest, checked=False)
-        except MissingFileError:
-            self.findings.append(found.MissingFile(location, role))
-            return None
         except IcebergError as error:
-            self.findings.append(found.UnreadableFile(location, role, str(error)))
-            return None
-        self.findings += check_manifest(self.metadata, manifest, entries)
-        return entries
+            return _Read(None, (*findings, _unread(location, "manifest", error)))
+        slim = [replace(entry, data_file=entry.data_file.without_metrics()) for entry in entries]
+        return _Read(slim, (*findings, *check_manifest(self.metadata, manifest, entries)))
 
     # ---------------------------------------------------------------------------------- sequence numbers
 
@@ -240,40 +279,51 @@ class _Check:
         recorded = [(item.statistics_path, item.file_size_in_bytes) for item in self.metadata.statistics]
         recorded += [(item.statistics_path, item.file_size_in_bytes) for item in self.metadata.partition_statistics]
         for location, size in recorded:
-            self._size(location, "statistics file", size)
+            self.findings += self._size(location, "statistics file", size)
 
     def files(self, record_counts: bool) -> None:
         """Every live file is there in its size and, on request, with its number of records."""
-        sizes: dict[str, bool] = {}
+        by_location: dict[str, list[DataFile]] = {}
         for file in self.live.values():
-            role = "data file" if file.is_data else "delete file"
-            if file.file_path not in sizes:
-                sizes[file.file_path] = self._size(file.file_path, role, file.file_size_in_bytes)
-            if record_counts and sizes[file.file_path]:
-                self._records(file, role)
+            by_location.setdefault(file.file_path, []).append(file)
 
-    def _size(self, location: str, role: str, recorded: int) -> bool:
-        """Whether the file is there."""
+        def look(same: list[DataFile]) -> list[Finding]:
+            role = _role(same[0])
+            findings = self._size(same[0].file_path, role, same[0].file_size_in_bytes)
+            if record_counts and not any(isinstance(each, found.MissingFile) for each in findings):
+                findings += [finding for file in same for finding in self._records(file)]
+            return findings
+
+        looked = in_parallel(look, by_location.values(), self.metadata.location)
+        for findings in self._followed("files", looked, len(by_location)):
+            self.findings += findings
+
+    def _size(self, location: str, role: str, recorded: int) -> list[Finding]:
         try:
             size = self.storage.length(location)
-        except MissingFileError:
-            self.findings.append(found.MissingFile(location, role))
-            return False
         except IcebergError as error:
-            self.findings.append(found.UnreadableFile(location, role, str(error)))
-            return False
-        if size != recorded:
-            self.findings.append(found.WrongFileSize(location, role, recorded, size))
-        return True
+            return [_unread(location, role, error)]
+        return [] if size == recorded else [found.WrongFileSize(location, role, recorded, size)]
 
-    def _records(self, file: DataFile, role: str) -> None:
+    def _records(self, file: DataFile) -> Iterator[Finding]:
         try:
             records = count_records(self.storage, file)
         except IcebergError as error:
-            self.findings.append(found.UnreadableFile(file.file_path, role, str(error)))
+            yield found.UnreadableFile(file.file_path, _role(file), str(error))
             return
         if records != file.record_count:
-            self.findings.append(found.WrongRecordCount(file.file_path, file.record_count, records))
+            yield found.WrongRecordCount(file.file_path, file.record_count, records)
+
+
+def _role(file: DataFile) -> str:
+    return "data file" if file.is_data else "delete file"
+
+
+def _unread(location: str, role: str, error: IcebergError) -> Finding:
+    """A file that is not there, or that cannot be read."""
+    if isinstance(error, MissingFileError):
+        return found.MissingFile(location, role)
+    return found.UnreadableFile(location, role, str(error))
 
 
 def count_records(storage: Storage, file: DataFile) -> int:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
-from hms_iceberg.arrow.parallel import default_workers
-from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError, MissingFileError
+from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.spec.manifests.manifest import ManifestEntry, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.manifests.manifest_avro import decode_manifest
 from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list
@@ -17,8 +14,6 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.storage import Storage
 
-T = TypeVar("T")
-R = TypeVar("R")
 DAMAGE = (MissingFileError, CorruptFileError)
 """Errors that are about a file itself. Others, such as a time-out, say nothing about it, and end a repair."""
 
@@ -70,14 +65,16 @@ def examine(metadata: TableMetadata, storage: Storage) -> Examination:
     examination = Examination(metadata, storage)
     listed = [snapshot for snapshot in metadata.snapshots if snapshot.manifest_list is not None]
     for snapshot, manifests in zip(
-        listed, in_parallel(lambda each: read_list(each, storage), listed, metadata), strict=True
+        listed, in_parallel(lambda each: read_list(each, storage), listed, metadata.location), strict=True
     ):
         if isinstance(manifests, str):
             examination.damaged_lists[snapshot.snapshot_id] = manifests
         else:
             examination.lists[snapshot.snapshot_id] = manifests
     rows = list(examination.rows.values())
-    for manifest, read in zip(rows, in_parallel(lambda each: read_entries(each, storage), rows, metadata), strict=True):
+    for manifest, read in zip(
+        rows, in_parallel(lambda each: read_entries(each, storage), rows, metadata.location), strict=True
+    ):
         location = manifest.manifest_path
         if read.entries is None:
             examination.damaged_manifests[location] = read.wrong
@@ -86,13 +83,6 @@ def examine(metadata: TableMetadata, storage: Storage) -> Examination:
             if read.wrong:
                 examination.wrong_rows[location] = read.wrong
     return examination
-
-
-def in_parallel(work: Callable[[T], R], items: Sequence[T], metadata: TableMetadata) -> Iterator[R]:
-    """The results for some items, in order, several at once."""
-    workers = default_workers(max(len(items), 1), not parse_location(metadata.location).is_local)
-    with ThreadPoolExecutor(workers, thread_name_prefix="iceberg-repair") as pool:
-        yield from pool.map(work, items)
 
 
 def read_list(snapshot: Snapshot, storage: Storage) -> list[ManifestFile] | str:

@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination, in_parallel
+from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination
+from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.maintenance.summary_check import check_summary
 from hms_iceberg.spec.manifests.avro_container import read_container
 from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
@@ -160,7 +161,7 @@ def _unlisted(examination: Examination) -> list[ManifestFile]:
         if file.location.endswith(".avro") and file.location not in known and file.location not in lists
     ]
     found = []
-    for read in in_parallel(lambda each: _probed(examination, *each), locations, metadata):
+    for read in in_parallel(lambda each: _probed(examination, *each), locations, metadata.location):
         if read is not None:
             probe, entries = read
             examination.entries[probe.manifest_path] = entries

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from hms_iceberg.errors import IcebergError, StorageError
 from hms_iceberg.maintenance.consistency import count_records
-from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination, in_parallel
+from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination
 from hms_iceberg.maintenance.repair.steps import RepairStep
+from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage
@@ -62,7 +63,7 @@ def lost_files(metadata: TableMetadata, examination: Examination, record_counts:
         if entries:
             heads[name] = [entry.data_file for entry in entries if entry.is_live]
     files = list({(file.file_path, file.content_offset): file for live in heads.values() for file in live}.values())
-    found_states = in_parallel(lambda file: _state(file, examination.storage, record_counts), files, metadata)
+    found_states = in_parallel(lambda file: _state(file, examination.storage, record_counts), files, metadata.location)
     states = {(file.file_path, file.content_offset): state for file, state in zip(files, found_states, strict=True)}
     found = {}
     for name, live in heads.items():

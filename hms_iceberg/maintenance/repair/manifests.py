@@ -12,7 +12,8 @@ from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
 from hms_iceberg.arrow.reading.imported_files import FileImport
 from hms_iceberg.arrow.storage.data_locations import LocationRules
 from hms_iceberg.errors import IcebergError, StorageError
-from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination, in_parallel
+from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination
+from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.spec.manifests.manifest import (
     DataFile,
     DataFileContent,
@@ -102,7 +103,7 @@ def _from_footers(examination: Examination, manifest: ManifestFile) -> list[Mani
         return None
     known = {entry.data_file.file_path for entries in examination.entries.values() for entry in entries}
     locations = [location for location in data_locations(examination) if location not in known]
-    described = [file for file in in_parallel(_describer(examination, manifest), locations, metadata) if file]
+    described = [file for file in in_parallel(_describer(examination, manifest), locations, metadata.location) if file]
     lowest = manifest.min_sequence_number or 0
     status = ManifestEntryStatus.EXISTING if manifest.existing_files_count else ManifestEntryStatus.ADDED
     entries = [
