@@ -103,7 +103,6 @@ class SocketChannel:
 
     def receive(self) -> bytes:
         """What came; empty if the server closed the connection."""
-        """What came; empty where the server closed the connection."""
         if self._is_silent():
             host, port = self.socket.getpeername()[:2]
             logger.warning(
