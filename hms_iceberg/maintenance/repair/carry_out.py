@@ -81,13 +81,13 @@ def _swap(plan: RepairPlan, metastore: CatalogMetastore, storage: Storage) -> No
     workspace = FileWorkspace(storage)
     for location, data in plan.files.items():
         workspace.create(location, data)
-    with metastore.exclusive(identifier, metadata.properties):
-        if metastore.load(identifier).metadata_location != plan.pointer.metadata_location:
+    with metastore.lease(identifier, metadata.properties) as lease:
+        lease.acquire()
+        if lease.load().metadata_location != plan.pointer.metadata_location:
             name = ".".join(identifier)
             raise CommitConflictError(f"Cannot repair table {name}: it was changed meanwhile. Plan the repair again.")
         new = write_version(base, changed(metadata), workspace)
-        shown = MetadataVersion(plan.pointer.metadata_location, base.metadata)
-        metastore.swap(identifier, shown, new)
+        lease.swap(MetadataVersion(plan.pointer.metadata_location, base.metadata), new)
 
 
 def _remove(plan: RepairPlan, load: Callable[[], Table]) -> None:

@@ -229,8 +229,8 @@ def test_wrong_summaries_and_rows_of_the_metastore_are_mended(tmp_path: Path) ->
     location = f"{metadata.location}/metadata/00099-wrong.metadata.json"
     metadata = replace(metadata, snapshots=(*metadata.snapshots[:-1], wrong))
     Path(location).write_bytes(metadata_to_json(metadata))
-    base = place.metastore.load(NAME)
-    place.metastore.swap(NAME, MetadataVersion(base.metadata_location, metadata), MetadataVersion(location, metadata))
+    with place.metastore.lease(NAME, {}) as lease:
+        lease.swap(MetadataVersion(lease.load().metadata_location, metadata), MetadataVersion(location, metadata))
     _say(place, **{"current-snapshot-id": "17"})
     told = str(place.repair(dry_run=False).plan)
     assert "total-records=99 and not" in told and "added-data-files=7 and not 1" in told
