@@ -89,13 +89,15 @@ def decode_bounds(stored: pl.Series, field_type: IcebergType) -> pl.Series:
         return single.cast(pl.Float64).zip_with(single.is_not_null(), double).fill_nan(None)
     if isinstance(field_type, BooleanType):
         return _numbers(stored, pl.UInt8)
-    short = _numbers(stored, pl.Int32).cast(pl.Int64)
     if isinstance(field_type, IntegerType | DateType):
-        return short
+        return _numbers(stored, pl.Int32).cast(pl.Int64)
+    long = _numbers(stored, pl.Int64)
+    if long.null_count() == stored.null_count():
+        return long
+    short = _numbers(stored, pl.Int32).cast(pl.Int64)
     if isinstance(field_type, _MICROS + _NANOS):
         # Four bytes are days: the column was promoted from a date.
         short = short * (_MICROS_PER_DAY * (1000 if isinstance(field_type, _NANOS) else 1))
-    long = _numbers(stored, pl.Int64)
     return long.zip_with(long.is_not_null(), short)
 
 

@@ -11,13 +11,14 @@ from typing import Any
 from hms_iceberg.errors import CorruptManifestError, IcebergError
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.partition_columns import PartitionColumns
-from hms_iceberg.spec.manifests.manifest import ManifestEntryStatus, ManifestFile
+from hms_iceberg.spec.manifests.manifest import FieldSummary, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.manifests.manifest_counts import Count, check_contents, check_counts
 from hms_iceberg.spec.types import (
     DateType,
     IcebergType,
     IntegerType,
     LongType,
+    NestedField,
     StringType,
     TimestampNanoType,
     TimestampType,
@@ -54,53 +55,56 @@ def check_frame(entries: pl.DataFrame, manifests: Sequence[ManifestFile], partit
     Raises:
         CorruptManifestError: a manifest is not what its manifest list says.
     """
+    fields = _ordered_fields(entries, manifests[0], partitions)
+    content = pl.col("content").fill_null(0) if "content" in entries.columns else pl.lit(0)
+    groups = entries.group_by(MANIFEST, "status", content.alias("content")).agg(
+        pl.len(),
+        pl.sum("record_count"),
+        *(pl.min(name).alias(f"low{place}") for place, (name, _) in fields.items()),
+        *(pl.max(name).alias(f"high{place}") for place, (name, _) in fields.items()),
+    )
     found: list[dict[int, Count]] = [{} for _ in manifests]
     contents: list[set[int]] = [set() for _ in manifests]
-    content = pl.col("content").fill_null(0) if "content" in entries.columns else pl.lit(0)
-    groups = entries.group_by(MANIFEST, "status", content.alias("content")).agg(pl.len(), pl.sum("record_count"))
-    for number, status, kind, files, rows in groups.iter_rows():
+    for number, status, kind, files, rows, *_ in groups.iter_rows():
         before = found[number].get(status, (0, 0))
         found[number][status] = before[0] + files, before[1] + rows
         contents[number].add(kind)
     for manifest, counts, kinds in zip(manifests, found, contents, strict=True):
         check_counts(manifest, counts)
         check_contents(manifest, kinds)
-    _check_partitions(entries, manifests, partitions)
-
-
-def _check_partitions(entries: pl.DataFrame, manifests: Sequence[ManifestFile], partitions: PartitionColumns) -> None:
-    spec_id = manifests[0].partition_spec_id
-    fields = partitions.structs[spec_id].fields
-    names = partitions.columns(spec_id)
-    ordered = [
-        place
-        for place, (name, field) in enumerate(zip(names, fields, strict=True))
-        if isinstance(field.field_type, _ORDERED) and name in entries.columns
-    ]
-    if not ordered:
-        return
-    live = entries.filter(entries["status"] != int(ManifestEntryStatus.DELETED))
-    ranges = live.group_by(MANIFEST).agg(
-        *(pl.min(names[place]).alias(f"low{place}") for place in ordered),
-        *(pl.max(names[place]).alias(f"high{place}") for place in ordered),
-    )
-    for row in ranges.iter_rows(named=True):
-        manifest = manifests[row[MANIFEST]]
+    width = len(partitions.columns(manifests[0].partition_spec_id))
+    for group in groups.filter(pl.col("status") != int(ManifestEntryStatus.DELETED)).iter_rows(named=True):
+        manifest = manifests[group[MANIFEST]]
         summaries = manifest.partitions
-        if summaries is None or len(summaries) != len(fields):
-            continue
-        for place in ordered:
-            low, high, summary = row[f"low{place}"], row[f"high{place}"], summaries[place]
-            if low is None:
-                continue
-            least = _bound(fields[place].field_type, summary.lower_bound, low, manifest)
-            most = _bound(fields[place].field_type, summary.upper_bound, high, manifest)
-            if low < least or high > most:
-                raise CorruptManifestError(
-                    f"Cannot read manifest {manifest.manifest_path}: its files have partition values "
-                    f"{fields[place].name} from {low!r} to {high!r}, the manifest list says {least!r} to {most!r}. The "
-                    "file was damaged or replaced. Restore it, or go back to a snapshot that does not use it."
-                )
+        for place, (_, field) in fields.items():
+            low, high = group[f"low{place}"], group[f"high{place}"]
+            if summaries is not None and len(summaries) == width and low is not None:
+                _check_range(manifest, summaries[place], field, low, high)
+
+
+def _ordered_fields(
+    entries: pl.DataFrame, manifest: ManifestFile, partitions: PartitionColumns
+) -> dict[int, tuple[str, NestedField]]:
+    """The partition fields whose values can be compared with a manifest list: by their places, with their columns."""
+    spec_id = manifest.partition_spec_id
+    columns = zip(partitions.columns(spec_id), partitions.structs[spec_id].fields, strict=True)
+    return {
+        place: (name, field)
+        for place, (name, field) in enumerate(columns)
+        if isinstance(field.field_type, _ORDERED) and name in entries.columns
+    }
+
+
+def _check_range(manifest: ManifestFile, summary: FieldSummary, field: NestedField, low: Any, high: Any) -> None:
+    """Compares the partition values of a field in live entries with the manifest list."""
+    least = _bound(field.field_type, summary.lower_bound, low, manifest)
+    most = _bound(field.field_type, summary.upper_bound, high, manifest)
+    if low < least or high > most:
+        raise CorruptManifestError(
+            f"Cannot read manifest {manifest.manifest_path}: its files have partition values {field.name} from {low!r} "
+            f"to {high!r}, the manifest list says {least!r} to {most!r}. The file was damaged or replaced. Restore it, "
+            "or go back to a snapshot that does not use it."
+        )
 
 
 def _bound(kind: IcebergType, bound: bytes | None, found: Any, manifest: ManifestFile) -> Any:

@@ -64,8 +64,8 @@ class MapLayout:
         for metric in metrics:
             name, keys = metric[0], self.keys.get(metric[0], ())
             expected |= {f"{part}{place}": keys[place] for part, place in self._read(metric) if part == f"{name}.key"}
-        alike = frame.select(**{name: (pl.col(name) == value).all() for name, value in expected.items()})
-        if frame.height and not all(alike.row(0)):
+        columns = ((frame[name], value) for name, value in expected.items())
+        if frame.height and not all(column.min() == value == column.max() for column, value in columns):
             return None
         return {metric_name(metric): self._values(frame, metric) for metric in metrics}
 

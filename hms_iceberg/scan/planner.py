@@ -335,8 +335,8 @@ class Planner:
 
     def _metrics_mask(self, spec_id: int, decoded: ManifestFrame, mask: pl.Series | None) -> pl.Series:
         """Which files may hold matching rows; metrics are not looked at where the partitions decide the filter."""
-        all_match = self._partition_mask(spec_id, decoded.frame, strict=True)
-        if all_match is not None and mask is not None and (all_match | ~mask).all():
+        all_match = None if mask is None else self._partition_mask(spec_id, decoded.frame, strict=True)
+        if mask is not None and all_match is not None and (all_match | ~mask).all():
             return all_match
         return may_match(self._by_metrics, decoded.metrics)
 
