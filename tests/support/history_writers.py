@@ -35,6 +35,7 @@ class Job:
         changes: how many it makes.
         start: when it begins (`time.monotonic`).
         notes: the file of its notes.
+        kinds: the kinds of its changes.
     """
 
     uri: str
@@ -46,6 +47,7 @@ class Job:
     changes: int
     start: float
     notes: str
+    kinds: tuple[str, ...] = tuple(KINDS)
 
 
 class Writers:
@@ -104,7 +106,7 @@ def write(job: Job) -> None:
         table = catalog.load_table(job.table)
         time.sleep(max(0.0, job.start - time.monotonic()))
         for number in range(job.changes):
-            kind = choose.choices(list(KINDS), list(KINDS.values()))[0]
+            kind = choose.choices(job.kinds, [KINDS[kind] for kind in job.kinds])[0]
             _change(table, kind, job, number, choose, notes)
 
 

@@ -1,0 +1,87 @@
+"""Spark and Python commit to one table at the same time, and a Python writer is killed: one serial history of both."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from hms_iceberg.catalog import Catalog
+from hms_iceberg.hms.embedded import EmbeddedMetastore
+from tests.support.histories import Change, changes_of, check_files, check_history
+from tests.support.history_writers import Job, Writers, notes_of
+
+pytestmark = pytest.mark.slow
+
+SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("writer", "number", "value")])
+PYTHON_WRITERS, PYTHON_CHANGES, SPARK_CHANGES = 2, 10, 5
+ROW_CHANGES = ("append", "delete", "update", "overwrite", "property")
+
+
+@pytest.fixture(scope="module")
+def writers() -> Iterator[Writers]:
+    with Writers() as writers:
+        yield writers
+
+
+@pytest.mark.parametrize("lock", ["true", "false"], ids=["lock", "compare-and-swap"])
+def test_a_killed_python_writer_and_a_spark_writer_lose_nothing_of_each_other(
+    spark: SparkSession,
+    metastore: EmbeddedMetastore,
+    catalog: Catalog,
+    namespace: str,
+    writers: Writers,
+    tmp_path: Path,
+    lock: str,
+) -> None:
+    name = f"{namespace}.t"
+    retries = {"commit.retry.num-retries": "30", "commit.retry.min-wait-ms": "10"}
+    kept = {"write.metadata.previous-versions-max": "1000", "engine.hive.lock-enabled": lock}
+    table = catalog.create_table(name, SCHEMA, properties={**retries, **kept})
+    notes = [tmp_path / f"{number}.jsonl" for number in range(PYTHON_WRITERS)]
+    pids = [
+        writers.start(
+            Job(metastore.uri, {}, name, number, PYTHON_WRITERS, number, PYTHON_CHANGES, 0.0, str(note), ROW_CHANGES)
+        )
+        for number, note in enumerate(notes)
+    ]
+    killer = threading.Thread(target=kill, args=(pids[0], notes[0]))
+    killer.start()
+    by_spark = [append_by_spark(spark, name, number) for number in range(SPARK_CHANGES)]
+    killer.join()
+    writers.wait()
+    by_spark.append(append_by_spark(spark, name, SPARK_CHANGES))  # after the death, if nobody was before
+    by_python = [changes_of(notes_of(note)) for note in notes]
+    assert by_python[0][-1].outcome == "killed"
+    assert len(by_python[1]) == PYTHON_CHANGES
+    changes = [*by_spark, *by_python[0], *by_python[1]]
+    check_history(table.refresh(), changes, ("CommitConflictError",))
+    check_files(table, changes)
+    assert spark.table(name).count() == table.scan().count()
+
+
+def append_by_spark(spark: SparkSession, name: str, number: int) -> Change:
+    """One row of writer 9, which no Python writer touches."""
+    change = Change("append", 9, number, 9, time.monotonic())
+    row = spark.sql(f"select 9L as writer, {number}L as number, 0L as value")
+    row.writeTo(name).option("snapshot-property.change", change.mark).append()
+    change.outcome, change.ended = "made", time.monotonic()
+    return change
+
+
+def kill(pid: int, notes: Path) -> None:
+    """Kills a writer a moment after it has begun its fourth change."""
+    deadline = time.monotonic() + 60
+    while len(changes_of(notes_of(notes))) < 4 and time.monotonic() < deadline:
+        time.sleep(0.005)
+    time.sleep(0.03)
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
