@@ -22,7 +22,7 @@ from tests.support.history_writers import Job, Writers, notes_of
 pytestmark = pytest.mark.slow
 
 SCHEMA = pa.schema([pa.field(name, pa.int64()) for name in ("writer", "number", "value")])
-PYTHON_WRITERS, PYTHON_CHANGES, SPARK_CHANGES = 2, 10, 5
+PYTHON_WRITERS, PYTHON_CHANGES, SPARK_CHANGES = 2, 8, 4
 ROW_CHANGES = ("append", "delete", "update", "overwrite", "property")
 
 
