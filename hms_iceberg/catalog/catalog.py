@@ -21,6 +21,7 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
 from hms_iceberg.metastore_names import metadata_file_location, namespace_name, table_identifier, text_properties
+from hms_iceberg.scan.cache import bound_shared_cache
 from hms_iceberg.scan.preload import planning_ready
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionSpec
@@ -59,6 +60,7 @@ class Catalog(CatalogViews, Identifiers):
         self.metastore = metastore
         self.storage = storage
         self.properties: dict[str, str] = dict(properties or {})
+        bound_shared_cache(self.properties)
 
     def __repr__(self) -> str:
         return f"Catalog({self.name!r}, uri={self.properties.get('uri')!r})"

@@ -16,8 +16,11 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifest_frames import MANIFEST, METRIC_COLUMNS, ManifestDecoder
 from hms_iceberg.scan.map_layout import Metric, metric_name
 from hms_iceberg.scan.metric_columns import MetricColumns, map_values
+from hms_iceberg.spec.table_properties import int_property
 
 DEFAULT_CACHE_BYTES = 512 * 1024 * 1024
+# The name is Apache Iceberg's. Decoded manifests take about three times the bytes of their files.
+CACHE_BYTES = ("io.manifest.cache.max-total-bytes", DEFAULT_CACHE_BYTES)
 
 
 class ManifestFrame:
@@ -231,6 +234,13 @@ class ManifestCache:
                 self._slots[key] = _Slot(kept, size, plan)
                 self._size += size
 
+    def resize(self, max_bytes: int) -> None:
+        """Set another bound; what is too much for it is forgotten, least recently used first."""
+        with self._lock:
+            self.max_bytes = max_bytes
+            while self._size > max_bytes:
+                self._forget(next(iter(self._slots)))
+
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
@@ -254,6 +264,16 @@ class ManifestCache:
 
 
 _shared = ManifestCache()
+
+
+def bound_shared_cache(properties: Mapping[str, str]) -> None:
+    """Give the shared cache the bound of ``CACHE_BYTES``; without the property it stays as it is.
+
+    Raises:
+        ConfigurationError: the value is not an integer.
+    """
+    if CACHE_BYTES[0] in properties:
+        _shared.resize(int_property(properties, CACHE_BYTES))
 
 
 def shared_cache() -> ManifestCache:

@@ -8,6 +8,7 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.metastore import Identifier
 from hms_iceberg.metastore_names import metadata_file_location
+from hms_iceberg.scan.cache import bound_shared_cache
 from hms_iceberg.scan.preload import planning_ready
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.readable import ReadableTable
@@ -25,7 +26,7 @@ class StaticTable(ReadableTable):
 
         Args:
             metadata_location: the metadata JSON; or the table's or its metadata folder with a `version-hint.text`.
-            properties: storage properties such as `s3.endpoint`.
+            properties: storage properties such as `s3.endpoint`, and `io.manifest.cache.max-total-bytes`.
             storage: a storage to use instead.
 
         Raises:
@@ -33,6 +34,7 @@ class StaticTable(ReadableTable):
             CorruptMetadataError: it does not hold table metadata.
         """
         storage = storage or ArrowStorage(dict(properties or {}))
+        bound_shared_cache(properties or {})
         with planning_ready():
             location = _metadata_file(metadata_location, storage)
             return cls(("static-table", location), read_version(location, storage), storage)

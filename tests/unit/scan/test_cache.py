@@ -1,9 +1,15 @@
 from __future__ import annotations
 
-import polars as pl
+from pathlib import Path
 
+import polars as pl
+import pytest
+
+from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.scan.cache import FrameMetrics, ManifestCache, ManifestFrame, shared_cache
 from hms_iceberg.scan.metric_columns import MetricColumns
+from hms_iceberg.table import StaticTable
+from tests.support.row_tables import create
 
 
 class Kept(FrameMetrics):
@@ -82,5 +88,16 @@ def test_a_cache_of_no_bytes_keeps_nothing() -> None:
     assert len(cache) == 0
 
 
-def test_all_scans_of_a_process_share_a_cache() -> None:
-    assert shared_cache() is shared_cache()
+def test_all_scans_of_a_process_share_a_cache_whose_bound_is_a_property(tmp_path: Path) -> None:
+    cache = shared_cache()
+    before = cache.max_bytes
+    location = create(tmp_path).metadata_location
+    try:
+        cache.put("a", frame(), cache.begin_plan())
+        StaticTable.from_metadata(location, {"io.manifest.cache.max-total-bytes": str(frame().size // 2)})
+        assert shared_cache() is cache
+        assert (len(cache), cache.max_bytes) == (0, frame().size // 2)
+        with pytest.raises(ConfigurationError, match="max-total-bytes"):
+            StaticTable.from_metadata(location, {"io.manifest.cache.max-total-bytes": "much"})
+    finally:
+        cache.resize(before)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import weakref
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import MissingFileError, UnknownColumnError
 from hms_iceberg.expressions.parser import parse
+from hms_iceberg.scan.cache import ManifestCache
 from hms_iceberg.scan.plan import ScanRequest
 from hms_iceberg.scan.planner import plan_parts, plan_scan
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
@@ -61,6 +64,27 @@ def test_a_plan_in_parts_is_the_whole_plan(tmp_path: Path) -> None:
     assert any(task.delete_files for task in whole.tasks())
     (empty,) = plan_parts(ScanRequest(create(tmp_path / "empty").metadata), table.storage)
     assert len(empty) == 0
+
+
+def test_a_plan_in_parts_reads_and_holds_one_part_at_a_time(tmp_path: Path) -> None:
+    table = create(tmp_path, 2, "merge-on-read")
+    for start in range(0, 60, 10):
+        table.append(numbered(start, start + 10))
+    read: list[str] = []
+
+    class Counted(ArrowStorage):
+        def read(self, location: str) -> bytes:
+            read.append(location)
+            return super().read(location)
+
+    parts = []
+    for part in plan_parts(ScanRequest(table.metadata), Counted(), ManifestCache(max_bytes=0), entries=2):
+        parts.append(weakref.ref(part))
+        assert len(part) == 2
+        assert len([location for location in read if "-m" in location]) == 2 * len(parts)
+        assert sum(each() is not None for each in parts) <= 2
+        part = None
+    assert len(parts) == 3
 
 
 def test_a_wrong_filter_is_refused_by_the_call_not_by_the_first_row(tmp_path: Path) -> None:
