@@ -58,20 +58,22 @@ class PartitionSplitter:
         if self._spec.is_unpartitioned():
             return [((None,) * len(self._spec.fields), batch)]
         columns = self.partition_columns(batch)
-        codes = _codes(columns)
-        unique, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+        codes, groups = _codes(columns)
+        rows = np.arange(batch.num_rows)
+        first = np.empty(groups, np.int64)
+        first[codes[::-1]] = rows[::-1]  # of several rows of a group, the one assigned last stays
         partitions = self._tuples(columns, first)
-        if len(unique) == 1:
+        if groups == 1:
             return [(partitions[0], batch)]
-        counts = np.bincount(inverse)
-        if len(unique) == 1 + int(np.count_nonzero(np.diff(inverse))):  # each partition in one run already
-            starts = dict(zip(range(len(unique)), first.tolist(), strict=True))
-            grouped = batch
+        counts = np.bincount(codes, minlength=groups)
+        if groups == 1 + int(np.count_nonzero(np.diff(codes))):  # each partition in one run already
+            grouped, starts = batch, first
         else:
-            grouped = batch.take(pa.array(np.argsort(inverse, kind="stable")))
-            starts = dict(enumerate((np.cumsum(counts) - counts).tolist()))
-        in_order = np.argsort(first).tolist()
-        return [(partitions[group], grouped.slice(starts[group], int(counts[group]))) for group in in_order]
+            small = np.uint16 if groups <= 1 << 16 else np.int64  # numbers of 16 bits are sorted by radix
+            grouped = batch.take(pa.array(np.argsort(codes.astype(small), kind="stable")))
+            starts = np.cumsum(counts) - counts
+        places = zip(partitions, starts.tolist(), counts.tolist(), strict=True)
+        return [(partition, grouped.slice(start, count)) for partition, start, count in places]
 
     def partition_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """The partition values of each row, one array a partition field."""
@@ -125,21 +127,23 @@ def column_at(batch: pa.RecordBatch, path: tuple[int, ...]) -> pa.Array:
     return array
 
 
-def _codes(columns: Sequence[pa.Array]) -> Any:
-    """A number for each row that is equal exactly where all columns are."""
-    codes = np.zeros(len(columns[0]), np.int64)
-    size = 1
+def _codes(columns: Sequence[pa.Array]) -> tuple[Any, int]:
+    """The number of each row's group, equal exactly where all columns are, and how many groups there are.
+
+    Groups are numbered in the order of their first rows.
+    """
+    codes, groups = np.zeros(len(columns[0]), np.int64), 1
     for column in columns:
         if pa.types.is_null(column.type):
             continue
-        encoded = _comparable(column).dictionary_encode(null_encoding="encode")
-        cardinality = len(encoded.dictionary)
-        if size * cardinality >= 1 << 62:
-            _, codes = np.unique(codes, return_inverse=True)
-            size = int(codes.max()) + 1
-        codes = codes * cardinality + encoded.indices.to_numpy(zero_copy_only=False)
-        size *= cardinality
-    return codes
+        found, count = _encoded(_comparable(column))
+        codes, groups = (found, count) if groups == 1 else _encoded(pa.array(codes * count + found))
+    return codes, groups
+
+
+def _encoded(column: pa.Array) -> tuple[Any, int]:
+    encoded = column.dictionary_encode(null_encoding="encode")
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)
 
 
 def _comparable(column: pa.Array) -> pa.Array:

@@ -18,6 +18,7 @@ import pyarrow as pa
 from hms_iceberg.arrow.columns.nested import list_parts, list_values, map_entries, struct_children
 from hms_iceberg.arrow.columns.values import to_stored
 from hms_iceberg.arrow.formats.avro_schema import avro_schema
+from hms_iceberg.arrow.formats.content_output import ContentOutput
 from hms_iceberg.arrow.formats.file_layout import FileLayout
 from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
 from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
@@ -70,14 +71,14 @@ class AvroContentWriter:
         self._names = [field["name"] for field in described["fields"]]
         self._sync = os.urandom(SYNC_SIZE)
         self._block, self._records = io.BytesIO(), 0
-        self._output = storage.open_output(location)
+        self._output = ContentOutput(storage, location)
         header = {"iceberg.schema": json.dumps(schema_to_json(layout.schema))}
-        self._output.write(write_header(json.dumps(described).encode(), self._codec, header, self._sync))
+        self._output.stream.write(write_header(json.dumps(described).encode(), self._codec, header, self._sync))
 
     @property
     def size(self) -> int:
         """Bytes written so far."""
-        return self._output.tell() + self._block.tell()
+        return self._output.size + self._block.tell()
 
     def write_row_group(self, batches: list[pa.RecordBatch]) -> None:
         """Writes batches."""
@@ -102,7 +103,7 @@ class AvroContentWriter:
 
     def _end_block(self) -> None:
         packed = compress(self._block.getvalue(), self._codec)
-        self._output.write(encode_long(self._records) + encode_long(len(packed)) + packed + self._sync)
+        self._output.stream.write(encode_long(self._records) + encode_long(len(packed)) + packed + self._sync)
         self._block, self._records = io.BytesIO(), 0
 
     def close(self, **fields: Any) -> DataFile:
@@ -110,8 +111,7 @@ class AvroContentWriter:
         try:
             if self._records:
                 self._end_block()
-            size = self._output.tell()
-            self._output.close()
+            size = self._output.close()
         except BaseException:
             self.abandon()
             raise
@@ -126,11 +126,7 @@ class AvroContentWriter:
 
     def abandon(self) -> None:
         """Gives the file up; nothing of it stays."""
-        abandon = getattr(self._output, "abandon", None)
-        if abandon is not None:
-            abandon()
-        else:
-            self._output.__exit__(RuntimeError, RuntimeError("abandoned"), None)
+        self._output.abandon()
 
 
 def _codec(properties: Mapping[str, str]) -> str:

@@ -25,6 +25,7 @@ from hms_iceberg.arrow.columns.nested import (
     map_entries,
     struct_children,
 )
+from hms_iceberg.arrow.formats.content_output import ContentOutput
 from hms_iceberg.arrow.formats.file_layout import FileLayout
 from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
 from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
@@ -89,9 +90,9 @@ class OrcContentWriter:
         self._rows = 0
         self._schema = pa.schema([_orc_field(field) for field in layout.schema.fields])
         options = _options(layout.schema, properties)
-        self._output = storage.open_output(location)
+        self._output = ContentOutput(storage, location)
         try:
-            self._writer = orc.ORCWriter(pa.PythonFile(self._output, mode="w"), **options)
+            self._writer = orc.ORCWriter(self._output.stream, **options)
         except BaseException:
             self.abandon()
             raise
@@ -99,7 +100,7 @@ class OrcContentWriter:
     @property
     def size(self) -> int:
         """Bytes written so far."""
-        return self._output.tell()
+        return self._output.size
 
     def write_row_group(self, batches: list[pa.RecordBatch]) -> None:
         """Writes batches; the ORC library decides where a stripe ends."""
@@ -124,8 +125,7 @@ class OrcContentWriter:
             if not self._rows:
                 self._writer.write(self._schema.empty_table())
             self._writer.close()
-            size = self._output.tell()
-            self._output.close()
+            size = self._output.close()
         except BaseException:
             self.abandon()
             raise
@@ -143,11 +143,7 @@ class OrcContentWriter:
         if hasattr(self, "_writer"):
             with suppress(Exception):
                 self._writer.close()
-        abandon = getattr(self._output, "abandon", None)
-        if abandon is not None:
-            abandon()
-        else:
-            self._output.__exit__(RuntimeError, RuntimeError("abandoned"), None)
+        self._output.abandon()
 
 
 def _options(schema: Schema, properties: Mapping[str, str]) -> dict[str, Any]:

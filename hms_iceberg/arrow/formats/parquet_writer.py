@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.columns.nested import struct_children
+from hms_iceberg.arrow.formats.content_output import ContentOutput
 from hms_iceberg.arrow.formats.file_layout import FileLayout
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
 from hms_iceberg.spec.schema import Schema
@@ -74,11 +75,11 @@ class ParquetFileWriter:
         self._layout = layout
         self._schema = schema
         self._floats = list(_float_paths(schema.fields, ()))
-        self._output = storage.open_output(location)
+        self._output = ContentOutput(storage, location)
         self._footers: list[pq.FileMetaData] = []
         try:
             self._writer = pq.ParquetWriter(
-                pa.PythonFile(self._output, mode="w"),
+                self._output.stream,
                 layout.arrow,
                 metadata_collector=self._footers,
                 **options,
@@ -91,7 +92,7 @@ class ParquetFileWriter:
     @property
     def size(self) -> int:
         """Bytes written so far, without the footer."""
-        return self._output.tell()
+        return self._output.size
 
     def write_row_group(self, batches: list[pa.RecordBatch]) -> None:
         """Writes batches as one row group."""
@@ -104,8 +105,7 @@ class ParquetFileWriter:
         """Finishes the file and makes it visible; returns its footer and its size in bytes."""
         try:
             self._writer.close()
-            size = self._output.tell()
-            self._output.close()
+            size = self._output.close()
         except BaseException:
             self.abandon()
             raise
@@ -116,11 +116,7 @@ class ParquetFileWriter:
         if hasattr(self, "_writer"):
             with suppress(Exception):  # otherwise it would finish itself when it is collected, into a closed output
                 self._writer.close()
-        abandon = getattr(self._output, "abandon", None)
-        if abandon is not None:
-            abandon()
-        else:
-            self._output.__exit__(RuntimeError, RuntimeError("abandoned"), None)
+        self._output.abandon()
 
 
 def parquet_options(schema: Schema, layout: FileLayout, properties: Mapping[str, str]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hms_iceberg.arrow.writing.write import TARGET_FILE_BYTES
+from hms_iceberg.arrow.writing.file_router import TARGET_FILE_BYTES
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression

@@ -1,0 +1,257 @@
+"""Routing rows to the files of their partitions: each file is written in groups of rows, and rolled at its target size.
+
+Source: Iceberg documentation, "Configuration" (``write.target-file-size-bytes``, ``write.parquet.*``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from hms_iceberg.arrow.columns.nested import pruned
+from hms_iceberg.arrow.columns.partition_split import Partition, PartitionSplitter
+from hms_iceberg.arrow.columns.row_order import RowSorter
+from hms_iceberg.arrow.formats.content_writers import ContentFormat, ContentWriter, format_name
+from hms_iceberg.arrow.formats.parquet_writer import ROW_GROUP_BYTES, ROW_GROUP_ROWS
+from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
+from hms_iceberg.arrow.parallel import default_workers
+from hms_iceberg.arrow.storage.data_locations import DataLocations
+from hms_iceberg.arrow.storage.filesystems import parse_location
+from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.partitioning import PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.sorting import UNSORTED, SortOrder
+from hms_iceberg.spec.table_properties import int_property
+from hms_iceberg.storage import Storage
+
+TARGET_FILE_BYTES = ("write.target-file-size-bytes", 512 * 1024 * 1024)
+# Rows that wait for their row group, over all open files; and files open at once.
+BUFFER_BYTES = 512 * 1024 * 1024
+_OPEN_FILES = 256
+# Rows that are split by partition at once: many, as every batch makes one small batch a partition.
+_SPLIT_ROWS = 1_048_576
+_SPLIT_BYTES = 128 * 1024 * 1024
+
+
+class _PartitionRows:
+    """The rows of one partition that wait, and the file they go to."""
+
+    def __init__(self, partition: Partition, path: str) -> None:
+        self.partition = partition
+        self.path = path
+        self.batches: list[pa.RecordBatch] = []
+        self.rows = 0
+        self.bytes = 0
+        self.writer: ContentWriter | None = None
+        self.last: pa.RecordBatch | None = None
+        self.in_order = True
+
+    def add(self, batch: pa.RecordBatch, size: int) -> int:
+        """Takes rows of so many bytes in, and returns these."""
+        self.batches.append(batch)
+        self.rows += batch.num_rows
+        self.bytes += size
+        return size
+
+    def take(self) -> tuple[list[pa.RecordBatch], int]:
+        """The rows that waited, and their bytes; none wait afterwards."""
+        batches, size = self.batches, self.bytes
+        self.batches, self.rows, self.bytes = [], 0, 0
+        return batches, size
+
+
+@dataclass(frozen=True)
+class WriteRules:
+    """How rows become files.
+
+    Args:
+        spec: the partition spec of the files.
+        properties: the table's properties, with write options before them.
+        order: how rows are sorted.
+        file_schema: the columns of the files, where they are fewer than those of the rows.
+        fields: further fields of `DataFile` for each file; without `content` the files hold data.
+    """
+
+    spec: PartitionSpec
+    properties: Mapping[str, str]
+    order: SortOrder = UNSORTED
+    file_schema: Schema | None = None
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+class FileRouter:
+    """Routes rows to one file a partition, rolling files at the target size.
+
+    Args:
+        metadata: the table.
+        storage: where the files go.
+        schema: the columns of the rows.
+        rules: how rows become files.
+        on_create: called with each location before the file is made.
+        buffer_bytes: rows that wait for their row group, in bytes of memory over all partitions.
+
+    Raises:
+        ConfigurationError, UnsupportedError: a property, a type or the spec cannot be used.
+    """
+
+    def __init__(
+        self,
+        metadata: TableMetadata,
+        storage: Storage,
+        schema: Schema,
+        rules: WriteRules,
+        on_create: Callable[[str], None] | None,
+        buffer_bytes: int = BUFFER_BYTES,
+    ) -> None:
+        properties, order = rules.properties, rules.order
+        is_data = "content" not in rules.fields
+        self._storage = storage
+        self._folder = metadata.location
+        self._schema = schema
+        self._spec = rules.spec
+        self._fields = rules.fields
+        self._splitter = PartitionSplitter(schema, rules.spec)
+        self._sorter = None if order.is_unsorted else RowSorter(schema, order)
+        modes = metrics_modes(metadata.schema(), properties, order)
+        name = format_name(properties, deletes=not is_data)
+        self._file_schema = rules.file_schema
+        self._format = ContentFormat(storage, name, rules.file_schema or schema, properties, modes)
+        self._locations = DataLocations(metadata.location, properties, suffix=None if is_data else "deletes")
+        self._on_create = on_create
+        self._target_bytes = int_property(properties, TARGET_FILE_BYTES)
+        self._group_bytes = min(int_property(properties, ROW_GROUP_BYTES), self._target_bytes)
+        self._group_rows = int_property(properties, ROW_GROUP_ROWS)
+        self._buffer_bytes = buffer_bytes
+        self._waiting = 0
+        self._open = 0
+        self._partitions: dict[tuple[str, ...], _PartitionRows] = {}
+
+    def sorted(self, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        """Batches that are all of the rows, in the table's order."""
+        if self._sorter is None or not batches:
+            return batches
+        return self._sorter.sort(pa.Table.from_batches(batches)).to_batches()
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[DataFile]:
+        """Writes all batches; files of a write that fails are given up."""
+        try:
+            for batch in batches if self._spec.is_unpartitioned() else self._regrouped(batches):
+                for partition, rows in self._splitter.split(batch):
+                    yield from self._add(partition, self._stored(rows))
+            yield from self._finish_all()
+        finally:
+            for waiting in self._partitions.values():
+                if waiting.writer is not None:
+                    with suppress(Exception):
+                        waiting.writer.abandon()
+
+    def _regrouped(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows in batches that are worth to be split: small ones put together, large ones cut."""
+        held: list[pa.RecordBatch] = []
+        limit = min(_SPLIT_BYTES, self._buffer_bytes // 4)
+        rows = size = 0
+        for batch in batches:
+            most = max(1, int(limit * batch.num_rows / max(batch.nbytes, 1)))
+            for start in range(0, batch.num_rows, most):
+                part = batch.slice(start, most)
+                if held and (rows + part.num_rows > _SPLIT_ROWS or size + part.nbytes > limit):
+                    yield held[0] if len(held) == 1 else pa.concat_batches(held)
+                    held, rows, size = [], 0, 0
+                held.append(part)
+                rows, size = rows + part.num_rows, size + part.nbytes
+        if held:
+            yield held[0] if len(held) == 1 else pa.concat_batches(held)
+
+    def _stored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        if self._file_schema is None:
+            return rows
+        columns = pruned(rows.columns, self._schema.fields, self._file_schema.fields)
+        return pa.RecordBatch.from_arrays(columns, names=[field.name for field in self._file_schema.fields])
+
+    def _add(self, partition: Partition, rows: pa.RecordBatch) -> Iterator[DataFile]:
+        key = tuple(map(repr, partition))  # tells -0.0 from 0.0, and NaN equals NaN
+        waiting = self._partitions.pop(key, None) or _PartitionRows(partition, self._path(partition))
+        self._partitions[key] = waiting  # the last written stands last
+        row_bytes = max(rows.nbytes / rows.num_rows, 1)
+        start = 0
+        while start < rows.num_rows:
+            fitting = int((self._group_bytes - waiting.bytes) / row_bytes)
+            part = rows.slice(start, max(1, min(self._group_rows - waiting.rows, fitting)))
+            start += part.num_rows
+            self._waiting += waiting.add(part, int(part.num_rows * row_bytes))
+            if waiting.rows >= self._group_rows or waiting.bytes + row_bytes > self._group_bytes:
+                yield from self._flush(waiting)
+        while self._waiting > self._buffer_bytes:
+            yield from self._flush(max(self._partitions.values(), key=lambda each: each.bytes))
+        while self._open > _OPEN_FILES:
+            oldest = next(each for each in self._partitions.values() if each.writer is not None)
+            yield from self._finish(oldest)
+
+    def _path(self, partition: Partition) -> str:
+        if self._spec.is_unpartitioned():
+            return ""
+        return self._spec.partition_to_path(partition, self._schema)
+
+    def _flush(self, waiting: _PartitionRows) -> Iterator[DataFile]:
+        batches, size = waiting.take()
+        self._waiting -= size
+        if self._sorter is not None:
+            batches = self._in_order(self._sorter, waiting, batches)
+        if waiting.writer is None:
+            location = self._locations.next(waiting.path, self._format.name)
+            if self._on_create is not None:
+                self._on_create(location)
+            waiting.writer = self._format.open(location)
+            self._open += 1
+        waiting.writer.write_row_group(batches)
+        if waiting.writer.size >= self._target_bytes:
+            yield self._close(waiting)
+
+    def _in_order(
+        self, sorter: RowSorter, waiting: _PartitionRows, batches: list[pa.RecordBatch]
+    ) -> list[pa.RecordBatch]:
+        """A group of rows sorted; a file only says that it is sorted where its groups follow one another."""
+        ordered: list[pa.RecordBatch] = sorter.sort(pa.Table.from_batches(batches)).to_batches()
+        if waiting.last is not None and not sorter.follows(waiting.last, ordered[0]):
+            waiting.in_order = False
+        waiting.last = ordered[-1].slice(ordered[-1].num_rows - 1)
+        return ordered
+
+    def _finish_all(self) -> Iterator[DataFile]:
+        """Writes what waits, several files at once: encoding and compressing them needs no interpreter lock."""
+        partitions = list(self._partitions.values())
+        workers = default_workers(len(partitions), remote=not parse_location(self._folder).is_local)
+        pool = ThreadPoolExecutor(workers, thread_name_prefix="iceberg-write")
+        finished = [pool.submit(list, self._finish(each)) for each in partitions]
+        try:
+            while finished:
+                yield from finished.pop(0).result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+            for each in finished:  # where one failed, or nobody reads on
+                if not each.cancelled() and each.exception() is None:
+                    for file in each.result():
+                        with suppress(Exception):
+                            self._storage.delete(file.file_path)
+
+    def _finish(self, waiting: _PartitionRows) -> Iterator[DataFile]:
+        if waiting.batches:
+            yield from self._flush(waiting)
+        if waiting.writer is not None:
+            yield self._close(waiting)
+
+    def _close(self, waiting: _PartitionRows) -> DataFile:
+        writer = waiting.writer
+        assert writer is not None
+        order_id = self._sorter.order_id if self._sorter is not None and waiting.in_order else None
+        waiting.writer, waiting.last, waiting.in_order = None, None, True
+        self._open -= 1
+        return writer.close(
+            spec_id=self._spec.spec_id, partition=waiting.partition, sort_order_id=order_id, **self._fields
+        )
