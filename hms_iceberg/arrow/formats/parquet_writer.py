@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 ROW_GROUP_BYTES = ("write.parquet.row-group-size-bytes", 128 * 1024 * 1024)
 ROW_GROUP_ROWS = ("write.parquet.row-group-limit", 1_048_576)
-CODEC_LEVEL = "write.parquet.compression-level"
+CODEC_LEVEL = "write.parquet.compression-level"  # unless set, the library's own default
 _PAGE_BYTES = ("write.parquet.page-size-bytes", 1024 * 1024)
 _PAGE_ROWS = ("write.parquet.page-row-limit", 20_000)
 _DICTIONARY_BYTES = ("write.parquet.dict-size-bytes", 2 * 1024 * 1024)
@@ -132,8 +132,6 @@ def parquet_options(schema: Schema, layout: FileLayout, properties: Mapping[str,
     """
     codec = parquet_codec(properties)
     level = properties.get(CODEC_LEVEL)
-    if level is None and codec == "zstd":
-        level = "3"  # what Java's zstd uses; pyarrow's default is 1
     page_version = properties.get("write.parquet.page-version", "v1").strip().lower()
     if page_version not in ("v1", "v2"):
         raise ConfigurationError(f"Table property write.parquet.page-version is {page_version!r}, expected v1 or v2.")
