@@ -10,7 +10,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -46,6 +46,7 @@ class EmbeddedMetastore:
         lock_expiry_seconds: a lock without a heartbeat for so long is dropped by the server.
         properties: further settings for its hive-site.xml.
         detached: whether the server lives on when its owner ends (see `hms_iceberg.hms.embedded.detached`).
+        jars: further jars for its class path, such as those of `s3a` for a warehouse there.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class EmbeddedMetastore:
         lock_expiry_seconds: int = 300,
         properties: Mapping[str, str] | None = None,
         detached: bool = False,
+        jars: Sequence[str | os.PathLike[str]] = (),
     ) -> None:
         self._temporary = data_dir is None
         self._data_dir = None if data_dir is None else Path(data_dir).absolute()
@@ -69,6 +71,7 @@ class EmbeddedMetastore:
         self._lock_expiry_seconds = lock_expiry_seconds
         self._properties = dict(properties or {})
         self._detached = detached
+        self._more_jars = tuple(Path(jar).absolute() for jar in jars)
         self._process: subprocess.Popen[bytes] | None = None
 
     # ------------------------------------------------------------------------------------------ what it is
@@ -203,7 +206,7 @@ class EmbeddedMetastore:
         configuration = self.data_dir / "conf"
         site = hive_site(self._database, self.warehouse, self._lock_expiry_seconds, self._properties)
         write_configuration(configuration, self.log, site)
-        write_java_arguments(configuration / "java.args", self.data_dir, configuration, jars)
+        write_java_arguments(configuration / "java.args", self.data_dir, configuration, [*jars, *self._more_jars])
         if template is None or not template.exists() or self._database.exists():
             return False
         unfinished = self._database.with_name("derby-copy")
