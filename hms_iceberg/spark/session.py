@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _PROPERTY_PREFIX = "spark.hms_iceberg."
+# Executors read files with these settings, so that planning takes what means the same.
+_S3A = {
+    "fs.s3a.endpoint": "s3.endpoint",
+    "fs.s3a.endpoint.region": "s3.region",
+    "fs.s3a.access.key": "s3.access-key-id",
+    "fs.s3a.secret.key": "s3.secret-access-key",
+    "fs.s3a.session.token": "s3.session-token",
+}
 
 
 def extend(
@@ -35,7 +43,8 @@ def extend(
     Args:
         spark: a classic PySpark session with Hive support (``enableHiveSupport()``).
         properties: storage properties for reading metadata and manifests (``s3.endpoint`` …), as for a catalog;
-            settings of the session that start with ``spark.hms_iceberg.`` count too, without that prefix.
+            settings of the session that start with ``spark.hms_iceberg.`` count too, without that prefix, and for
+            S3 what they do not say is taken from the settings of ``s3a`` (``spark.hadoop.fs.s3a.endpoint`` …).
         catalogs: further metastores by the name that their tables have in SQL, with their properties:
             ``{"ice": {"uri": "thrift://host:9083"}}`` for ``select * from ice.db.t``. The settings of Apache Iceberg's
             ``spark.sql.catalog.ice=org.apache.iceberg.spark.SparkCatalog`` and ``spark.sql.catalog.ice.uri=…`` mean the
@@ -122,8 +131,15 @@ def _worker_function(spark: SparkSession) -> Any:
 
 
 def _session_properties(spark: SparkSession) -> dict[str, str]:
+    """The storage that the session's tables are on, as its settings tell: ours, and those of `s3a` for what we lack."""
     settings = spark.sparkContext.getConf().getAll()
-    return {key[len(_PROPERTY_PREFIX) :]: value for key, value in settings if key.startswith(_PROPERTY_PREFIX)}
+    own = {key[len(_PROPERTY_PREFIX) :]: value for key, value in settings if key.startswith(_PROPERTY_PREFIX)}
+    hadoop = spark._jsparkSession.sessionState().newHadoopConf()
+    found = {name: hadoop.getTrimmed(key) for key, name in _S3A.items()}
+    if found["s3.endpoint"] and "://" not in found["s3.endpoint"]:
+        scheme = "https" if hadoop.getBoolean("fs.s3a.connection.ssl.enabled", True) else "http"
+        found["s3.endpoint"] = f"{scheme}://{found['s3.endpoint']}"
+    return {name: value for name, value in found.items() if value} | own
 
 
 def _require_classic(spark: Any) -> None:
