@@ -19,6 +19,7 @@ from hms_iceberg.errors import ConfigurationError, MissingDependencyError, Stora
 # A single letter before the colon is a Windows drive, not a scheme.
 _LOCATION = re.compile(r"^(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?://(?P<authority>[^/]*))?(?P<path>.*)$", re.DOTALL)
 
+_S3_RETRIES = 5  # as Apache Iceberg (Java); pyarrow alone gives up at the third "slow down"
 _S3_SCHEMES = frozenset({"s3", "s3a", "s3n", "oss"})
 _GCS_SCHEMES = frozenset({"gs", "gcs"})
 _AZURE_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs"})
@@ -143,6 +144,7 @@ def _s3(location: ParsedLocation, properties: Mapping[str, str]) -> fs.FileSyste
     if region is None and properties.get("s3.endpoint"):
         region = "us-east-1"  # a self-hosted store ignores it, and asking AWS for the bucket's region would fail
     endpoint = _text(properties, "s3.endpoint")
+    retries = _number(properties, "s3.retry.num-retries")
     return _implementation("S3FileSystem", "S3")(
         **_set(
             {
@@ -159,6 +161,9 @@ def _s3(location: ParsedLocation, properties: Mapping[str, str]) -> fs.FileSyste
                 "anonymous": _flag(properties, "s3.anonymous"),
                 "force_virtual_addressing": virtual_addressing,
                 "tls_ca_file_path": _text(properties, "s3.tls-ca-file-path"),
+                "retry_strategy": fs.AwsStandardS3RetryStrategy(
+                    max_attempts=1 + (_S3_RETRIES if retries is None else int(retries))
+                ),
             }
         )
     )

@@ -14,9 +14,10 @@ from hms_iceberg.catalog import load_catalog
 from hms_iceberg.errors import MetastoreAuthenticationError, MetastoreUnavailableError
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.embedded.jars import find_java
-from tests.support.hive_server.releases import HIVE_3_1, HIVE_4_0, Release, ReleaseUnavailableError
+from tests.support.hive_server.releases import HIVE_3_1, HIVE_4_0, Release
 from tests.support.hive_server.server import HiveServer
 from tests.support.kdc import REALM, Kdc
+from tests.support.maven import UnavailableError
 from tests.support.tls_front import Certificates, TlsFront
 
 pytestmark = pytest.mark.slow  # a server is started for each way
@@ -55,7 +56,7 @@ def refusal(uri: str, properties: dict[str, str], error: type[Exception], match:
 def skip_without_jars(release: Release) -> None:
     try:
         release.jars()
-    except ReleaseUnavailableError as error:
+    except UnavailableError as error:
         pytest.skip(str(error))  # the server's jars are in no cache and Maven cannot fetch them here
 
 

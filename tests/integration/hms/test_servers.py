@@ -37,9 +37,9 @@ from tests.support.hive_server.releases import (
     HIVE_4_1,
     HIVE_4_2,
     Release,
-    ReleaseUnavailableError,
 )
 from tests.support.hive_server.server import HiveServer
+from tests.support.maven import UnavailableError
 
 MODES = ["true", "auto"]  # with the lock, and without where the server can do without
 SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("who", pa.string())])
@@ -56,7 +56,7 @@ def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     try:
         release.java()
         release.jars()
-    except ReleaseUnavailableError as error:
+    except UnavailableError as error:
         pytest.skip(str(error))  # no Java for it, or its jars are in no cache and Maven cannot fetch them here
     with HiveServer(release, tmp_path_factory.mktemp("hive")) as server:
         yield server

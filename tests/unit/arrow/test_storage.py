@@ -9,8 +9,9 @@ from pyarrow import fs
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage, open_for_arrow
 from hms_iceberg.arrow.storage.filesystems import create_filesystem, parse_location
-from hms_iceberg.errors import ConfigurationError, FileAlreadyExistsError, MissingFileError, StorageError
+from hms_iceberg.errors import ConfigurationError, FileAlreadyExistsError, StorageError
 from hms_iceberg.storage import Storage
+from tests.support.storage_contract import StorageContract
 
 
 class RemoteStorage(ArrowStorage):
@@ -21,40 +22,18 @@ class RemoteStorage(ArrowStorage):
         self._filesystems[("s3", "bucket")] = fs.SubTreeFileSystem(str(root), fs.LocalFileSystem())
 
 
-@pytest.fixture(params=["plain", "file:/", "file:///", "remote"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[ArrowStorage, str]:
-    if request.param == "remote":
-        (tmp_path / "bucket" / "t" / "data").mkdir(parents=True)
-        return RemoteStorage(tmp_path), "s3://bucket/t"
-    prefix = {"plain": "", "file:/": "file:", "file:///": "file://"}[request.param]
-    return ArrowStorage(), f"{prefix}{tmp_path}/t"
+class TestArrowStorage(StorageContract):
+    @pytest.fixture(params=["plain", "file:/", "file:///", "remote"])
+    def place(self, request: pytest.FixtureRequest, tmp_path: Path) -> tuple[ArrowStorage, str]:
+        if request.param == "remote":
+            (tmp_path / "bucket" / "t" / "data").mkdir(parents=True)
+            return RemoteStorage(tmp_path), "s3://bucket/t"
+        prefix = {"plain": "", "file:/": "file:", "file:///": "file://"}[request.param]
+        return ArrowStorage(), f"{prefix}{tmp_path}/t"
 
 
 def test_arrow_storage_is_a_storage() -> None:
     assert isinstance(ArrowStorage(), Storage)
-
-
-def test_what_was_created_is_read_back_and_measured(place: tuple[ArrowStorage, str]) -> None:
-    storage, root = place
-    location = f"{root}/data/a.bin"
-    storage.create(location, b"0123456789")
-    assert storage.read(location) == b"0123456789"
-    assert storage.length(location) == 10
-    assert storage.exists(location)
-    assert not storage.exists(f"{root}/data")
-    with storage.open_input(location) as file:
-        file.seek(4)
-        assert file.read(3) == b"456"
-        assert file.tell() == 7
-
-
-def test_a_file_is_never_replaced(place: tuple[ArrowStorage, str]) -> None:
-    storage, root = place
-    location = f"{root}/data/a.bin"
-    storage.create(location, b"first")
-    with pytest.raises(FileAlreadyExistsError, match="a file is there already"):
-        storage.create(location, b"second")
-    assert storage.read(location) == b"first"
 
 
 def test_an_output_becomes_visible_only_when_it_is_closed(tmp_path: Path) -> None:
@@ -81,48 +60,6 @@ def test_the_slower_of_two_writers_of_a_name_is_refused(tmp_path: Path) -> None:
         slow.close()
     assert storage.read(location) == b"fast"
     assert [info.location for info in storage.list(str(tmp_path))] == [location]
-
-
-def test_a_failed_write_leaves_nothing(place: tuple[ArrowStorage, str]) -> None:
-    storage, root = place
-
-    def write_half() -> None:
-        with storage.open_output(f"{root}/data/a.bin") as output:
-            output.write(b"half")
-            raise RuntimeError("the writer failed")
-
-    with pytest.raises(RuntimeError, match="the writer failed"):
-        write_half()
-    assert list(storage.list(root)) == []
-
-
-def test_a_missing_file_names_itself(place: tuple[ArrowStorage, str]) -> None:
-    storage, root = place
-    location = f"{root}/data/none.bin"
-    for call in (storage.read, storage.open_input, storage.length):
-        with pytest.raises(MissingFileError, match=r"none\.bin"):
-            call(location)
-    assert not storage.exists(location)
-
-
-def test_deleting_an_absent_file_is_no_error(place: tuple[ArrowStorage, str]) -> None:
-    storage, root = place
-    location = f"{root}/data/a.bin"
-    storage.create(location, b"x")
-    storage.delete(location)
-    storage.delete(location)
-    assert not storage.exists(location)
-
-
-def test_a_listing_is_recursive_and_keeps_the_form_of_its_prefix(place: tuple[ArrowStorage, str]) -> None:
-    storage, root = place
-    for name in ("a.bin", "data/b.bin", "data/x=1%2F2/c d.bin"):
-        storage.create(f"{root}/{name}", name.encode())
-    for prefix in (root, f"{root}/"):
-        found = {info.location: info.size for info in storage.list(prefix)}
-        assert found == {f"{root}/a.bin": 5, f"{root}/data/b.bin": 10, f"{root}/data/x=1%2F2/c d.bin": 20}
-    assert all(info.modified_ms > 1_600_000_000_000 for info in storage.list(root))
-    assert list(storage.list(f"{root}/nowhere")) == []
 
 
 def test_a_folder_in_the_place_of_a_file_is_a_storage_error(tmp_path: Path) -> None:

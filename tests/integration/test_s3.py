@@ -1,0 +1,176 @@
+"""A warehouse on S3: storage, commits, scans, what fails there, and Spark by `s3a`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg import load_catalog
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+from hms_iceberg.catalog import Catalog
+from hms_iceberg.errors import CorruptDataFileError, StorageError
+from hms_iceberg.hms.embedded import EmbeddedMetastore
+from hms_iceberg.table import Table
+from tests.support.maven import UnavailableError
+from tests.support.s3_store import BUCKET, Failure, S3Store, s3_store, s3a_jars
+from tests.support.storage_contract import StorageContract
+
+SCHEMA = pa.schema([("id", pa.int64()), ("page", pa.string())])
+RETRY_ONCE = {"s3.retry.num-retries": "1"}
+
+
+@pytest.fixture(scope="module")
+def running_store() -> Iterator[S3Store]:
+    with s3_store() as store:
+        yield store
+
+
+@pytest.fixture
+def store(running_store: S3Store) -> Iterator[S3Store]:
+    """The store, which fails in nothing."""
+    yield running_store
+    running_store.failures.clear()
+
+
+@pytest.fixture(scope="module")
+def metastore(running_store: S3Store) -> Iterator[EmbeddedMetastore]:
+    """A metastore that makes folders on S3 itself."""
+    try:
+        jars = s3a_jars()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    with EmbeddedMetastore(warehouse=f"s3a://{BUCKET}/hive", jars=jars, properties=running_store.hadoop) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def catalog(metastore: EmbeddedMetastore, running_store: S3Store) -> Iterator[Catalog]:
+    with load_catalog("s3", uri=metastore.uri, **running_store.properties) as catalog:
+        catalog.create_namespace("web")
+        yield catalog
+
+
+@pytest.fixture
+def table(catalog: Catalog) -> Table:
+    made = catalog.create_table(f"web.t{uuid.uuid4().hex}", SCHEMA)
+    made.append(rows(1, 2))
+    return made
+
+
+def rows(*ids: int) -> pa.Table:
+    return pa.table({"id": list(ids), "page": [f"/{each}" for each in ids]}, SCHEMA)
+
+
+def ids(table: Table) -> list[int]:
+    return sorted(table.refresh().scan().to_arrow()["id"].to_pylist())
+
+
+class TestS3Storage(StorageContract):
+    @pytest.fixture
+    def place(self, store: S3Store) -> tuple[ArrowStorage, str]:
+        return ArrowStorage(store.properties), f"s3://{BUCKET}/{uuid.uuid4()}"
+
+
+def test_tables_are_created_changed_read_and_purged(catalog: Catalog, store: S3Store) -> None:
+    table = catalog.create_table("web.visits", SCHEMA, properties={"format-version": "3"})
+    assert table.location() == f"s3a://{BUCKET}/hive/web.db/visits"
+    table.append(rows(1, 2, 3))
+    table.delete("id = 2")
+    with table.update_schema() as schema:
+        schema.add_column("seconds", "double")
+    table.append(pa.table({"id": [4], "page": ["/4"], "seconds": [0.5]}))
+    table.upsert(pa.table({"id": [4], "page": ["/new"], "seconds": [None]}), join_cols=["id"])
+    found = catalog.load_table("web.visits").scan().to_arrow().sort_by("id").to_pydict()
+    assert found == {"id": [1, 3, 4], "page": ["/1", "/3", "/new"], "seconds": [None, None, None]}
+    table.maintenance.expire_snapshots().older_than(2**62).retain_last(1).commit()
+    assert ids(table) == [1, 3, 4]
+    catalog.purge_table("web.visits")
+    assert list(ArrowStorage(store.properties).list(table.location())) == []
+
+
+def test_appends_side_by_side_are_all_kept(catalog: Catalog, table: Table) -> None:
+    name = table.name()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda each: catalog.load_table(name).append(rows(each)), range(10, 22)))
+    assert ids(table) == [1, 2, *range(10, 22)]
+
+
+@pytest.mark.parametrize("path", [r"/data/.*\.parquet", r"\.avro", r"\.metadata\.json"])
+def test_without_the_right_to_write_nothing_changes(store: S3Store, table: Table, path: str) -> None:
+    store.failures.append(Failure("PUT", path, 403))
+    with pytest.raises(StorageError, match=r"(?i)access|403|forbidden"):
+        table.append(rows(3))
+    assert store.failures.pop().met
+    assert ids(table) == [1, 2]
+    table.append(rows(3))
+    assert ids(table) == [1, 2, 3]
+
+
+@pytest.mark.parametrize("path", [r"/data/.*\.parquet", r"\.avro"])
+def test_without_the_right_to_read_the_file_is_not_called_damaged(store: S3Store, table: Table, path: str) -> None:
+    for method in ("GET", "HEAD"):
+        store.failures.append(Failure(method, path, 403))
+    reader = load_catalog("other", uri=table.catalog.properties["uri"], **store.properties)
+    with reader, pytest.raises(StorageError) as caught:
+        reader.load_table(table.name()).scan().to_arrow()
+    assert not isinstance(caught.value, CorruptDataFileError)
+
+
+def test_a_store_that_is_busy_for_a_moment_is_asked_again(store: S3Store, table: Table) -> None:
+    store.failures.append(Failure("PUT", r"\.(parquet|avro|json)$", 503, times=3))
+    store.failures.append(Failure("GET", r"\.(parquet|avro|json)$", 500, times=3))
+    store.failures.append(Failure("GET", r"\.parquet$", None, times=2, seconds=0.5))
+    table.append(rows(3))
+    assert ids(table) == [1, 2, 3]
+    assert [each.met for each in store.failures] == [3, 3, 2]
+    store.failures[:] = [Failure("PUT", r"\.parquet$", 503)]
+    impatient = load_catalog("other", uri=table.catalog.properties["uri"], **store.properties, **RETRY_ONCE)
+    with impatient, pytest.raises(StorageError, match=r"(?i)slow"):
+        impatient.load_table(table.name()).append(rows(4))
+    assert store.failures[0].met == 2
+
+
+SPARK = """
+import json, sys
+from tests.support.spark_session import quiet_builder
+from hms_iceberg.spark import configure
+
+class Metastore:
+    uri, warehouse = sys.argv[1:3]
+
+builder = quiet_builder(Metastore, spark_jars=sys.argv[3])
+for name, value in json.loads(sys.argv[4]).items():
+    builder = builder.config(f"spark.hadoop.{name}", value)
+spark = configure(builder).getOrCreate()
+table = sys.argv[5]
+before = spark.sql(f"select id, page from {table} order by id").collect()
+spark.sql(f"insert into {table} values (7, '/7'), (8, null)")
+spark.sql(f"update {table} set page = '/new' where id = 1")
+spark.sql(f"merge into {table} t using (select 8L as id) s on t.id = s.id when matched then delete")
+spark.sql(f"create table {table}_orc using iceberg tblproperties ('write.format.default' = 'orc') as table {table}")
+after = spark.sql(f"select id, page from {table}_orc order by id").collect()
+print(json.dumps([[list(row) for row in rows] for rows in (before, after)]))
+"""
+
+
+@pytest.mark.spark
+def test_spark_reads_and_writes_by_s3a_with_its_own_settings(
+    metastore: EmbeddedMetastore, catalog: Catalog, table: Table, store: S3Store
+) -> None:
+    name = ".".join(table.name())
+    jars = ",".join(map(str, s3a_jars()))
+    command = [sys.executable, "-c", SPARK, metastore.uri, metastore.warehouse, jars, json.dumps(store.hadoop), name]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    before, after = json.loads(ran.stdout.splitlines()[-1])
+    assert before == [[1, "/1"], [2, "/2"]]
+    assert after == [[1, "/new"], [2, "/2"], [7, "/7"]]
+    assert ids(table) == [1, 2, 7]
+    assert catalog.load_table(f"{name}_orc").scan().count() == 3
