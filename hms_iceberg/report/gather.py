@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from hms_iceberg.lazy import pl
 from hms_iceberg.maintenance.service.assessment import needs_of
 from hms_iceberg.maintenance.service.policy import Policy
 from hms_iceberg.report.portrait import Advice, Bin, PartitionShare, SnapshotPoint, TablePortrait
@@ -13,8 +14,6 @@ from hms_iceberg.report.words import partition_fields, sort_fields
 from hms_iceberg.spec.manifests.manifest import DataFileContent
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from hms_iceberg.spec.metadata.table_metadata import TableMetadata
     from hms_iceberg.spec.snapshots import Snapshot
     from hms_iceberg.table.table import Table
@@ -35,8 +34,6 @@ def portrait_of(table: Table, most_partitions: int = MOST_PARTITIONS) -> TablePo
     Raises:
         StorageError, CorruptManifestError: its metadata cannot be read.
     """
-    import polars as pl
-
     metadata = table.metadata
     name = ".".join(table.name())
     plan = table.scan().plan()
