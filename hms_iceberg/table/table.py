@@ -12,7 +12,7 @@ from hms_iceberg.table.pending import Begun
 from hms_iceberg.table.readable import ReadableTable
 from hms_iceberg.table.transaction import TableTransaction
 from hms_iceberg.table.write_methods import RowWriteMethods
-from hms_iceberg.transaction.eagerness import Acquaintance
+from hms_iceberg.transaction.eagerness import Freshness
 from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Existing
 from hms_iceberg.transaction.transaction import Transaction
@@ -38,7 +38,7 @@ class Table(ReadableTable, RowWriteMethods, ChangeMethods):
         self.metastore = metastore
         self.catalog_name = catalog_name
         self.catalog = catalog
-        self._acquaintance = Acquaintance()
+        self._freshness = Freshness()
 
     @property
     def config(self) -> dict[str, str]:
@@ -60,7 +60,7 @@ class Table(ReadableTable, RowWriteMethods, ChangeMethods):
         pointer = self.metastore.load(self._identifier)
         if pointer.metadata_location != self._version.location:
             self._version = read_version(pointer.metadata_location, self.storage)
-        self._acquaintance = self._acquaintance.seen_again()
+        self._freshness = self._freshness.renewed()
         return self
 
     def transaction(self) -> TableTransaction:
@@ -79,7 +79,7 @@ class Table(ReadableTable, RowWriteMethods, ChangeMethods):
             Existing(self._version),
             self.metastore,
             self.storage,
-            first=self._acquaintance.first_approach(),
+            first=self._freshness.first_approach(),
         )
         return TableTransaction(transaction, self._moved, autocommit)
 
@@ -88,6 +88,6 @@ class Table(ReadableTable, RowWriteMethods, ChangeMethods):
         log = version.metadata.metadata_log
         before = self._version.location
         is_next = version.location == before or bool(log and log[-1].metadata_file == before)
-        self._acquaintance = Acquaintance(is_contended=not is_next)
+        self._freshness = Freshness(is_contended=not is_next)
         self._version = version
         return self

@@ -56,8 +56,8 @@ class Eagerness:
 
 
 @dataclass(frozen=True)
-class Acquaintance:
-    """What the holder of a table's version knows of it.
+class Freshness:
+    """How fresh a version is that somebody holds of a table, and whether others commit to the table as well.
 
     Attributes:
         seen_at: when it was the current one (`time.monotonic`).
@@ -67,9 +67,9 @@ class Acquaintance:
     seen_at: float = field(default_factory=time.monotonic)
     is_contended: bool = False
 
-    def seen_again(self) -> Acquaintance:
+    def renewed(self) -> Freshness:
         """The same version was the current one just now."""
-        return Acquaintance(is_contended=self.is_contended)
+        return Freshness(is_contended=self.is_contended)
 
     def first_approach(self) -> Approach:
         """How a commit from here begins."""
