@@ -189,6 +189,7 @@ def rewrite_table_path(
 @click.option("--older-than", help="A time such as 2026-01-31T12:00:00; by default the table's history.expire.*.")
 @click.option("--retain-last", type=click.IntRange(1), help="Snapshots that every branch keeps.")
 @click.option("--snapshot-id", "snapshot_ids", type=int, multiple=True, help="A further snapshot; may be repeated.")
+@click.option("--clean-expired-metadata", is_flag=True, help="Also drop schemas and specs that nothing refers to.")
 @click.option("--dry-run", is_flag=True, help="Only tell what would go.")
 def expire_snapshots(
     table: str,
@@ -224,6 +225,8 @@ def expire_snapshots(
 @click.option("--older-than", help="Only files last changed before; by default three days ago.")
 @click.option("--location", help="The folder to search [default: the table's].")
 @click.option("--prefix-mismatch-mode", type=click.Choice(["error", "ignore", "delete"]), default="error")
+@click.option("--equal-schemes", multiple=True, metavar="NAMES=NAME", help="Such as s3a,s3n=s3; may be repeated.")
+@click.option("--equal-authorities", multiple=True, metavar="NAMES=NAME", help="Such as nn1:8020,nn2:8020=nn.")
 @click.option("--dry-run", is_flag=True, help="Only find them.")
 def remove_orphan_files(
     table: str,
@@ -231,6 +234,8 @@ def remove_orphan_files(
     uri: str | None,
     properties: tuple[str, ...],
     output: str,
+    equal_schemes: tuple[str, ...],
+    equal_authorities: tuple[str, ...],
     **choices: Any,
 ) -> None:
     """Delete files below a table's folder that nothing of the table names.
@@ -238,7 +243,9 @@ def remove_orphan_files(
     Example: hms-iceberg remove-orphan-files web.visits --dry-run
     """
     with loaded(table, catalog_name, uri, properties) as found:
-        result = found.maintenance.remove_orphan_files(**choices)
+        result = found.maintenance.remove_orphan_files(
+            equal_schemes=key_values(equal_schemes) or None, equal_authorities=key_values(equal_authorities), **choices
+        )
     if output == "text":
         for location in result.locations if choices["dry_run"] else ():
             click.echo(location)

@@ -69,6 +69,7 @@ def remove_orphan_files(
     equal_authorities: Mapping[str, str] | None = None,
     prefix_mismatch_mode: str | PrefixMismatch = PrefixMismatch.ERROR,
     workers: int = 8,
+    files: Iterable[FileInfo] | None = None,
 ) -> OrphanFiles:
     """Deletes files below a table's folder that no metadata of the table names.
 
@@ -88,6 +89,8 @@ def remove_orphan_files(
         prefix_mismatch_mode: `error`, `ignore` or `delete`: what is done with files of which the table names the path
             with another scheme or authority.
         workers: files that are deleted at once.
+        files: the files to look at, from an inventory of the store for example, in place of a listing; where a
+            location is given, only those below it.
 
     Raises:
         UnsupportedError: the table's property `gc.enabled` is false: its files may belong to others.
@@ -103,7 +106,11 @@ def remove_orphan_files(
     mode = _mode(prefix_mismatch_mode, name)
     before = int(time.time() * 1000) - _THREE_DAYS_MS if older_than is None else milliseconds(older_than)
     folder = (location or table.location()).rstrip("/")
-    listed, others = _candidates(table.storage, folder, table.location())
+    if files is None:
+        found = [file for file in table.storage.list(folder) if not _is_hidden(file.location[len(folder) :])]
+    else:
+        found = [file for file in files if location is None or file.location.startswith(f"{folder}/")]
+    listed, others = _without_other_tables(found, table.location())
     metadata = table.refresh().metadata
     named = _Named(
         named_files(metadata, table.metadata_location, table.storage),
@@ -199,9 +206,8 @@ def _mode(mode: str | PrefixMismatch, name: str) -> PrefixMismatch:
         ) from None
 
 
-def _candidates(storage: Storage, folder: str, own: str) -> tuple[list[FileInfo], tuple[str, ...]]:
+def _without_other_tables(listed: list[FileInfo], own: str) -> tuple[list[FileInfo], tuple[str, ...]]:
     """The files to look at, and the folders of other tables."""
-    listed = [file for file in storage.list(folder) if not _is_hidden(file.location[len(folder) :])]
     roots = {
         file.location.rsplit("/metadata/", 1)[0]
         for file in listed

@@ -8,11 +8,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import TypeVar
 
-from hms_iceberg.errors import CorruptFileError, StorageError, UnsupportedError
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.spec.manifests.manifest import DataFileContent
 from hms_iceberg.spec.metadata.metadata_changes import (
     remove_ref,
     remove_schemas,
@@ -30,11 +28,12 @@ from hms_iceberg.spec.table_properties import (
     bool_property,
     int_property,
 )
-from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.machinery.listed_manifests import manifests_of_all
+from hms_iceberg.updates.machinery.live_files import live_files
+from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 logger = logging.getLogger(__name__)
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -180,29 +179,20 @@ def unreachable_files(
     expired = [snapshot for snapshot in before.snapshots if snapshot.snapshot_id not in kept]
     if not expired:
         return UnreachableFiles(statistics_files=_statistics(before, after, same))
-    alive = {
-        same(manifest.manifest_path): manifest
-        for snapshot in after.snapshots
-        for manifest in manifest_list_of(snapshot, reader)
-    }
+    alive = {same(path): each for path, each in manifests_of_all(after.snapshots, reader).items()}
     gone = {
         key: manifest
-        for snapshot in expired
-        for manifest in _readable(partial(manifest_list_of, snapshot, reader))
-        if (key := same(manifest.manifest_path)) not in alive
+        for path, manifest in manifests_of_all(expired, reader, _pass_over).items()
+        if (key := same(path)) not in alive
     }
-    candidates: dict[str, DataFile] = {}
-    for manifest in gone.values():
-        for entry in _readable(partial(entries_of, manifest, reader)):
-            if entry.is_live:
-                candidates[same(entry.data_file.file_path)] = entry.data_file
-    for manifest in alive.values():
-        if not candidates:
-            break
-        if manifest.has_live_files():
-            for entry in entries_of(manifest, reader):
-                if entry.is_live:
-                    candidates.pop(same(entry.data_file.file_path), None)
+    candidates: dict[str, tuple[str, int]] = {}
+    for frame in live_files(gone.values(), before, reader, _pass_over):
+        for path, content in frame.unique().iter_rows():
+            candidates[same(path)] = path, content
+    living = (manifest for manifest in alive.values() if candidates and manifest.has_live_files())
+    for frame in live_files(living, before, reader):
+        for path in frame["file_path"].unique():
+            candidates.pop(same(path), None)
     lists = {same(snapshot.manifest_list) for snapshot in after.snapshots if snapshot.manifest_list is not None}
     return UnreachableFiles(
         data_files=_of_content(candidates, DataFileContent.DATA),
@@ -218,17 +208,12 @@ def unreachable_files(
     )
 
 
-def _of_content(files: dict[str, DataFile], content: DataFileContent) -> tuple[str, ...]:
-    return tuple(file.file_path for file in files.values() if file.content is content)
+def _of_content(files: dict[str, tuple[str, int]], content: DataFileContent) -> tuple[str, ...]:
+    return tuple(path for path, each in files.values() if each == content)
 
 
-def _readable(read: Callable[[], list[T]]) -> list[T]:
-    """What was read; nothing where that fails."""
-    try:
-        return read()
-    except (StorageError, CorruptFileError) as error:
-        logger.warning("Files of an expired snapshot are not looked for: %s", error)
-        return []
+def _pass_over(error: Exception) -> None:
+    logger.warning("Files of an expired snapshot are not looked for: %s", error)
 
 
 def _statistics(before: TableMetadata, after: TableMetadata, same: Callable[[str], str]) -> tuple[str, ...]:

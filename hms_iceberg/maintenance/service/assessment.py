@@ -22,6 +22,14 @@ Stop = Callable[[], bool]
 
 
 @dataclass(frozen=True)
+class Outcome:
+    """What was done about a need; `failed` where nothing could be."""
+
+    result: str
+    failed: bool = False
+
+
+@dataclass(frozen=True)
 class Need:
     """Something that a table needs.
 
@@ -35,7 +43,7 @@ class Need:
     action: str
     why: str
     input_bytes: int
-    run: Callable[[Stop], str]
+    run: Callable[[Stop], Outcome]
 
 
 def needs_of(table: Table, policy: Policy) -> Iterator[Need]:
@@ -69,10 +77,10 @@ def _expiry(table: Table, policy: Policy) -> Iterator[Need]:
     if not found.snapshot_ids:
         return
 
-    def run(stop: Stop) -> str:
+    def run(stop: Stop) -> Outcome:
         done = expire_snapshots(table)
         left = f", {len(done.left)} files could not be deleted" if done.left else ""
-        return f"expired {len(done.snapshot_ids)} snapshots, deleted {done.deleted} files{left}"
+        return Outcome(f"expired {len(done.snapshot_ids)} snapshots, deleted {done.deleted} files{left}")
 
     yield Need("expire_snapshots", f"{len(found.snapshot_ids)} snapshots are older than the table keeps them", 0, run)
 
@@ -83,12 +91,11 @@ def _equality_deletes(table: Table, policy: Policy) -> Iterator[Need]:
         return
     files = sum(len(group.items) for group in groups)
 
-    def run(stop: Stop) -> str:
+    def run(stop: Stop) -> Outcome:
         done = convert_equality_deletes(table)
-        return (
-            f"{done.converted_equality_delete_files_count} equality delete files became "
-            f"{done.added_delete_files_count} of positions{_failures(done.failures)}"
-        )
+        converted = done.converted_equality_delete_files_count
+        text = f"{converted} equality delete files became {done.added_delete_files_count} of positions"
+        return _outcome(text, converted, done.failures)
 
     yield Need("convert_equality_deletes", f"{files} equality delete files slow every read down", 0, run)
 
@@ -101,12 +108,11 @@ def _data_files(table: Table, policy: Policy) -> Iterator[Need]:
     if not plan.groups:
         return
 
-    def run(stop: Stop) -> str:
+    def run(stop: Stop) -> Outcome:
         done = rewrite_data_files(table, options=options | {"remove-dangling-deletes": "true"}, stop=stop)
-        return (
-            f"{done.rewritten_data_files_count} files became {done.added_data_files_count}, "
-            f"{done.removed_delete_files_count} delete files went{_failures(done.failures)}"
-        )
+        rewritten, went = done.rewritten_data_files_count, done.removed_delete_files_count
+        text = f"{rewritten} files became {done.added_data_files_count}, {went} delete files went"
+        return _outcome(text, rewritten + went, done.failures)
 
     why = f"{plan.input_files} of {plan.files_total} data files are too small, too large or have many deleted rows"
     yield Need("rewrite_data_files", f"{why}; they would become about {plan.output_files}", plan.input_bytes, run)
@@ -118,12 +124,11 @@ def _position_deletes(table: Table, policy: Policy) -> Iterator[Need]:
         return
     files = sum(len(group.items) for group in groups)
 
-    def run(stop: Stop) -> str:
+    def run(stop: Stop) -> Outcome:
         done = rewrite_position_delete_files(table)
-        return (
-            f"{done.rewritten_delete_files_count} position delete files became {done.added_delete_files_count}"
-            f"{_failures(done.failures)}"
-        )
+        rewritten = done.rewritten_delete_files_count
+        text = f"{rewritten} position delete files became {done.added_delete_files_count}"
+        return _outcome(text, rewritten, done.failures)
 
     size = sum(group.input_bytes for group in groups)
     yield Need("rewrite_position_delete_files", f"{files} small position delete files", size, run)
@@ -140,9 +145,10 @@ def _manifests(table: Table, policy: Policy) -> Iterator[Need]:
     if len(small) < policy.rewrite_manifests_min_count:
         return
 
-    def run(stop: Stop) -> str:
+    def run(stop: Stop) -> Outcome:
         table.refresh().rewrite_manifests().commit()
-        return f"{len(manifests)} manifests became {len(manifest_list_of(table.current_snapshot(), table.storage))}"
+        left = len(manifest_list_of(table.current_snapshot(), table.storage))
+        return Outcome(f"{len(manifests)} manifests became {left}")
 
     yield Need("rewrite_manifests", f"{len(small)} small manifests", sum(each.manifest_length for each in small), run)
 
@@ -156,14 +162,17 @@ def _orphans(table: Table, policy: Policy) -> Iterator[Need]:
     if now - last < policy.remove_orphans_every_ms:
         return
 
-    def run(stop: Stop) -> str:
+    def run(stop: Stop) -> Outcome:
         done = remove_orphan_files(table, older_than=now - policy.remove_orphans_age_ms, prefix_mismatch_mode="ignore")
         table.set_properties({ORPHANS_LOOKED_FOR: str(now)})
-        return f"deleted {done.deleted} files that nothing names ({done.bytes} bytes)"
+        return Outcome(f"deleted {done.deleted} files that nothing names ({done.bytes} bytes)")
 
     ago = f"{(now - last) // 3_600_000} hours ago" if last else "never yet"
     yield Need("remove_orphan_files", f"files that nothing names were looked for {ago}", 0, run)
 
 
-def _failures(failures: tuple[str, ...]) -> str:
-    return f"; {len(failures)} groups were left for another run, the first because: {failures[0]}" if failures else ""
+def _outcome(text: str, files: int, failures: tuple[str, ...]) -> Outcome:
+    """What became of groups of files, some of which may have failed."""
+    if failures:
+        text += f"; {len(failures)} groups were left for another run, the first because: {failures[0]}"
+    return Outcome(text, failed=bool(failures) and not files)

@@ -20,6 +20,9 @@ from hms_iceberg.table.table import Table
 
 logger = logging.getLogger(__name__)
 
+# Of a table that was done, or where something failed, and that nobody changed; snapshots grow old meanwhile.
+_LOOK_AGAIN_SECONDS = 60 * 60
+_STATE = "maintenance.state."
 _PLANNED, _DONE, _FAILED, _LEFT = "planned", "done", "failed", "left"
 
 
@@ -82,7 +85,8 @@ class RunReport:
 class MaintenanceService:
     """Keeps the tables of a catalog in order.
 
-    One table's failure is never another's. What a run leaves undone, the next one finds.
+    One table's failure is never another's. What a run leaves undone, the next one finds. A table where nothing
+    is left to do, or where that failed, is looked at again when it has changed, and after an hour.
 
     Attributes:
         catalog: the catalog.
@@ -99,7 +103,7 @@ class MaintenanceService:
     limits: Limits = field(default_factory=Limits)
     stop: threading.Event = field(default_factory=threading.Event)
     on_step: Callable[[Step], None] = lambda step: None
-    _settled: dict[Identifier, str] = field(default_factory=dict)
+    _settled: dict[Identifier, tuple[object, float]] = field(default_factory=dict)
 
     def run(self, dry_run: bool = False) -> RunReport:
         """Looks at every table once, and does what it needs.
@@ -154,18 +158,17 @@ class MaintenanceService:
             return steps
         try:
             table = self.catalog.load_table(identifier)
-            if self._settled.get(identifier) == table.metadata_location:
+            if self._is_settled(table):
                 return steps
             policy = self.policies.of(name, table.properties)
             needs = list(needs_of(table, policy))
             if dry_run:
                 for need in needs:
                     note(Step(name, need.action, need.why, _PLANNED))
-            elif needs:
-                self._maintain(table, policy, budget, note)
-            undone = budget.is_over() or any(step.outcome in (_FAILED, _LEFT) for step in steps)
-            if not dry_run and not undone:
-                self._settled[identifier] = table.metadata_location
+                return steps
+            looked_at = self._maintain(table, policy, budget, note) if needs else _state(table)
+            if not (budget.is_over() or any(step.outcome == _LEFT for step in steps)):
+                self._settled[identifier] = looked_at, time.monotonic()
         except NoSuchTableError:
             logger.info("Table %s was dropped before it was looked at", name)
         except Exception as error:  # one table's failure is never another's
@@ -173,37 +176,50 @@ class MaintenanceService:
             note(Step(name, "", "", _FAILED, f"{type(error).__name__}: {error}"))
         return steps
 
-    def _maintain(self, table: Table, policy: Policy, budget: _Budget, note: Callable[[Step], None]) -> None:
+    def _is_settled(self, table: Table) -> bool:
+        state, since = self._settled.get(table.identifier, (None, 0.0))
+        return state == _state(table) and time.monotonic() - since < _LOOK_AGAIN_SECONDS
+
+    def _maintain(self, table: Table, policy: Policy, budget: _Budget, note: Callable[[Step], None]) -> object:
+        """Does what a table needs; the state in which nothing more was found."""
         name = ".".join(table.identifier)
         with claimed(table) as claim:
             if claim is None:
                 note(Step(name, "", "", _LEFT, "another service is at work on it"))
-                return
+                return None
             done: set[str] = set()
             while True:
                 # Looked at again after each action, as one changes what the others find.
                 need = next((each for each in needs_of(table.refresh(), policy) if each.action not in done), None)
                 if need is None:
-                    return
+                    return _state(table)
                 done.add(need.action)
                 if not budget.take(need.input_bytes):
                     note(Step(name, need.action, need.why, _LEFT, "the limits of this run are reached"))
                     continue
                 if not claim.renew():
                     note(Step(name, need.action, need.why, _LEFT, "another service took the table over"))
-                    return
+                    return None
                 note(self._step(name, need, lambda: budget.is_over() or not claim.keep()))
 
     def _step(self, name: str, need: Need, stop: Callable[[], bool]) -> Step:
         started = time.monotonic()
         try:
-            result, outcome = need.run(stop), _DONE
+            done = need.run(stop)
+            result, outcome = done.result, _FAILED if done.failed else _DONE
         except CommitStateUnknownError:
             raise
         except IcebergError as error:
             logger.warning("%s of table %s failed: %s", need.action, name, error)
             result, outcome = f"{type(error).__name__}: {error}", _FAILED
         return Step(name, need.action, need.why, outcome, result, time.monotonic() - started)
+
+
+def _state(table: Table) -> object:
+    """What has to change before a table needs anything but for time: not what services note in its properties."""
+    metadata = table.metadata
+    properties = {name: value for name, value in metadata.properties.items() if not name.startswith(_STATE)}
+    return metadata.table_uuid, metadata.refs, metadata.default_spec_id, metadata.format_version, properties
 
 
 class _Budget:

@@ -10,6 +10,7 @@ import pytest
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.maintenance import check_table, remove_orphan_files
 from hms_iceberg.spec.statistics import PartitionStatisticsFile, StatisticsFile
+from hms_iceberg.storage import FileInfo
 from hms_iceberg.table import Table
 from tests.support.operations import BY_CITY, MERGE_ON_READ, SCHEMA, begin
 from tests.support.row_tables import create
@@ -53,6 +54,25 @@ def test_a_new_enough_table_has_no_orphans_even_without_a_grace_period(table: Ta
     before = on_disk(table)
     assert remove_orphan_files(table, older_than=NOW).locations == ()
     assert on_disk(table) == before
+
+
+def test_an_inventory_of_the_store_may_take_the_place_of_a_listing(table: Table) -> None:
+    orphans = [put(table, name) for name in ("data/a.parquet", "data/b.parquet", "other/c.parquet")]
+    named = [FileInfo(str(path), 0, 0) for path in on_disk(table) - {orphans[1]}]
+    below = remove_orphan_files(table, files=named, location=f"{table.location()}/data", dry_run=True)
+    assert below.locations == (str(orphans[0]),)
+    result = remove_orphan_files(table, files=[*named, FileInfo(str(orphans[1]), 0, NOW)])
+    assert set(result.locations) == {str(orphans[0]), str(orphans[2])} and orphans[1].exists()
+
+
+def test_metadata_files_that_no_log_names_go(table: Table) -> None:
+    table.set_properties({"write.metadata.previous-versions-max": "1"})
+    table.set_properties({"a": "1"})
+    named = {table.metadata_location, *(each.metadata_file for each in table.metadata.metadata_log)}
+    old = {str(path) for path in on_disk(table) if path.name.endswith(".metadata.json")} - named
+    assert len(old) > 2
+    assert set(remove_orphan_files(table, older_than=NOW).locations) == old
+    assert check_table(table).findings == ()
 
 
 def test_statistics_files_of_the_table_stay(table: Table) -> None:

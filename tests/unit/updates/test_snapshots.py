@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -17,11 +18,14 @@ from hms_iceberg.errors import (
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.snapshots import SnapshotRefType
 from hms_iceberg.spec.statistics import PartitionStatisticsFile, StatisticsFile
+from hms_iceberg.spec.transforms import IdentityTransform
 from hms_iceberg.updates.append import FastAppend
 from hms_iceberg.updates.cherry_pick import CherryPick
 from hms_iceberg.updates.delete import DeleteFiles
 from hms_iceberg.updates.expire_snapshots import ExpireSnapshots, unreachable_files
+from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.update import Update
+from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionSpecUpdate
 from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.refs import CreateRef, FastForward, RemoveRef, RenameBranch, ReplaceRef, SetRetention
 from hms_iceberg.updates.replace_partitions import ReplacePartitions
@@ -310,6 +314,21 @@ def test_statistics_of_expired_snapshots_are_unreachable(world: World) -> None:
     after = world.commit(ExpireSnapshots(before.last_updated_ms + 1))
     assert unreachable_files(before, after, world.storage).statistics_files == ("mem://a.puffin", "mem://b.parquet")
     assert world.commit(RemoveStatistics(ids[1])).statistics == ()
+
+
+def test_files_of_old_snapshots_without_a_manifest_list_are_found_whatever_their_spec() -> None:
+    world = World.with_table(metadata(format_version=1))
+    world.append(gone := data_file())
+    world.commit(PartitionSpecUpdate((AddPartitionField("city", IdentityTransform(), "city"),)))
+    world.append(stays := data_file(city="Ulm", spec_id=1))
+    made = world.version().metadata
+    paths = [each.manifest_path for each in manifest_list_of(made.current_snapshot(), world.storage)]
+    first, second = (replace(each, manifest_list=None) for each in made.snapshots)
+    snapshots = (replace(first, manifest_locations=(paths[1],)), replace(second, manifest_locations=(paths[0],)))
+    before = replace(made, snapshots=snapshots)
+    after = replace(before, snapshots=snapshots[1:], snapshot_log=())
+    assert unreachable_files(before, after, world.storage).data_files == (gone.file_path,)
+    assert stays.file_path in world.live_paths()
 
 
 # ---------------------------------------------------------------------------------- manifests, settings

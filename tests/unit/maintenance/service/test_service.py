@@ -14,6 +14,7 @@ from hms_iceberg.catalog import load_catalog
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.maintenance import check_table
 from hms_iceberg.maintenance.service import claim as claim_module
+from hms_iceberg.maintenance.service import service as service_module
 from hms_iceberg.maintenance.service.claim import CLAIM, Claim, claimed
 from hms_iceberg.maintenance.service.policy import Policies, Policy
 from hms_iceberg.maintenance.service.service import Limits, MaintenanceService, RunReport
@@ -87,6 +88,21 @@ def test_one_damaged_table_is_told_and_the_others_are_done(catalog: Any) -> None
     report = MaintenanceService(catalog).run()
     assert outcomes(report) == [("web.broken", "", "failed"), ("web.small", "rewrite_data_files", "done")]
     assert report.failed and "manifest list" in report.steps[0].result + report.steps[1].result
+
+
+def test_what_cannot_be_done_is_tried_again_when_the_table_has_changed_or_after_a_while(
+    catalog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(catalog, "web.broken", 5)
+    Path(next(iter(table.scan().plan_files())).file.file_path).unlink()
+    services = [MaintenanceService(catalog) for _ in range(2)]
+    for service in services:  # the claim of one is no reason for the other to try again
+        assert outcomes(service.run()) == [("web.broken", "rewrite_data_files", "failed")]
+    assert [service.run().steps for service in services] == [(), ()]
+    table.refresh().append(rows(7))
+    assert services[0].run().failed and not services[0].run().failed
+    monkeypatch.setattr(service_module, "_LOOK_AGAIN_SECONDS", 0)
+    assert services[0].run().failed
 
 
 def test_limits_leave_work_for_the_next_run(catalog: Any) -> None:
