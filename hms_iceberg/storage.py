@@ -71,7 +71,7 @@ class Storage(Protocol):
         ...
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
-        """Every object below the folder ``prefix``, recursively; none where the folder is absent."""
+        """Every object below the folder ``prefix``, recursively; none if the folder is absent."""
         ...
 
 

@@ -26,7 +26,7 @@ class LazyGroup(SuggestingGroup):
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return one command; None where there is none of that name."""
+        """Import and return one command; None if there is none of that name."""
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None

@@ -150,7 +150,7 @@ def human_size(size: float) -> str:
 
 @contextmanager
 def progress_bars() -> Iterator[Progress]:
-    """A progress bar for each stage, on standard error; none where that is not a terminal."""
+    """A progress bar for each stage, on standard error; none if that is not a terminal."""
     from rich import progress as bars
     from rich.console import Console
 

@@ -219,8 +219,3 @@ def bound_predicates(expression: BooleanExpression) -> Iterator[BoundPredicate]:
 def referenced_field_ids(expression: BooleanExpression) -> set[int]:
     """The ids of all fields that a bound tree reads: what must be read beside the selected columns to filter rows."""
     return {predicate.ref.field_id for predicate in bound_predicates(expression)}
-
-
-def conjuncts(expression: BooleanExpression) -> tuple[BooleanExpression, ...]:
-    """The parts that must all be true: the operands of `And`, else the expression itself."""
-    return expression.operands if isinstance(expression, And) else (expression,)

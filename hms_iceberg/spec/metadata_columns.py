@@ -59,7 +59,7 @@ def metadata_column(name: str, specs: Iterable[PartitionSpec], schema: Schema) -
         schema: the table's schema, for the types of partition values.
 
     Returns:
-        The column, or None where the name is that of no metadata column.
+        The column, or None if the name is that of no metadata column.
     """
     if name == PARTITION_NAME:
         return partition_column(specs, schema)

@@ -22,7 +22,7 @@ def field_key(field: PartitionField) -> FieldKey:
 
 
 def used_field_ids(specs: Iterable[PartitionSpec]) -> dict[FieldKey, int]:
-    """The id of every kind of field that any spec has; the highest where there are several."""
+    """The id of every kind of field that any spec has; the highest if there are several."""
     used: dict[FieldKey, int] = {}
     for spec in specs:
         for field in spec.fields:

@@ -33,7 +33,7 @@ class PartitionField(JsonModel):
     """One value of the partition tuple.
 
     Args:
-        source_id: id of the source column; the first one where a transform takes several.
+        source_id: id of the source column; the first one if a transform takes several.
         field_id: id of the value in partition tuples, from 1000 on.
         transform: the transform, or its text.
         name: the name of the value, unique within the spec.
@@ -75,7 +75,7 @@ class PartitionSpec(JsonModel):
         object.__setattr__(self, "spec_id", spec_id)
 
     def is_unpartitioned(self) -> bool:
-        """True where no field makes partitions: there is none, or all are void."""
+        """True if no field makes partitions: there is none, or all are void."""
         return all(field.transform.is_void for field in self.fields)
 
     @property
@@ -123,7 +123,7 @@ class PartitionSpec(JsonModel):
         check_spec(self, schema, allow_missing_fields)
 
     def compatible_with(self, other: PartitionSpec) -> bool:
-        """True where both specs have equivalent fields in the same order, whatever their ids."""
+        """True if both specs have equivalent fields in the same order, whatever their ids."""
         if len(self.fields) != len(other.fields):
             return False
         return all(mine.equivalent_to(theirs) for mine, theirs in zip(self.fields, other.fields, strict=True))

@@ -225,11 +225,11 @@ class Schema(JsonModel):
         return self.find_field(name_or_id, case_sensitive).field_type
 
     def find_column_name(self, field_id: int) -> str | None:
-        """The dotted name of a field, or None where the schema has no such id."""
+        """The dotted name of a field, or None if the schema has no such id."""
         return self._names.get(field_id)
 
     def has_field(self, field_id: int) -> bool:
-        """True where the schema has a field with this id."""
+        """True if the schema has a field with this id."""
         return field_id in self.index_by_id
 
     def identifier_field_names(self) -> set[str]:

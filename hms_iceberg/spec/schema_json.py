@@ -23,7 +23,7 @@ from hms_iceberg.spec.values import json_values
 
 
 def type_to_json(kind: IcebergType) -> str | dict[str, Any]:
-    """A type as text, or as an object where it is nested."""
+    """A type as text, or as an object if it is nested."""
     if isinstance(kind, StructType):
         return {"type": "struct", "fields": [field_to_json(field) for field in kind.fields]}
     if isinstance(kind, ListType):
@@ -65,7 +65,7 @@ def field_to_json(field: NestedField) -> dict[str, Any]:
 
 
 def schema_to_json(schema: Schema) -> dict[str, Any]:
-    """A schema as an object with its id and, where it has some, its identifier fields."""
+    """A schema as an object with its id and, if it has some, its identifier fields."""
     data: dict[str, Any] = {"type": "struct", "schema-id": schema.schema_id}
     if schema.identifier_field_ids:
         data["identifier-field-ids"] = list(schema.identifier_field_ids)

@@ -39,7 +39,7 @@ class Summary(dict[str, str], JsonModel):
     """What a snapshot changed, as text by text; a key that is absent gives None.
 
     Args:
-        operation: what the snapshot did, one of `Operation`; None where an old table does not say.
+        operation: what the snapshot did, one of `Operation`; None if an old table does not say.
         properties: the other keys.
     """
 
@@ -112,7 +112,7 @@ class Snapshot(JsonModel):
 
     @property
     def operation(self) -> str | None:
-        """The summary's operation, or None where an old table has none."""
+        """The summary's operation, or None if an old table has none."""
         return self.summary.operation
 
     def manifests(self, io: FileSource) -> list[ManifestFile]:

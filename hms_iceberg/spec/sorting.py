@@ -45,7 +45,7 @@ class SortField(JsonModel):
     """One key of a sort order.
 
     Args:
-        source_id: id of the source column; the first one where a transform takes several.
+        source_id: id of the source column; the first one if a transform takes several.
         transform: what makes the key of the column's values, or its text.
         direction: ascending (the default) or descending.
         null_order: where nulls go; by default first when ascending and last when descending.
@@ -69,7 +69,7 @@ class SortField(JsonModel):
             object.__setattr__(self, "source_ids", tuple(self.source_ids))
 
     def satisfies(self, other: SortField) -> bool:
-        """True where values sorted by this key are sorted by the other one too."""
+        """True if values sorted by this key are sorted by the other one too."""
         return (
             self.source_id == other.source_id
             and self.source_ids == other.source_ids
@@ -107,11 +107,11 @@ class SortOrder(JsonModel):
         check_sort_order(self, schema)
 
     def same_as(self, other: SortOrder) -> bool:
-        """True where the fields are equal, whatever the order ids."""
+        """True if the fields are equal, whatever the order ids."""
         return self.fields == other.fields
 
     def satisfies(self, other: SortOrder) -> bool:
-        """True where rows in this order are in the other order too."""
+        """True if rows in this order are in the other order too."""
         if len(self.fields) < len(other.fields):
             return False
         return all(mine.satisfies(theirs) for mine, theirs in zip(self.fields, other.fields, strict=False))

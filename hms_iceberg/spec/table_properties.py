@@ -43,7 +43,7 @@ WAP_ENABLED = ("write.wap.enabled", False)
 
 
 def int_property(properties: Mapping[str, str], name_and_default: tuple[str, int]) -> int:
-    """A property as an integer, its default where it is not set.
+    """A property as an integer, its default if it is not set.
 
     Raises:
         ConfigurationError: the value is not an integer.
@@ -68,7 +68,7 @@ def bool_property(properties: Mapping[str, str], name_and_default: tuple[str, bo
 
 
 def text_property(properties: Mapping[str, str], name_and_default: tuple[str, str]) -> str:
-    """A property's text, its default where it is not set."""
+    """A property's text, its default if it is not set."""
     name, default = name_and_default
     return properties.get(name, default)
 

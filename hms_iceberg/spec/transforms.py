@@ -63,7 +63,7 @@ class Transform(JsonModel, ABC):
 
     @abstractmethod
     def can_transform(self, source_type: IcebergType) -> bool:
-        """True where the specification defines the transform for values of this type."""
+        """True if the specification defines the transform for values of this type."""
 
     @abstractmethod
     def result_type(self, source_type: IcebergType) -> IcebergType:
@@ -95,7 +95,7 @@ class Transform(JsonModel, ABC):
 
     @property
     def preserves_order(self) -> bool:
-        """True where a <= b implies transform(a) <= transform(b)."""
+        """True if a <= b implies transform(a) <= transform(b)."""
         return False
 
     @property
@@ -109,7 +109,7 @@ class Transform(JsonModel, ABC):
         return False
 
     def satisfies_order_of(self, other: Transform) -> bool:
-        """True where values sorted by this transform are sorted by the other one too."""
+        """True if values sorted by this transform are sorted by the other one too."""
         return self == other
 
     def to_human_string(self, source_type: IcebergType, value: Any) -> str:

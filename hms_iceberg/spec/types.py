@@ -138,7 +138,7 @@ class NestedField(JsonModel):
 
     @property
     def optional(self) -> bool:
-        """True where the field may hold null."""
+        """True if the field may hold null."""
         return not self.required
 
     def __str__(self) -> str:
@@ -325,7 +325,7 @@ class MapType(NestedType):
 
 
 def leaves(kind: IcebergType) -> Iterator[IcebergType]:
-    """The types in a type that are not nested, from the first column to the last; itself where it is not nested."""
+    """The types in a type that are not nested, from the first column to the last; itself if it is not nested."""
     if isinstance(kind, NestedType):
         for child in kind.children():
             yield from leaves(child.field_type)

@@ -46,7 +46,7 @@ class ChangeOptions:
         `wap.branch` goes to that branch.
 
         Raises:
-            InvalidInputError: either is given where the table does not allow it, or beside another branch.
+            InvalidInputError: either is given if the table does not allow it, or beside another branch.
         """
         properties = dict(snapshot_properties or {})
         wap_id, wap_branch = properties.get(WAP_ID), properties.pop(WAP_BRANCH, None)

@@ -164,7 +164,7 @@ class FileSystemCatalog(FileSystemMetastore):
 
         Raises:
             NoSuchTableError: no table of that name.
-            UnsupportedError: always, where there is one.
+            UnsupportedError: always, if there is one.
         """
         self._current(identifier)
         raise UnsupportedError(

@@ -78,7 +78,7 @@ def _selected(scan: TableScan, columns: list[str]) -> tuple[str, ...]:
 
 
 def pushed_down(test: pl.Expr) -> BooleanExpression | None:
-    """A filter that every row matches that polars' expression matches; None where it is not understood.
+    """A filter that every row matches that polars' expression matches; None if it is not understood.
 
     Args:
         test: a boolean expression.

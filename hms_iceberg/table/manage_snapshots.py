@@ -151,12 +151,12 @@ class UpdateStatistics(PendingChange):
         return self
 
     def remove_statistics(self, snapshot_id: int) -> UpdateStatistics:
-        """Forgets the statistics file of a snapshot; nothing happens where there is none."""
+        """Forgets the statistics file of a snapshot; nothing happens if there is none."""
         self._pending.append(RemoveStatistics(snapshot_id))
         return self
 
     def remove_partition_statistics(self, snapshot_id: int) -> UpdateStatistics:
-        """Forgets the partition statistics file of a snapshot; nothing happens where there is none."""
+        """Forgets the partition statistics file of a snapshot; nothing happens if there is none."""
         self._pending.append(RemoveStatistics(snapshot_id, of_partitions=True))
         return self
 

@@ -20,7 +20,7 @@ class Begun:
 
     Args:
         transaction: what it becomes part of.
-        finish: commits that; None where the transaction has more than this change, and is committed by its owner.
+        finish: commits that; None if the transaction has more than this change, and is committed by its owner.
     """
 
     transaction: Transaction
@@ -33,7 +33,7 @@ class Begun:
 
 
 class PendingChange:
-    """A change of a table in the making. `commit()` hands it to its transaction, and commits that too where the change
+    """A change of a table in the making. `commit()` hands it to its transaction, and commits that too if the change
     was begun on the table itself; as a context manager it does so at the end, unless there was an error.
     """
 
@@ -56,7 +56,7 @@ class PendingChange:
         return self._transaction.metadata
 
     def _preview(self, update: Update) -> TableMetadata:
-        """The metadata after the change; raises where it cannot be made."""
+        """The metadata after the change; raises if it cannot be made."""
         return update.apply(self._metadata, self._transaction.workspace)
 
     def _updates(self) -> list[Update]:

@@ -137,7 +137,7 @@ class ReadableTable:
         return {order.order_id: order for order in self.metadata.sort_orders}
 
     def name_mapping(self) -> NameMapping | None:
-        """Names for the columns of files without field ids, None where the table has no such mapping."""
+        """Names for the columns of files without field ids, None if the table has no such mapping."""
         return self.metadata.name_mapping()
 
     # ----------------------------------------------------------------------------------------- snapshots
@@ -151,16 +151,16 @@ class ReadableTable:
         return list(self.metadata.snapshots)
 
     def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
-        """The snapshot of that id, None where the table has none."""
+        """The snapshot of that id, None if the table has none."""
         return next((item for item in self.metadata.snapshots if item.snapshot_id == snapshot_id), None)
 
     def snapshot_by_name(self, name: str) -> Snapshot | None:
-        """The snapshot that a branch or tag names, None where there is no such ref."""
+        """The snapshot that a branch or tag names, None if there is no such ref."""
         ref = self.metadata.refs.get(name)
         return None if ref is None else self.snapshot_by_id(ref.snapshot_id)
 
     def snapshot_as_of_timestamp(self, timestamp_ms: int | dt.datetime, inclusive: bool = True) -> Snapshot | None:
-        """The snapshot that was current at a time, None where there was none yet.
+        """The snapshot that was current at a time, None if there was none yet.
 
         Args:
             timestamp_ms: milliseconds since the epoch, or a datetime (UTC where it has no zone).
@@ -304,7 +304,7 @@ class ReadableTable:
             selected_fields: columns to read, as of `scan`.
             case_sensitive: whether column names must match in case.
             identifier_columns: what identifies a row for update pairs; by default the table's identifier fields.
-            compute_updates: whether to find update pairs; by default where `identifier_columns` are given.
+            compute_updates: whether to find update pairs; by default if `identifier_columns` are given.
             net_changes: leave out rows that were inserted and deleted again.
             carryovers: also show rows that were rewritten without a change.
             options: further reading options.

@@ -70,7 +70,7 @@ def _delete_by_filter(row_filter: BooleanExpression, options: ChangeOptions) -> 
 
 
 def _add(transaction: Transaction, update: Update) -> bool:
-    """Adds an update of whole files by their filter, which replays on whatever is there; False where the update cannot
+    """Adds an update of whole files by their filter, which replays on whatever is there; False if the update cannot
     tell by itself that all files are whole."""
     try:
         transaction.add(update)

@@ -69,7 +69,7 @@ class RowSource(ABC):
         return replace(self, row_filter=And(self._filter, expression))
 
     def select(self: S, *names: str) -> S:
-        """Only these columns; of those selected so far, where any were."""
+        """Only these columns; of those selected so far, if any were."""
         if "*" in self.selected_fields:
             return replace(self, selected_fields=names)
         return replace(self, selected_fields=tuple(name for name in self.selected_fields if name in names))

@@ -14,7 +14,7 @@ from hms_iceberg.spec.values.datetimes import format_milliseconds, parse_timesta
 
 
 def snapshot_as_of(metadata: TableMetadata, time: int | str | dt.datetime, inclusive: bool = True) -> Snapshot | None:
-    """The snapshot that was current at a time, None where the table had none yet.
+    """The snapshot that was current at a time, None if the table had none yet.
 
     Raises:
         NoSuchSnapshotError: the snapshot of that time has expired.

@@ -162,7 +162,7 @@ class UpdateSchema(PendingChange):
         return self._add(SetIdentifierFields(tuple(_path(name) for name in names)))
 
     def union_by_name(self, new_schema: Schema | pa.Schema) -> UpdateSchema:
-        """Adds missing columns of another schema, promotes types, and makes columns optional where they are there."""
+        """Adds missing columns of another schema, promotes types, and makes columns optional if they are there."""
         from hms_iceberg.arrow.columns.arrow_schema import from_arrow
 
         version = self._metadata.format_version

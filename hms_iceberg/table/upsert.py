@@ -189,7 +189,7 @@ class _Source:
         return [each for each in rewriter.map(find, tasks) if len(each.positions)]
 
     def refuse_shared_keys(self, matched: Sequence[AffectedRows]) -> None:
-        """Refuses where several rows of the table have the key of one row here.
+        """Refuses if several rows of the table have the key of one row here.
 
         Raises:
             InvalidInputError: names the key.
@@ -266,7 +266,7 @@ class _Key:
     field: NestedField
 
     def values(self, rows: pa.Table | pa.RecordBatch, names: Sequence[str] | None = None) -> Any:
-        """The column of some rows; null where a struct around it is.
+        """The column of some rows; null if a struct around it is.
 
         Args:
             rows: the rows.
@@ -304,7 +304,7 @@ def _key_fields(schema: Schema, join_columns: Sequence[str] | None, change: RowC
 
 
 def _path(schema: Schema, field: NestedField) -> tuple[str, ...] | None:
-    """The names that lead to a field through structs; None where a list or map is on the way."""
+    """The names that lead to a field through structs; None if a list or map is on the way."""
     path: tuple[str, ...] = (field.name,)
     parent = schema.parent_ids.get(field.field_id)
     while parent is not None:

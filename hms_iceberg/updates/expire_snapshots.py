@@ -61,7 +61,7 @@ class ExpireSnapshots(Update):
         """Nothing: what goes is decided on the base."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata without the expired snapshots; the same object where none expires.
+        """The metadata without the expired snapshots; the same object if none expires.
 
         Raises:
             UnsupportedError: the table's property `gc.enabled` is false.

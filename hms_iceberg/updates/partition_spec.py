@@ -119,7 +119,7 @@ class PartitionSpecUpdate(Update):
             )
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with the changed spec as default; the same object where nothing changes.
+        """The metadata with the changed spec as default; the same object if nothing changes.
 
         Raises:
             InvalidPartitionSpecError: a field does not exist, is redundant, or its transform does not fit.

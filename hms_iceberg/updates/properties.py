@@ -48,5 +48,5 @@ class SetProperties(Update):
                 )
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with the properties changed; the same object where nothing changes."""
+        """The metadata with the properties changed; the same object if nothing changes."""
         return remove_properties(set_properties(base, self.updates), self.removals)

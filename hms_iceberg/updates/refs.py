@@ -20,7 +20,7 @@ from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 
 def check_ref_unchanged(name: str, start: TableMetadata, base: TableMetadata, what: str) -> None:
-    """Refuses where a branch or tag was created, moved or removed since `start`.
+    """Refuses if a branch or tag was created, moved or removed since `start`.
 
     Raises:
         CommitConflictError: names where the ref was and where it is.
@@ -91,7 +91,7 @@ class RemoveRef(Update):
     kind: SnapshotRefType
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses where it moved meanwhile: what it points at now would be lost."""
+        """Refuses if it moved meanwhile: what it points at now would be lost."""
         check_ref_unchanged(self.name, start, base, f"remove {self.kind} {self.name!r}")
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
@@ -152,7 +152,7 @@ class ReplaceRef(Update):
     source: str | None = None
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses where it moved meanwhile: what it points at now would be lost."""
+        """Refuses if it moved meanwhile: what it points at now would be lost."""
         check_ref_unchanged(self.name, start, base, f"replace {self.kind} {self.name!r}")
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:

@@ -29,7 +29,7 @@ class RequireUnchanged(Update):
     case_sensitive: bool = True
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses where rows that may match the filter were added, removed or deleted."""
+        """Refuses if rows that may match the filter were added, removed or deleted."""
         head = parent_on(start, self.branch)
         concurrent = Concurrent.between(
             head.snapshot_id if head else None,

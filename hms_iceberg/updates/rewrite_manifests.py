@@ -42,7 +42,7 @@ class RewriteManifests(Update):
         """Nothing: no file is added or removed."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with a snapshot of the same files; the same object where no manifest is to be rewritten."""
+        """The metadata with a snapshot of the same files; the same object if no manifest is to be rewritten."""
         manifests = [
             manifest
             for manifest in manifest_list_of(parent_on(base, self.branch), workspace)

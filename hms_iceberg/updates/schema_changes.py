@@ -207,7 +207,7 @@ class SetIdentifierFields:
 
 @dataclass(frozen=True)
 class UnionByName:
-    """Adds the columns of another schema that are missing, promotes types, and makes columns optional where it has
+    """Adds the columns of another schema that are missing, promotes types, and makes columns optional if it has
     them so. Columns are matched by name, ids do not matter; nothing is dropped, and nothing is narrowed.
     """
 

@@ -90,7 +90,7 @@ class SchemaUpdate(Update):
         return editor
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with a new current schema; the same object where nothing changes.
+        """The metadata with a new current schema; the same object if nothing changes.
 
         Raises:
             InvalidSchemaChangeError: the specification, a partition spec, a sort order or identifier fields forbid it.

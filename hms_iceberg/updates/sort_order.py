@@ -30,7 +30,7 @@ class ReplaceSortOrder(Update):
     case_sensitive: bool = True
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses where the order, or a column of the new one, was changed since `start`."""
+        """Refuses if the order, or a column of the new one, was changed since `start`."""
         before, now = start.sort_order(), base.sort_order()
         if not now.same_as(before) and not now.same_as(self._order(base)):
             raise CommitConflictError(
@@ -51,7 +51,7 @@ class ReplaceSortOrder(Update):
                 )
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The metadata with the order as default; the same object where it is already.
+        """The metadata with the order as default; the same object if it is already.
 
         Raises:
             UnknownColumnError: a column does not exist.

@@ -58,7 +58,7 @@ class SetStatistics(Update):
 
 @dataclass(frozen=True)
 class RemoveStatistics(Update):
-    """Forgets the statistics file of a snapshot; nothing happens where there is none."""
+    """Forgets the statistics file of a snapshot; nothing happens if there is none."""
 
     snapshot_id: int
     of_partitions: bool = False

@@ -53,7 +53,7 @@ def change_view(
     metastore: ViewMetastore,
     storage: Storage,
 ) -> ViewMetadataVersion:
-    """Replaces a view's metadata by what `change` makes of the newest; nothing is written where that is the same.
+    """Replaces a view's metadata by what `change` makes of the newest; nothing is written if that is the same.
 
     Args:
         identifier: the view's name.

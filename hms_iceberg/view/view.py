@@ -92,7 +92,7 @@ class View:
         return list(self.metadata.versions)
 
     def version(self, version_id: int) -> ViewVersion | None:
-        """A version by its number; None where there is none (any more)."""
+        """A version by its number; None if there is none (any more)."""
         return self.metadata.version(version_id)
 
     def history(self) -> list[ViewHistoryEntry]:
@@ -100,7 +100,7 @@ class View:
         return list(self.metadata.version_log)
 
     def sql_for(self, dialect: str) -> SQLViewRepresentation | None:
-        """The query in a dialect; None where the current version has none in it."""
+        """The query in a dialect; None if the current version has none in it."""
         return self.current_version().sql_for(dialect)
 
     def refresh(self) -> View:

@@ -234,7 +234,7 @@ def _from_type(kind: pa.DataType, path: str, identify: Callable[[pa.Field], int]
 
 
 def primitive_from_arrow(kind: pa.DataType, format_version: int = 2) -> IcebergType | None:
-    """The Iceberg type that holds every value of an Arrow type that is not nested, or None where there is none.
+    """The Iceberg type that holds every value of an Arrow type that is not nested, or None if there is none.
 
     Unsigned and small integers become the next signed type that holds them. Arrow's timestamps with any zone are
     points in time and become timestamptz.

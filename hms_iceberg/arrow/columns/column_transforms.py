@@ -70,7 +70,7 @@ def transform_array(transform: Transform, kind: IcebergType, array: pa.Array) ->
         array: the column, plain.
 
     Returns:
-        A plain array of the transform's result type, null where the column is null.
+        A plain array of the transform's result type, null if the column is null.
 
     Raises:
         UnsupportedError: the transform is unknown or not defined for the type.

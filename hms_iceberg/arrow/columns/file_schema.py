@@ -20,7 +20,7 @@ class FileLeaf:
 
     Args:
         index: position among the file's leaves.
-        field_id: the field it belongs to, None where it belongs to none.
+        field_id: the field it belongs to, None if it belongs to none.
         repeated: whether a list or map encloses it.
         type: the Arrow type of its values.
         path: names from the top.
@@ -38,7 +38,7 @@ def identified(schema: pa.Schema, mapping: NameMapping | None) -> pa.Schema:
 
     Args:
         schema: as the file's reader gives it.
-        mapping: the table's name mapping; used only where the file has no ids of its own.
+        mapping: the table's name mapping; used only if the file has no ids of its own.
 
     Returns:
         The schema with ids in its metadata. A file with neither ids nor mapping gets the ids 1, 2, 3 … on its

@@ -80,7 +80,7 @@ def _child(array: pa.StructArray, name: str) -> pa.Array:
 
 
 def _offsets(array: pa.Array) -> pa.Array:
-    """Offsets of a list in 32 bits, null where the list is null."""
+    """Offsets of a list in 32 bits, null if the list is null."""
     offsets = array.offsets.cast(pa.int32())
     if array.null_count == 0:
         return offsets

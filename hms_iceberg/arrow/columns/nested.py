@@ -15,7 +15,7 @@ from hms_iceberg.spec.types import IcebergType, ListType, MapType, NestedField, 
 
 
 def null_mask(array: pa.Array) -> pa.Array | None:
-    """Where an array is null, or None where it has no nulls."""
+    """Where an array is null, or None if it has no nulls."""
     return array.is_null() if array.null_count else None
 
 

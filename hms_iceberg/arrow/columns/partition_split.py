@@ -123,7 +123,7 @@ def source_path(schema: Schema, source_id: int) -> tuple[int, ...]:
 def column_at(batch: pa.RecordBatch, path: tuple[int, ...]) -> pa.Array:
     array = batch.column(path[0])
     for position in path[1:]:
-        array = pc.struct_field(array, [position])  # null where the struct is null
+        array = pc.struct_field(array, [position])  # null if the struct is null
     return array
 
 

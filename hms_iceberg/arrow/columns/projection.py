@@ -50,7 +50,7 @@ class FileProjection:
     Args:
         file_schema: the file's schema with field ids.
         wanted: the columns to make, in order; nested types may hold some of their fields only.
-        constants: stored values of columns by field id, used where the file lacks the column.
+        constants: stored values of columns by field id, used if the file lacks the column.
         location: the file, for messages.
         nested_fields: whether the reader can leave fields of a nested column out.
 
@@ -314,7 +314,7 @@ def _rebuilt(kind: pa.DataType, children: list[pa.Field]) -> pa.DataType:
 
 
 def primitive_converter(kind: pa.DataType, target: IcebergType) -> Converter | None:
-    """How a file's column becomes the table's type, or None where it cannot.
+    """How a file's column becomes the table's type, or None if it cannot.
 
     Beside the promotions of the specification this takes what other writers of imported files do: other units and
     zones of timestamps, other widths, plain bytes for text and text for bytes.

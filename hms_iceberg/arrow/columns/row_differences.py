@@ -19,7 +19,7 @@ def differs(left: pa.Array, right: pa.Array) -> Any:
         right: as many values of the same type; names and nullability of nested fields do not matter.
 
     Returns:
-        A numpy array of booleans: True where the values are not the same. A list in another order is another list;
+        A numpy array of booleans: True if the values are not the same. A list in another order is another list;
         so is a map with its entries in another order. -0.0 equals 0.0.
     """
     if isinstance(left, pa.ExtensionArray):

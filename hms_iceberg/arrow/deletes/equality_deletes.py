@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from hms_iceberg.arrow.columns.projection import FileProjection
 from hms_iceberg.arrow.columns.values import constant
 from hms_iceberg.arrow.deletes.delete_reader import open_delete_file
-from hms_iceberg.arrow.memo import Memo
+from hms_iceberg.arrow.shared_cache import SharedCache
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.lazy import pl
 from hms_iceberg.spec.manifests.manifest import DataFile
@@ -30,19 +30,6 @@ from hms_iceberg.storage import Storage
 _BATCH_ROWS = 1 << 18
 # Keys that a scan keeps, of single files and of sets of them.
 _CACHE_BYTES = 128 * 1024 * 1024
-
-
-class EqualityKey:
-    """The columns of one set of equality ids.
-
-    Args:
-        fields: for each id the top-level column that holds it, pruned to it where it lies in structs.
-        paths: for each id the positions below the top-level column.
-    """
-
-    def __init__(self, fields: tuple[NestedField, ...], paths: tuple[tuple[int, ...], ...]) -> None:
-        self.fields = fields
-        self.paths = paths
 
 
 class EqualityDeletes:
@@ -57,8 +44,8 @@ class EqualityDeletes:
         self._storage = storage
         self._metadata = metadata
         self._mapping = metadata.name_mapping()
-        self._rows: Memo[str, pl.DataFrame] = Memo(_bytes_of, _CACHE_BYTES)
-        self._sets: Memo[tuple[str, ...], pl.DataFrame] = Memo(_bytes_of, _CACHE_BYTES)
+        self._rows: SharedCache[str, pl.DataFrame] = SharedCache(_bytes_of, _CACHE_BYTES)
+        self._sets: SharedCache[tuple[str, ...], pl.DataFrame] = SharedCache(_bytes_of, _CACHE_BYTES)
         self._schemas = (
             metadata.schema(),
             *sorted(metadata.schemas, key=lambda schema: schema.schema_id, reverse=True),
@@ -142,7 +129,7 @@ class KeySet:
             columns: the arrays of ``self.columns``.
 
         Returns:
-            The numbers of the deleted rows, a numpy array; empty where none is.
+            The numbers of the deleted rows, a numpy array; empty if none is.
         """
         frame = _frame(self.ids, self.columns, columns).with_row_index("row")
         names = self._deleted.columns
@@ -162,7 +149,7 @@ def _bytes_of(frame: pl.DataFrame) -> int:
 
 
 def _leaf(array: pa.Array) -> pa.Array:
-    """The only leaf below structs, null where a struct around it is."""
+    """The only leaf below structs, null if a struct around it is."""
     while pa.types.is_struct(array.type):
         array = pc.struct_field(array, [0])
     return array

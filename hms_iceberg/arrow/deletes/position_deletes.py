@@ -15,7 +15,7 @@ import pyarrow as pa
 from hms_iceberg.arrow.columns.projection import FileProjection
 from hms_iceberg.arrow.deletes.delete_reader import open_delete_file
 from hms_iceberg.arrow.deletes.puffin import read_deletion_vector
-from hms_iceberg.arrow.memo import Memo
+from hms_iceberg.arrow.shared_cache import SharedCache
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
 from hms_iceberg.storage import Storage
@@ -35,7 +35,7 @@ class PositionDeletes:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
-        self._files: Memo[str, dict[str, Any]] = Memo(_bytes_of, _CACHE_BYTES)
+        self._files: SharedCache[str, dict[str, Any]] = SharedCache(_bytes_of, _CACHE_BYTES)
         self._lock = Lock()
 
     def positions(self, data_file: str, deletes: Iterable[DataFile]) -> Any | None:
@@ -47,7 +47,7 @@ class PositionDeletes:
                 deletes of its file, so that position delete files beside it are left out.
 
         Returns:
-            An ascending numpy array of int64 without duplicates, or None where nothing is deleted.
+            An ascending numpy array of int64 without duplicates, or None if nothing is deleted.
 
         Raises:
             MissingFileError, CorruptDataFileError: a delete file cannot be read.

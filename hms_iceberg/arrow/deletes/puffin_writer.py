@@ -36,7 +36,7 @@ class PuffinBlob:
         properties: of the blob.
         snapshot_id: of the snapshot that it was computed from; -1 where it is inherited.
         sequence_number: of that snapshot; -1 where it is inherited.
-        compression: `lz4` or `zstd`; None where the blob is not compressed.
+        compression: `lz4` or `zstd`; None if the blob is not compressed.
     """
 
     type: str

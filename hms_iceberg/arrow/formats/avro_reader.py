@@ -51,7 +51,7 @@ _LOGICAL = {
 }
 # Records are Python objects, far larger than in a column.
 _MOST_ROWS = 1 << 16
-# Turns a decoded value into what pyarrow.array takes; None where it takes it as it is.
+# Turns a decoded value into what pyarrow.array takes; None if it takes it as it is.
 _Convert = Callable[[Any], Any]
 
 

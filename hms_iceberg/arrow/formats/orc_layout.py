@@ -102,7 +102,7 @@ class OrcLayout:
         return StripeFooter(streams, encodings, timezone)
 
     def stream(self, footer: StripeFooter, kind: int, column: int) -> bytes | None:
-        """The bytes of a stream, decompressed; None where the column has no such stream."""
+        """The bytes of a stream, decompressed; None if the column has no such stream."""
         found = footer.streams.get((kind, column))
         return None if found is None else self._decompressed(self._bytes(*found))
 

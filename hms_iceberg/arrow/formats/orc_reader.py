@@ -23,7 +23,7 @@ from hms_iceberg.spec.name_mapping import NameMapping
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 
-# Rows that are decoded at once where a stripe is streamed.
+# Rows that are decoded at once if a stripe is streamed.
 _STREAMED_ROWS = 1 << 14
 _BEYOND = "out of range for nanosecond"
 

@@ -60,6 +60,6 @@ def _micros(seconds: Any, fractions: Any) -> Any:
     """Microseconds since the epoch; the three low bits of a fraction count the zeros that were cut off."""
     zeros = fractions & 7
     nanos = (fractions >> 3) * np.where(zeros > 0, 10 ** (zeros + 1), 1)
-    # Writers round seconds before the epoch towards zero where the fraction has a millisecond or more.
+    # Writers round seconds before the epoch towards zero if the fraction has a millisecond or more.
     seconds = np.where((seconds < 0) & (nanos > 999_999), seconds - 1, seconds)
     return seconds * 1_000_000 + nanos // 1_000

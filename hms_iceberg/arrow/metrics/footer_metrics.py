@@ -112,7 +112,7 @@ def data_file_from_parquet(
         content: what the rows are.
         modes: metrics modes by field id; from ``properties`` unless given.
         sort_order_id: the order the rows are in.
-        size: the file's size in bytes, where known.
+        size: the file's size in bytes, if known.
         footer: the footer, where it was read already.
         nan_counts: NaN values by field id, which footers do not hold.
         float_bounds: bounds by field id of float and double columns, where the writer kept them apart from NaN; a
@@ -191,7 +191,7 @@ def metrics_from_footer(
         modes: metrics mode by field id; a field that is not in it has no metrics.
         nan_counts: NaN values by field id.
         row_groups: the row groups to describe; all unless given.
-        float_bounds: bounds by field id that go before those of the footer; None where all values are NaN or null.
+        float_bounds: bounds by field id that go before those of the footer; None if all values are NaN or null.
 
     Returns:
         The metrics. As in Java, fields inside lists and maps only have sizes, and a column whose row groups do not
@@ -291,7 +291,7 @@ def bound_decoder(arrow: pa.DataType, kind: IcebergType) -> Callable[[Any, bool]
 
     Returns:
         A function of the raw value and whether it is an upper bound (then digits that are lost round up), giving None
-        for a value that is no use; or None where the two types do not go together.
+        for a value that is no use; or None if the two types do not go together.
     """
     types = pa.types
     if isinstance(kind, (IntegerType, LongType)) and types.is_integer(arrow):

@@ -228,11 +228,6 @@ class _Deletes:
         """Whether some are equality deletes."""
         return bool(self._keys)
 
-    @property
-    def has_positions(self) -> bool:
-        """Whether rows are removed by their position."""
-        return self._positions is not None
-
     def removes_nothing_beyond(self, other: _Deletes) -> bool:
         """Whether certainly every row that these remove is removed by the others."""
         if self._keys:
@@ -466,7 +461,7 @@ class _TaskReader:
 
 
 def _values(ref: BoundReference, column: pa.Array) -> pa.Array:
-    """The values of a field in the pruned column around it, null where a struct around it is."""
+    """The values of a field in the pruned column around it, null if a struct around it is."""
     for _ in ref.path[1:]:
         column = pc.struct_field(column, [0])
     return column

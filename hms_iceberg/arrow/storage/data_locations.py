@@ -86,7 +86,7 @@ class DataLocations:
         """The location of the next file.
 
         Args:
-            partition_path: such as ``a=1/b=x``, escaped; empty where the table is not partitioned.
+            partition_path: such as ``a=1/b=x``, escaped; empty if the table is not partitioned.
             extension: of the file name, without the dot.
         """
         with self._lock:
@@ -102,7 +102,7 @@ def data_location(table_location: str, properties: Mapping[str, str], partition_
     Args:
         table_location: the table's location.
         properties: the table's properties.
-        partition_path: such as ``a=1/b=x``, escaped; empty where the table is not partitioned.
+        partition_path: such as ``a=1/b=x``, escaped; empty if the table is not partitioned.
         name: the file's name.
     """
     return LocationRules.of(table_location, properties).location(partition_path, name)

@@ -56,7 +56,7 @@ def _in_order(batches: list[pa.RecordBatch], schema: pa.Schema, order: RowOrder)
 
 
 class _Run:
-    """Sorted rows in a file, read where they are asked for."""
+    """Sorted rows in a file, read if they are asked for."""
 
     def __init__(self, path: Path, rows: pa.Table) -> None:
         batches = rows.to_batches(max_chunksize=_RUN_BATCH_ROWS)

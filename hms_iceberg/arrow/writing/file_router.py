@@ -216,7 +216,7 @@ class FileRouter:
     def _in_order(
         self, sorter: RowSorter, waiting: _PartitionRows, batches: list[pa.RecordBatch]
     ) -> list[pa.RecordBatch]:
-        """A group of rows sorted; a file only says that it is sorted where its groups follow one another."""
+        """A group of rows sorted; a file only says that it is sorted if its groups follow one another."""
         ordered: list[pa.RecordBatch] = sorter.sort(pa.Table.from_batches(batches)).to_batches()
         if waiting.last is not None and not sorter.follows(waiting.last, ordered[0]):
             waiting.in_order = False

@@ -1,7 +1,7 @@
 """Values of rows as JSON, and back. What is written by the one is read by the other without loss.
 
 Decimals, times and dates are text, binary is text of hexadecimal digits, and numbers that JSON does not have are the
-texts "NaN", "Infinity" and "-Infinity". A map is an object where its keys are text, else a list of keys and values.
+texts "NaN", "Infinity" and "-Infinity". A map is an object if its keys are text, else a list of keys and values.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class JsonObject:
         self.what = what
 
     def has(self, key: str) -> bool:
-        """True where the member is there and not null."""
+        """True if the member is there and not null."""
         return self.data.get(key) is not None
 
     def _of(self, key: str, kind: type, expected: str) -> Any:
@@ -47,7 +47,7 @@ class JsonObject:
         return value
 
     def integer_or_none(self, key: str) -> int | None:
-        """A 64-bit integer, or None where it is missing."""
+        """A 64-bit integer, or None if it is missing."""
         return self.integer(key) if self.has(key) else None
 
     def text(self, key: str) -> str:
@@ -56,7 +56,7 @@ class JsonObject:
         return value
 
     def text_or_none(self, key: str) -> str | None:
-        """A string, or None where it is missing."""
+        """A string, or None if it is missing."""
         return self.text(key) if self.has(key) else None
 
     def sequence(self, key: str) -> list[Any]:
@@ -65,15 +65,15 @@ class JsonObject:
         return value
 
     def sequence_or_empty(self, key: str) -> list[Any]:
-        """A list; empty where it is missing."""
+        """A list; empty if it is missing."""
         return self.sequence(key) if self.has(key) else []
 
     def objects(self, key: str, what: str) -> list[JsonObject]:
-        """A list of objects; empty where it is missing."""
+        """A list of objects; empty if it is missing."""
         return [JsonObject(each, what) for each in self.sequence_or_empty(key)]
 
     def text_map_or_none(self, key: str) -> dict[str, str] | None:
-        """An object from text to text, or None where it is missing."""
+        """An object from text to text, or None if it is missing."""
         if not self.has(key):
             return None
         value: dict[str, Any] = self._of(key, dict, "an object")
@@ -84,6 +84,6 @@ class JsonObject:
 
 
 def shown(data: object) -> str:
-    """The value as text, cut off where it is long."""
+    """The value as text, cut off if it is long."""
     text = repr(data)
     return text if len(text) <= 200 else text[:200] + " ..."

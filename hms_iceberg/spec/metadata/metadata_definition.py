@@ -109,7 +109,7 @@ def new_table_metadata(
 
 
 def stripped_location(location: str) -> str:
-    """The location without slashes at its end; raises InvalidInputError where it is empty."""
+    """The location without slashes at its end; raises InvalidInputError if it is empty."""
     stripped = location if location.endswith("://") else location.rstrip("/")
     if not stripped:
         raise InvalidInputError(f"Invalid table location {location!r}: expected a path or a URI")
@@ -187,7 +187,7 @@ def _with_schema(metadata: TableMetadata, schema: Schema) -> tuple[tuple[Schema,
 
 
 def add_schema(metadata: TableMetadata, schema: Schema, at_ms: int | None = None) -> TableMetadata:
-    """The metadata with a schema more, under the next free id; unchanged where it has the same one already.
+    """The metadata with a schema more, under the next free id; unchanged if it has the same one already.
 
     Raises:
         InvalidSchemaError: the schema needs a newer format version, or uses reserved ids.
@@ -200,7 +200,7 @@ def add_schema(metadata: TableMetadata, schema: Schema, at_ms: int | None = None
 
 
 def set_current_schema(metadata: TableMetadata, schema: Schema | int, at_ms: int | None = None) -> TableMetadata:
-    """The metadata with another current schema, by id or as a schema (added where it is new).
+    """The metadata with another current schema, by id or as a schema (added if it is new).
 
     Raises:
         InvalidInputError: there is no schema with the id, or the default partition spec or sort order needs a column
@@ -250,7 +250,7 @@ def _with_spec(metadata: TableMetadata, spec: PartitionSpec) -> tuple[tuple[Part
 
 
 def add_spec(metadata: TableMetadata, spec: PartitionSpec, at_ms: int | None = None) -> TableMetadata:
-    """The metadata with a partition spec more, under the next free id; unchanged where it has an equivalent one.
+    """The metadata with a partition spec more, under the next free id; unchanged if it has an equivalent one.
 
     Raises:
         InvalidPartitionSpecError: the spec does not fit the current schema.
@@ -266,7 +266,7 @@ def add_spec(metadata: TableMetadata, spec: PartitionSpec, at_ms: int | None = N
 
 
 def set_default_spec(metadata: TableMetadata, spec: PartitionSpec | int, at_ms: int | None = None) -> TableMetadata:
-    """The metadata with another default partition spec, by id or as a spec (added where it is new).
+    """The metadata with another default partition spec, by id or as a spec (added if it is new).
 
     Raises:
         InvalidInputError: there is no spec with the id, or the spec does not fit the current schema.
@@ -301,7 +301,7 @@ def _with_sort_order(metadata: TableMetadata, order: SortOrder) -> tuple[tuple[S
 
 
 def add_sort_order(metadata: TableMetadata, order: SortOrder, at_ms: int | None = None) -> TableMetadata:
-    """The metadata with a sort order more, under the next free id; unchanged where it has the same one.
+    """The metadata with a sort order more, under the next free id; unchanged if it has the same one.
 
     Raises:
         InvalidSortOrderError: the order does not fit the current schema.
@@ -314,7 +314,7 @@ def add_sort_order(metadata: TableMetadata, order: SortOrder, at_ms: int | None 
 
 
 def set_default_sort_order(metadata: TableMetadata, order: SortOrder | int, at_ms: int | None = None) -> TableMetadata:
-    """The metadata with another default sort order, by id or as an order (added where it is new).
+    """The metadata with another default sort order, by id or as an order (added if it is new).
 
     Raises:
         InvalidInputError: there is no order with the id, or the order does not fit the current schema.

@@ -227,7 +227,7 @@ def _without_trailing_slash(location: str) -> str:
 
 
 def _required_list(read: JsonObject, key: str, version: int) -> bool:
-    """True where the list is there; it must be, from v2 on."""
+    """True if the list is there; it must be, from v2 on."""
     if read.has(key):
         return True
     if version > 1:

@@ -31,7 +31,7 @@ PREVIOUS_VERSIONS_MAX_DEFAULT = 100
 def add_snapshot(
     metadata: TableMetadata, snapshot: Snapshot, branch: str | None = MAIN_BRANCH, at_ms: int | None = None
 ) -> TableMetadata:
-    """The metadata with a snapshot more, at the head of a branch (made where it is new).
+    """The metadata with a snapshot more, at the head of a branch (made if it is new).
 
     Args:
         metadata: the table.
@@ -206,7 +206,7 @@ def set_ref(
 def set_branch_snapshot(
     metadata: TableMetadata, snapshot_id: int, branch: str = MAIN_BRANCH, at_ms: int | None = None
 ) -> TableMetadata:
-    """The metadata whose branch points at an existing snapshot (rollback, fast-forward); made where it is new.
+    """The metadata whose branch points at an existing snapshot (rollback, fast-forward); made if it is new.
 
     Raises:
         NoSuchSnapshotError: the table does not have the snapshot.
@@ -242,7 +242,7 @@ def set_statistics(metadata: TableMetadata, file: StatisticsFile, at_ms: int | N
 
 
 def remove_statistics(metadata: TableMetadata, snapshot_id: int, at_ms: int | None = None) -> TableMetadata:
-    """The metadata without the statistics file of a snapshot; unchanged where there is none."""
+    """The metadata without the statistics file of a snapshot; unchanged if there is none."""
     kept = tuple(each for each in metadata.statistics if each.snapshot_id != snapshot_id)
     return metadata if len(kept) == len(metadata.statistics) else changed(metadata, at_ms, statistics=kept)
 
@@ -257,7 +257,7 @@ def set_partition_statistics(
 
 
 def remove_partition_statistics(metadata: TableMetadata, snapshot_id: int, at_ms: int | None = None) -> TableMetadata:
-    """The metadata without the partition statistics file of a snapshot; unchanged where there is none."""
+    """The metadata without the partition statistics file of a snapshot; unchanged if there is none."""
     kept = tuple(each for each in metadata.partition_statistics if each.snapshot_id != snapshot_id)
     unchanged = len(kept) == len(metadata.partition_statistics)
     return metadata if unchanged else changed(metadata, at_ms, partition_statistics=kept)
@@ -267,7 +267,7 @@ def remove_partition_statistics(metadata: TableMetadata, snapshot_id: int, at_ms
 
 
 def add_encryption_key(metadata: TableMetadata, key: EncryptionKey, at_ms: int | None = None) -> TableMetadata:
-    """The metadata with an encryption key more (format v3); unchanged where it has the key already.
+    """The metadata with an encryption key more (format v3); unchanged if it has the key already.
 
     Raises:
         InvalidInputError: the table is not of format v3, or the id belongs to another key.
@@ -283,7 +283,7 @@ def add_encryption_key(metadata: TableMetadata, key: EncryptionKey, at_ms: int |
 
 
 def remove_encryption_key(metadata: TableMetadata, key_id: str, at_ms: int | None = None) -> TableMetadata:
-    """The metadata without an encryption key; unchanged where there is none of this id."""
+    """The metadata without an encryption key; unchanged if there is none of this id."""
     kept = tuple(key for key in metadata.encryption_keys if key.key_id != key_id)
     return metadata if len(kept) == len(metadata.encryption_keys) else changed(metadata, at_ms, encryption_keys=kept)
 

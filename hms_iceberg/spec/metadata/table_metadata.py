@@ -84,7 +84,7 @@ class TableMetadata(JsonModel):
         return self.schema_by_id(self.current_schema_id)
 
     def schema_by_id(self, schema_id: int) -> Schema:
-        """The schema with this id; raises InvalidInputError where the table has none."""
+        """The schema with this id; raises InvalidInputError if the table has none."""
         schema = self.schemas_by_id.get(schema_id)
         if schema is None:
             raise self._unknown("schema", schema_id, self.schemas_by_id)
@@ -95,7 +95,7 @@ class TableMetadata(JsonModel):
         return self.spec_by_id(self.default_spec_id)
 
     def spec_by_id(self, spec_id: int) -> PartitionSpec:
-        """The partition spec with this id; raises InvalidInputError where the table has none."""
+        """The partition spec with this id; raises InvalidInputError if the table has none."""
         spec = self.specs_by_id.get(spec_id)
         if spec is None:
             raise self._unknown("partition spec", spec_id, self.specs_by_id)
@@ -106,7 +106,7 @@ class TableMetadata(JsonModel):
         return self.sort_order_by_id(self.default_sort_order_id)
 
     def sort_order_by_id(self, order_id: int) -> SortOrder:
-        """The sort order with this id; raises InvalidInputError where the table has none."""
+        """The sort order with this id; raises InvalidInputError if the table has none."""
         order = self.sort_orders_by_id.get(order_id)
         if order is None:
             raise self._unknown("sort order", order_id, self.sort_orders_by_id)
@@ -117,7 +117,7 @@ class TableMetadata(JsonModel):
         return InvalidInputError(f"The table at {self.location} has no {what} with id {wanted}; it has {ids}")
 
     def name_mapping(self) -> NameMapping | None:
-        """The mapping of the property `schema.name-mapping.default`, or None where it is not set.
+        """The mapping of the property `schema.name-mapping.default`, or None if it is not set.
 
         Raises:
             InvalidInputError: the property's value cannot be read.
@@ -137,7 +137,7 @@ class TableMetadata(JsonModel):
         return self.last_sequence_number + 1 if self.format_version > 1 else INITIAL_SEQUENCE_NUMBER
 
     def current_snapshot(self) -> Snapshot | None:
-        """The snapshot that the table shows, or None where it has no data."""
+        """The snapshot that the table shows, or None if it has no data."""
         return None if self.current_snapshot_id is None else self.snapshots_by_id.get(self.current_snapshot_id)
 
     def snapshot_by_id(self, snapshot_id: int) -> Snapshot | None:
@@ -145,7 +145,7 @@ class TableMetadata(JsonModel):
         return self.snapshots_by_id.get(snapshot_id)
 
     def snapshot_by_name(self, name: str | None) -> Snapshot | None:
-        """The snapshot that a branch or tag points at (None: main), or None where there is no such reference."""
+        """The snapshot that a branch or tag points at (None: main), or None if there is no such reference."""
         if name is None or name == MAIN_BRANCH:
             return self.current_snapshot()
         ref = self.refs.get(name)
@@ -154,7 +154,7 @@ class TableMetadata(JsonModel):
     def snapshot_as_of(self, timestamp_ms: int) -> Snapshot | None:
         """The snapshot that was current at a time (milliseconds from 1970-01-01 UTC), by the snapshot log.
 
-        None where the log does not reach back so far, or the snapshot has expired.
+        None if the log does not reach back so far, or the snapshot has expired.
         """
         for entry in reversed(self.snapshot_log):
             if entry.timestamp_ms <= timestamp_ms:

@@ -88,7 +88,7 @@ def point_to_bytes(x: float, y: float, z: float | None = None, m: float | None =
 
 
 def point_from_bytes(data: bytes) -> tuple[float, float, float | None, float | None]:
-    """x, y, z and m of a corner of a bounding box; z and m are None where they are not set.
+    """x, y, z and m of a corner of a bounding box; z and m are None if they are not set.
 
     Raises:
         CorruptFileError: the length is not that of two to four coordinates.

@@ -89,7 +89,7 @@ def _shortest_digits(value: float, single: bool) -> tuple[str, int]:
 
 
 def _packed(value: float) -> bytes | None:
-    """A number in 32 bits; None where it is too large for them, as the largest rounded to fewer digits is."""
+    """A number in 32 bits; None if it is too large for them, as the largest rounded to fewer digits is."""
     try:
         return struct.pack("<f", value)
     except OverflowError:

@@ -26,7 +26,7 @@ def bounds_to_bytes(kind: IcebergType, low: Any, high: Any, width: int | None) -
         width: how many characters or bytes are kept; None keeps all.
 
     Returns:
-        The bytes that a manifest holds; no upper bound where none is short enough.
+        The bytes that a manifest holds; no upper bound if none is short enough.
 
     Raises:
         UnsupportedError, TypeMismatchError: as of `to_bytes`.
@@ -43,7 +43,7 @@ def truncate_lower(kind: IcebergType, value: Any, width: int) -> Any:
 
 
 def truncate_upper(kind: IcebergType, value: Any, width: int) -> Any | None:
-    """A value of at most `width` characters (or bytes) that is no smaller, or None where there is none.
+    """A value of at most `width` characters (or bytes) that is no smaller, or None if there is none.
 
     Characters are Unicode code points. Values of other types, and values that are short enough, come back unchanged.
     """

@@ -86,7 +86,7 @@ class ViewVersion:
         )
 
     def sql_for(self, dialect: str) -> SQLViewRepresentation | None:
-        """The query in a dialect, in whatever case it is named; None where there is none."""
+        """The query in a dialect, in whatever case it is named; None if there is none."""
         return next((each for each in self._queries() if each.dialect.lower() == dialect.lower()), None)
 
     @property
@@ -131,7 +131,7 @@ class ViewMetadata(JsonModel):
         return version
 
     def version(self, version_id: int) -> ViewVersion | None:
-        """A version by its number; None where there is none (any more)."""
+        """A version by its number; None if there is none (any more)."""
         return next((each for each in self.versions if each.version_id == version_id), None)
 
     def schema(self) -> Schema:

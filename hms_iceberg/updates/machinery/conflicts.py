@@ -84,7 +84,7 @@ class Concurrent:
         )
 
     def check_nothing_read_changed(self, row_filter: BooleanExpression) -> None:
-        """Refuses where rows that may match `row_filter` were added, removed or deleted since (serializable)."""
+        """Refuses if rows that may match `row_filter` were added, removed or deleted since (serializable)."""
         self.check_no_new_data(row_filter)
         self.check_no_removed_data(row_filter)
         self.check_no_new_deletes(row_filter)
@@ -158,7 +158,7 @@ class Concurrent:
                 )
 
     def check_still_there(self, paths: frozenset[str]) -> None:
-        """Refuses where a data file that the change relies on (its deletes point at it) was removed since."""
+        """Refuses if a data file that the change relies on (its deletes point at it) was removed since."""
         if not paths:
             return
         for snapshot, file in self._files(ManifestContent.DATA, ManifestEntryStatus.DELETED, _REMOVES_DATA):
@@ -171,7 +171,7 @@ class Concurrent:
                 )
 
     def check_no_removed_data(self, row_filter: BooleanExpression) -> None:
-        """Refuses where rows that may match `row_filter` were removed since; a compaction removes none."""
+        """Refuses if rows that may match `row_filter` were removed since; a compaction removes none."""
         matcher = FileMatcher(self.base, row_filter, self.case_sensitive)
         removed = self._files(ManifestContent.DATA, ManifestEntryStatus.DELETED, _ADDS_DELETES, matcher.may_match)
         for snapshot, file in removed:

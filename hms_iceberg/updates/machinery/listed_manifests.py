@@ -112,7 +112,7 @@ def _decode(
 
 
 def _columnar(containers: Sequence[AvroContainer], known: dict[str, ManifestFile]) -> list[ManifestFile] | None:
-    """The manifests that are not known; None where a list is unusual or damaged."""
+    """The manifests that are not known; None if a list is unusual or damaged."""
     what = "a manifest list"
     try:
         header, names = _plain_schema(containers[0].schema_json)

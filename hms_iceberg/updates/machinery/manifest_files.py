@@ -28,7 +28,7 @@ def metadata_file(metadata: TableMetadata, name: str) -> str:
 
 
 def manifest_list_of(snapshot: Snapshot | None, reader: FileReader) -> list[ManifestFile]:
-    """The manifests of a snapshot; none where there is no snapshot."""
+    """The manifests of a snapshot; none if there is no snapshot."""
     if snapshot is None:
         return []
     if snapshot.manifest_list is None:

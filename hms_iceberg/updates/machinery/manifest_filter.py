@@ -130,7 +130,7 @@ def _rewrite(
     snapshot_id: int,
     workspace: Workspace,
 ) -> _Rewritten | None:
-    """The manifest with removed files marked as deleted; None where it holds none of them."""
+    """The manifest with removed files marked as deleted; None if it holds none of them."""
     data = workspace.read(manifest.manifest_path)
     splice = None if removal.matches is not None else ManifestSplice.of(manifest, base, data)
     if splice is not None:

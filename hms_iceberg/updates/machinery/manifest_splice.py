@@ -52,7 +52,7 @@ class ManifestSplice:
 
     @classmethod
     def of(cls, manifest: ManifestFile, base: TableMetadata, data: bytes) -> ManifestSplice | None:
-        """The manifest; None where its entries have to be encoded anew: of an older format, or an unusual layout.
+        """The manifest; None if its entries have to be encoded anew: of an older format, or an unusual layout.
 
         Raises:
             CorruptManifestError: the manifest cannot be read, or is not what its list says.
@@ -70,7 +70,7 @@ class ManifestSplice:
     def without(
         self, paths: set[str], snapshot_id: int, workspace: Workspace
     ) -> tuple[tuple[ManifestFile, ...], tuple[DataFile, ...]] | None:
-        """The manifests that take this one's place, and the files removed; None where it holds none of them.
+        """The manifests that take this one's place, and the files removed; None if it holds none of them.
 
         Args:
             paths: locations of the files to remove.

@@ -23,7 +23,7 @@ def check_added_nulls(files: Iterable[DataFile], written: Schema, now: Schema, w
     """Refuses files that may hold nulls in a column which became required since they were written.
 
     Args:
-        files: data and delete files; asked for only where there is such a column.
+        files: data and delete files; asked for only if there is such a column.
         written: the schema that they were written with.
         now: the table's schema.
         what: the change, to complete 'cannot …'.

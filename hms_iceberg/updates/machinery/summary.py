@@ -112,7 +112,7 @@ def with_totals(summary: Mapping[str, str], parent: Mapping[str, str] | None) ->
 
     Args:
         summary: the changes of this snapshot.
-        parent: the parent snapshot's summary, None where there is no parent (totals start at zero).
+        parent: the parent snapshot's summary, None if there is no parent (totals start at zero).
 
     A total that the parent does not have, or that would become negative, is left out rather than guessed.
     """

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.arrow.memo import Memo
 from hms_iceberg.arrow.parallel import default_workers, read_in_order
+from hms_iceberg.arrow.shared_cache import SharedCache
 
 
 def batch(number: int, rows: int = 10) -> pa.RecordBatch:
@@ -90,7 +90,7 @@ def test_there_are_no_more_workers_than_items() -> None:
 
 
 def test_a_memo_computes_once_for_all_threads_and_remembers_errors() -> None:
-    memo: Memo[str, int] = Memo()
+    cache: SharedCache[str, int] = SharedCache()
     calls = []
 
     def compute() -> int:
@@ -98,18 +98,18 @@ def test_a_memo_computes_once_for_all_threads_and_remembers_errors() -> None:
         time.sleep(0.02)
         return 5
 
-    threads = [threading.Thread(target=lambda: memo.get("k", compute)) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: cache.get("k", compute)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (memo.get("k", compute), len(calls)) == (5, 1)
-    memo.forget("k")
-    assert (memo.get("k", compute), len(calls)) == (5, 2)
+    assert (cache.get("k", compute), len(calls)) == (5, 1)
+    cache.forget("k")
+    assert (cache.get("k", compute), len(calls)) == (5, 2)
 
     def fail() -> int:
         raise OSError("gone")
 
     for _ in range(2):
         with pytest.raises(OSError, match="gone"):
-            memo.get("other", fail)
+            cache.get("other", fail)

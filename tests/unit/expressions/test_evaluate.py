@@ -11,7 +11,6 @@ from hms_iceberg.expressions.parser import parse
 from hms_iceberg.expressions.visitors import (
     BoundExpressionVisitor,
     bound_predicates,
-    conjuncts,
     fold,
     referenced_field_ids,
     unbind,
@@ -123,8 +122,6 @@ def test_the_fields_that_a_filter_reads():
     bound = bind(SCHEMA, parse("a > 1 and (st.x = 3 or st is null or bucket(4, a) = 1)"))
     assert referenced_field_ids(bound) == {1, 3, 4}
     assert [str(each) for each in bound_predicates(bound)] == ["a > 1", "st.x = 3", "st is null", "bucket(4, a) = 1"]
-    assert [str(each) for each in conjuncts(bound)] == ["a > 1", "st.x = 3 or st is null or bucket(4, a) = 1"]
-    assert conjuncts(bind(SCHEMA, parse("a > 1"))) == (bind(SCHEMA, parse("a > 1")),)
 
 
 def test_an_unbound_tree_comes_back_from_a_bound_one():

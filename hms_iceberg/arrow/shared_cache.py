@@ -12,7 +12,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Memo(Generic[K, V]):
+class SharedCache(Generic[K, V]):
     """Remembers what was computed for a key; a second thread that asks waits for the first. Errors are remembered.
 
     Args:
@@ -28,7 +28,7 @@ class Memo(Generic[K, V]):
         self._max_bytes = max_bytes
 
     def get(self, key: K, compute: Callable[[], V]) -> V:
-        """The value for a key, computed at the first call, and again where it was forgotten."""
+        """The value for a key, computed at the first call, and again if it was forgotten."""
         with self._lock:
             future = self._known.get(key)
             mine = future is None

@@ -4,11 +4,11 @@ import threading
 
 import pytest
 
-from hms_iceberg.arrow.memo import Memo
+from hms_iceberg.arrow.shared_cache import SharedCache
 
 
 def test_a_value_is_computed_once_also_for_threads_that_ask_together() -> None:
-    memo: Memo[str, int] = Memo()
+    cache: SharedCache[str, int] = SharedCache()
     started, calls = threading.Event(), []
 
     def compute() -> int:
@@ -17,7 +17,7 @@ def test_a_value_is_computed_once_also_for_threads_that_ask_together() -> None:
         return 7
 
     found: list[int] = []
-    threads = [threading.Thread(target=lambda: found.append(memo.get("a", compute))) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: found.append(cache.get("a", compute))) for _ in range(4)]
     for each in threads:
         each.start()
     started.set()
@@ -27,20 +27,20 @@ def test_a_value_is_computed_once_also_for_threads_that_ask_together() -> None:
 
 
 def test_an_error_is_remembered_until_it_is_forgotten() -> None:
-    memo: Memo[str, float] = Memo()
+    cache: SharedCache[str, float] = SharedCache()
     for zero in (0, 1):
         with pytest.raises(ZeroDivisionError):
-            memo.get("a", lambda zero=zero: 1 / zero)  # type: ignore[misc]
-    memo.forget("a")
-    assert memo.get("a", lambda: 2.0) == 2.0
+            cache.get("a", lambda zero=zero: 1 / zero)  # type: ignore[misc]
+    cache.forget("a")
+    assert cache.get("a", lambda: 2.0) == 2.0
 
 
 def test_what_was_not_asked_for_longest_is_forgotten_beyond_the_bound() -> None:
-    memo: Memo[str, bytes] = Memo(len, 10)
+    cache: SharedCache[str, bytes] = SharedCache(len, 10)
     computed = []
 
     def get(key: str, size: int = 4) -> None:
-        memo.get(key, lambda: (computed.append(key), bytes(size))[1])
+        cache.get(key, lambda: (computed.append(key), bytes(size))[1])
 
     for key in ("a", "b", "a", "c", "a", "b"):
         get(key)
