@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.hms.connection.http_settings import HttpSettings, http_from_properties
 from hms_iceberg.hms.connection.property_reader import PropertyReader
 from hms_iceberg.hms.connection.security import Login, Tls, login_from_properties, tls_from_properties
 
@@ -61,6 +62,7 @@ class ClientSettings:
             of no meaning if the login says who calls.
         tls: how the connection is encrypted; None if it is not (see `hms_iceberg.hms.connection.security`).
         login: how the client proves who it is; None if nobody asks.
+        http: how requests are posted; None if they go as Thrift sends them.
     """
 
     addresses: tuple[Address, ...]
@@ -72,6 +74,7 @@ class ClientSettings:
     user: str = ""
     tls: Tls | None = None
     login: Login | None = None
+    http: HttpSettings | None = None
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> ClientSettings:
@@ -93,6 +96,7 @@ class ClientSettings:
             user=properties.get("ugi", ""),
             tls=tls_from_properties(properties),
             login=login_from_properties(properties),
+            http=http_from_properties(properties, properties.get("ugi") or current_user()),
         )
 
 

@@ -10,6 +10,7 @@ from thrift.transport.TTransport import CReadableTransport, TTransportBase, TTra
 
 from hms_iceberg.hms.connection.channel import Channel, is_idle, open_channel
 from hms_iceberg.hms.connection.client_settings import Address, ClientSettings
+from hms_iceberg.hms.connection.http_channel import HttpChannel
 from hms_iceberg.hms.connection.thrift_types import ThriftClient
 
 
@@ -97,7 +98,10 @@ class Connection:
             MetastoreAuthenticationError: the two do not know each other.
         """
         self.address = address
-        self.transport = ChannelTransport(open_channel(address, settings))
+        channel = open_channel(address, settings)
+        if settings.http is not None:
+            channel = HttpChannel(channel, address, settings.http)
+        self.transport = ChannelTransport(channel)
         self._client = ThriftClient(TBinaryProtocolAccelerated(self.transport))
 
     def call(self, name: str, *arguments: Any) -> Any:

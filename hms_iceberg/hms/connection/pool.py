@@ -186,8 +186,8 @@ class ConnectionPool:
         raise self._unavailable("; ".join(f"{address}: {why}" for address, why in failures.items()))
 
     def _introduce(self, connection: Connection) -> None:
-        if not self.settings.user or self.settings.login is not None:
-            return
+        if not self.settings.user or self.settings.login is not None or self.settings.http is not None:
+            return  # HTTP says it with every request
         user, _, groups = self.settings.user.partition(":")
         try:
             connection.call("set_ugi", user, [group for group in groups.split(",") if group])

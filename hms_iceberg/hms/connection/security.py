@@ -31,7 +31,7 @@ USER_NAME = "hive.metastore.client.plain.username"
 PASSWORD = "hive.metastore.client.plain.password"
 TOKEN = "hive.metastore.delegation-token"
 
-_MODES = ("NOSASL", "PLAIN", "KERBEROS")
+_MODES = ("NOSASL", "PLAIN", "KERBEROS", "JWT")
 
 
 # ----------------------------------------------------------------------------------------------- encryption
