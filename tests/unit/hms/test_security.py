@@ -71,7 +71,8 @@ def _counted(data: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("properties", "said"),
     [
-        ({"hive.metastore.client.auth.mode": "JWT"}, "expected one of NOSASL, PLAIN, KERBEROS"),
+        ({"hive.metastore.client.auth.mode": "OAUTH"}, "expected one of NOSASL, PLAIN, KERBEROS, JWT"),
+        ({"hive.metastore.client.auth.mode": "JWT"}, r"transport\.mode=http"),
         ({"hive.kerberos-authentication": "perhaps"}, "hive.kerberos-authentication"),
         ({**PLAIN, "hive.metastore.client.plain.password": ""}, r"hive\.metastore\.client\.plain\.password"),
         ({"hive.metastore.delegation-token": "no token"}, "not a delegation token"),
