@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +18,9 @@ from hms_iceberg.errors import IcebergError, MetastoreUnavailableError
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
+
+_RENEWED_SECONDS = 0.2
+_CLEAR = "\x1b[K"
 
 
 @click.command()
@@ -59,7 +66,8 @@ def _checked(catalog: Catalog, name: str, **choices: Any) -> dict[str, Any]:
     from hms_iceberg.maintenance import check_table
 
     try:
-        report = check_table(catalog.load_table(name), **choices)
+        with _progress(name) as progress:
+            report = check_table(catalog.load_table(name), progress=progress, **choices)
     except MetastoreUnavailableError:
         raise
     except IcebergError as error:
@@ -69,6 +77,24 @@ def _checked(catalog: Catalog, name: str, **choices: Any) -> dict[str, Any]:
     ]
     counts = {key: getattr(report, key) for key in ("snapshots", "manifests", "files")}
     return {"table": name, **counts, "findings": findings}
+
+
+@contextmanager
+def _progress(name: str) -> Iterator[Callable[[str, int, int], None]]:
+    """Shows how far the check of a table is, on a line of the terminal that goes when it is done."""
+    shown = 0.0
+
+    def show(what: str, done: int, of: int) -> None:
+        nonlocal shown
+        if sys.stderr.isatty() and time.monotonic() - shown > _RENEWED_SECONDS:
+            shown = time.monotonic()
+            click.echo(f"\r{_CLEAR}{name}: {done:,} of {of:,} {what}", nl=False, err=True)
+
+    try:
+        yield show
+    finally:
+        if shown:
+            click.echo(f"\r{_CLEAR}", nl=False, err=True)
 
 
 def _tell(result: dict[str, Any]) -> None:

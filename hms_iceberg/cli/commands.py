@@ -82,6 +82,7 @@ SUBJECTS: dict[str, dict[str, Entry]] = {
         rollback_migration="Turn a migrated table back into the Hive table it was.",
     ),
     "Metastore": {
+        **_of("doctor", doctor="Look at machine, metastore, storage, locks and clocks."),
         **_of("locks", locks="Look at the metastore's locks; release one of a dead holder."),
         **_of("metastore", metastore="Start, stop and look at an embedded Hive Metastore."),
     },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 from hms_iceberg.catalog import Catalog
+from hms_iceberg.cli.doctor import doctor as doctor_command
 from hms_iceberg.cli.locks import locks as locks_command
 from hms_iceberg.errors import CommitFailedError, LockError, LockTimeoutError, MetastoreError
 from hms_iceberg.hms.connection.client import HmsClient
@@ -348,6 +350,9 @@ def test_the_command_shows_a_killed_writer_and_releases_its_lock(
     assert isinstance(refused.exception, LockError)
     process.send_signal(signal.SIGKILL)
     process.wait()
+    seen = run(doctor_command, [*uri, "--output", "json"])
+    (left,) = [each for each in json.loads(seen.output) if str(number) in (each["remedy"] or "")]
+    assert (left["state"], left["remedy"]) == ("doubtful", f"hms-iceberg locks release {number}")
     dead = run(locks_command, ["list", database, *uri]).output
     assert "ITS HOLDER IS DEAD" in dead and dead.endswith(f"which nobody uses: hms-iceberg locks release {number}\n")
     assert run(locks_command, ["release", str(number), *uri]).output.startswith(f"Released: exclusive lock {number}")

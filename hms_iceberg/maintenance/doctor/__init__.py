@@ -1,0 +1,8 @@
+"""What stands around tables: this machine, the metastore, the storage. Each is looked at, and told with a remedy."""
+
+from __future__ import annotations
+
+from hms_iceberg.maintenance.doctor.diagnosis import Diagnosis, State
+from hms_iceberg.maintenance.doctor.examine import examine_surroundings
+
+__all__ = ["Diagnosis", "State", "examine_surroundings"]

@@ -1,0 +1,49 @@
+"""What the doctor says of one thing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class State(str, Enum):
+    """How things are; equal to the words."""
+
+    GOOD = "good"
+    DOUBTFUL = "doubtful"
+    BAD = "bad"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """One thing that was looked at.
+
+    Attributes:
+        subject: what it is about, in a word or two.
+        state: how it is.
+        said: what was found.
+        remedy: what to do, a line that can be copied where there is one; None if nothing is to be done.
+    """
+
+    subject: str
+    state: State
+    said: str
+    remedy: str | None = None
+
+
+def good(subject: str, said: str) -> Diagnosis:
+    """All is well."""
+    return Diagnosis(subject, State.GOOD, said)
+
+
+def doubtful(subject: str, said: str, remedy: str) -> Diagnosis:
+    """It may do harm."""
+    return Diagnosis(subject, State.DOUBTFUL, said, remedy)
+
+
+def bad(subject: str, said: str, remedy: str) -> Diagnosis:
+    """It does not work."""
+    return Diagnosis(subject, State.BAD, said, remedy)

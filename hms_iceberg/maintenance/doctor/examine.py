@@ -1,0 +1,47 @@
+"""The doctor's round: machine, metastore, storage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from hms_iceberg.errors import IcebergError
+from hms_iceberg.hms.hive_metastore import HiveMetastore
+from hms_iceberg.maintenance.doctor.diagnosis import Diagnosis, State, doubtful
+from hms_iceberg.maintenance.doctor.machine import examine_machine
+from hms_iceberg.maintenance.doctor.metastore import examine_metastore
+from hms_iceberg.maintenance.doctor.storage import examine_storage
+
+if TYPE_CHECKING:
+    from hms_iceberg.catalog import Catalog
+
+
+def examine_surroundings(catalog: Catalog) -> Iterator[Diagnosis]:
+    """Looks at this machine, and at the metastore and the storage of a catalog, one thing after the other."""
+    yield from examine_machine()
+    if isinstance(catalog.metastore, HiveMetastore):
+        for diagnosis in examine_metastore(catalog.metastore, catalog.properties):
+            yield diagnosis
+            if (diagnosis.subject, diagnosis.state) == ("metastore", State.BAD):
+                return  # it would be asked where tables are
+    folder = _folder(catalog)
+    if folder is None:
+        remedy = "Set the catalog's property warehouse, or create a namespace with a location."
+        yield doubtful("storage", "nothing says where tables go", remedy)
+    else:
+        yield from examine_storage(catalog.storage, folder)
+
+
+def _folder(catalog: Catalog) -> str | None:
+    """Where the tables of a catalog are: its warehouse, or the location of a namespace."""
+    warehouse = catalog.properties.get("warehouse")
+    if warehouse:
+        return warehouse
+    for namespace in catalog.list_namespaces():
+        try:
+            location = catalog.load_namespace_properties(namespace).get("location")
+        except IcebergError:
+            continue
+        if location:
+            return location
+    return None

@@ -1,0 +1,142 @@
+"""A Hive Metastore: whether it answers, what it supports, its locks, its clock, its settings."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+
+from hms_iceberg.errors import ConfigurationError, IcebergError, MetastoreError
+from hms_iceberg.hms.connection.property_reader import PropertyReader
+from hms_iceberg.hms.connection.reach import check_reach
+from hms_iceberg.hms.hive_metastore import HiveMetastore
+from hms_iceberg.hms.locking.lock_admin import is_abandoned, list_locks
+from hms_iceberg.hms.locking.lock_settings import LockSettings
+from hms_iceberg.maintenance.doctor.diagnosis import Diagnosis, bad, doubtful, good
+
+_SLOW = 1.0
+_CLOCK = 5.0
+_COLUMNS = "hive.metastore.disallow.incompatible.col.type.changes"
+_TIMEOUT = "hive.txn.timeout"
+_TEST = "hive.in.test"
+
+
+def examine_metastore(metastore: HiveMetastore, properties: Mapping[str, str]) -> Iterator[Diagnosis]:
+    """Looks at a metastore. It makes no table: it takes a lock on a name that nobody has, and asks questions.
+
+    Args:
+        metastore: the metastore.
+        properties: those of its catalog.
+    """
+    address = str(metastore.client.pool)
+    try:
+        check_reach(properties)
+        began = time.monotonic()
+        databases = metastore.list_namespaces()
+    except IcebergError as error:
+        yield bad("metastore", f"{address} does not answer", str(error))
+        return
+    seconds = time.monotonic() - began
+    said = f"{address} answers in {1000 * seconds:.0f} ms, with {len(databases)} namespaces"
+    yield (
+        good("metastore", said)
+        if seconds < _SLOW
+        else doubtful("metastore", said, "Look at the load of the server and of its database.")
+    )
+    yield _release(metastore)
+    yield from _locks(metastore, properties)
+    yield from _settings(metastore, properties)
+
+
+def _release(metastore: HiveMetastore) -> Diagnosis:
+    try:
+        version = metastore.client.version()
+        compares = metastore.capability.compares_under_a_lock()
+    except IcebergError as error:
+        return doubtful("release", "it does not tell its version", str(error))
+    release = "Hive 2 or 3" if version == "3.0" else f"Hive {version}"
+    how = "it compares before it changes a row (HIVE-26882)" if compares else "commits rely on its locks alone"
+    return good("release", f"{release}; {how}")
+
+
+# ------------------------------------------------------------------------------------------------------ locks
+
+
+def _locks(metastore: HiveMetastore, properties: Mapping[str, str]) -> Iterator[Diagnosis]:
+    name = f"hms_iceberg_doctor_{uuid.uuid4().hex[:12]}"
+    began = time.monotonic()
+    try:
+        with metastore.lease(("default", name), {}) as lease:
+            lease.acquire()
+            seconds, now = time.monotonic() - began, time.time()
+            own = list_locks(metastore.client, "default", name)
+    except IcebergError as error:
+        yield bad("locks", "none can be taken: no commit will succeed", str(error))
+        return
+    yield good(
+        "locks", f"taken in {1000 * seconds:.0f} ms" if own else "not used by commits (engine.hive.lock-enabled)"
+    )
+    for lock in own:
+        if lock.acquired_at is not None:
+            yield _clock(lock.acquired_at - now)
+    yield from _left_locks(metastore)
+
+
+def _clock(ahead: float) -> Diagnosis:
+    if abs(ahead) < _CLOCK:
+        return good("metastore's clock", "that of this machine")
+    order = "ahead of" if ahead > 0 else "behind"
+    remedy = "Set both clocks by NTP: ages of locks and of snapshots are wrong."
+    return doubtful("metastore's clock", f"{abs(ahead):.0f} s {order} this machine's", remedy)
+
+
+def _left_locks(metastore: HiveMetastore) -> Iterator[Diagnosis]:
+    try:
+        locks = list_locks(metastore.client)
+    except MetastoreError as error:
+        yield doubtful("left locks", "the locks cannot be listed", str(error))
+        return
+    left = [lock for lock in locks if is_abandoned(lock)]
+    for lock in left:
+        yield doubtful("left locks", f"{lock}: its holder is dead", f"hms-iceberg locks release {lock.lock_id}")
+    if not left:
+        yield good("left locks", f"none; {len(locks)} in use")
+
+
+# --------------------------------------------------------------------------------------------------- settings
+
+
+def _settings(metastore: HiveMetastore, properties: Mapping[str, str]) -> Iterator[Diagnosis]:
+    columns = _setting(metastore, _COLUMNS)
+    if columns == "true":
+        said = f"{_COLUMNS} is on: commits that drop or reorder columns are refused"
+        yield bad("settings", said, _line(_COLUMNS, "false"))
+    if _setting(metastore, _TEST) == "true":
+        yield bad("settings", f"{_TEST} is on: locks are refused", _line(_TEST, "false"))
+    timeout, beat = _setting(metastore, _TIMEOUT), LockSettings.from_properties(properties).heartbeat_interval
+    seconds = _seconds(timeout)
+    if seconds is not None and seconds <= beat:
+        said = f"{_TIMEOUT} is {timeout}, and commits give a sign of life every {beat:g} s: their locks are lost"
+        remedy = f"iceberg.hive.lock-heartbeat-interval-ms={int(seconds * 1000 / 3)} (in the catalog's properties)"
+        yield bad("settings", said, remedy)
+    if columns != "true":
+        yield good("settings", f"{_COLUMNS}={columns or 'unknown'}, {_TIMEOUT}={timeout or 'unknown'}")
+
+
+def _setting(metastore: HiveMetastore, name: str) -> str | None:
+    """A setting of the server; None if it does not tell."""
+    try:
+        return metastore.client.config_value(name, "").strip().lower() or None
+    except MetastoreError:
+        return None
+
+
+def _seconds(text: str | None) -> float | None:
+    try:
+        return None if text is None else PropertyReader({_TIMEOUT: text}).seconds(_TIMEOUT, 0.0)
+    except ConfigurationError:
+        return None
+
+
+def _line(name: str, value: str) -> str:
+    return f"<property><name>{name}</name><value>{value}</value></property> (in the metastore's hive-site.xml)"

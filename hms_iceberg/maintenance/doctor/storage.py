@@ -1,0 +1,70 @@
+"""The storage of a catalog: what this user may do there, and its clock."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Iterator
+
+from hms_iceberg.arrow.storage.filesystems import parse_location
+from hms_iceberg.errors import FileAlreadyExistsError, IcebergError
+from hms_iceberg.maintenance.doctor.diagnosis import Diagnosis, bad, doubtful, good
+from hms_iceberg.storage import Storage
+
+_CLOCK = 5.0
+
+
+def examine_storage(storage: Storage, folder: str) -> Iterator[Diagnosis]:
+    """Writes a small file into a folder of its own, reads it, lists it, and deletes it.
+
+    Args:
+        storage: the catalog's storage.
+        folder: where its tables are.
+    """
+    own = f"{folder.rstrip('/')}/_hms_iceberg_doctor_{uuid.uuid4().hex[:12]}"
+    location, content = f"{own}/file", b"hms-iceberg doctor"
+    try:
+        storage.create(location, content)
+    except (IcebergError, OSError) as error:
+        yield bad("storage", f"nothing can be written below {folder}", str(error))
+        return
+    try:
+        yield from _examine_file(storage, own, location, content)
+    finally:
+        try:
+            storage.delete(location)
+            place = parse_location(own)
+            if place.is_local:  # other storages have no empty folders
+                os.rmdir(place.path)
+        except (IcebergError, OSError) as error:
+            yield bad("storage", f"nothing can be deleted below {folder}", str(error))
+
+
+def _examine_file(storage: Storage, own: str, location: str, content: bytes) -> Iterator[Diagnosis]:
+    now = time.time()
+    try:
+        if storage.read(location) != content:
+            yield bad("storage", f"{location} has not what was written into it", "Look at what stands between.")
+            return
+        listed = list(storage.list(own))
+    except (IcebergError, OSError) as error:
+        yield bad("storage", "what was written cannot be read or listed", str(error))
+        return
+    yield good("storage", f"files can be written, read and listed below {own.rpartition('/')[0]}")
+    try:
+        storage.create(location, content)
+    except FileAlreadyExistsError:
+        yield good("overwriting", "a file that is there is not replaced")
+    except (IcebergError, OSError) as error:
+        yield doubtful("overwriting", "it cannot be told whether files are replaced", str(error))
+    else:
+        remedy = "Names of metadata files are unique, so that nothing is lost; other writers may be less careful."
+        yield doubtful("overwriting", "a file that is there is replaced without a word", remedy)
+    for file in listed:
+        ahead = file.modified_ms / 1000 - now
+        if file.modified_ms and abs(ahead) > _CLOCK:
+            remedy = "Set both clocks by NTP: remove-orphan-files judges files by their age."
+            yield doubtful("storage's clock", f"{ahead:+.0f} s against this machine's", remedy)
+        elif file.modified_ms:
+            yield good("storage's clock", "that of this machine")

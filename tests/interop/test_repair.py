@@ -1,0 +1,64 @@
+"""Tables that were damaged and repaired, read by Apache Iceberg (Java)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.catalog import Catalog
+from hms_iceberg.maintenance import check_table
+from hms_iceberg.maintenance.repair import repair_table
+from hms_iceberg.spec.manifests.manifest import ManifestContent
+from hms_iceberg.table import Table
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+
+def _lists(table: Table) -> list[str]:
+    return [str(snapshot.manifest_list) for snapshot in table.snapshots()]
+
+
+def _data_manifests(table: Table) -> list[str]:
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    manifests = snapshot.manifests(table.io)
+    return [each.manifest_path for each in manifests if each.content is ManifestContent.DATA][:1]
+
+
+def _data_file(table: Table) -> list[str]:
+    return [next(iter(table.scan("id = 7").plan_files())).file.file_path]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("harm", [_lists, _data_manifests, _data_file], ids=lambda each: each.__name__.strip("_"))
+def test_java_reads_and_changes_what_was_repaired(
+    harm: Any, version: int, iceberg_java: Any, catalog: Catalog, namespace: str
+) -> None:
+    name = f"{namespace}.t"
+    rows = pa.table({"id": [1, 2, 3, 4], "s": ["a", "b", None, "d"]})
+    properties = {"format-version": str(version), "write.delete.mode": "merge-on-read"}
+    table = catalog.create_table(name, rows.schema, properties=properties)
+    table.append(rows)
+    table.append(pa.table({"id": [5, 6], "s": ["e", "f"]}))
+    table.delete("id in (1, 5)")
+    table.append(pa.table({"id": [7], "s": ["g"]}))
+    lost = harm(table)
+    for location in lost:
+        Path(location.removeprefix("file:")).unlink()
+    result = repair_table(catalog, (namespace, "t"), dry_run=False, accept_loss=harm is _data_file)
+    assert result.plan.steps and not result.plan.refused
+
+    left = [[2, "b"], [3, None], [4, "d"], [6, "f"]] + ([] if harm is _data_file else [[7, "g"]])
+    assert sorted(iceberg_java.sql(f"select * from ice.{name}")) == left
+    for snapshot in table.snapshots()[:3]:
+        (counted,) = iceberg_java.sql(f"select count(*) from ice.{name} version as of {snapshot.snapshot_id}")
+        assert counted == [table.scan(snapshot_id=snapshot.snapshot_id).count()] if harm is _lists else counted
+    iceberg_java.sql(f"insert into ice.{name} values (8, 'h')")
+    iceberg_java.sql(f"delete from ice.{name} where id = 2")
+    iceberg_java.sql(f"call ice.system.rewrite_manifests('{name}')")
+    assert sorted(iceberg_java.sql(f"select * from ice.{name}")) == [*left[1:], [8, "h"]]
+    if harm is not _data_file:
+        assert check_table(catalog.load_table(name)).findings == ()
