@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.maintenance.findings import WrongSummary
+from hms_iceberg.maintenance.repair.contradictions import without_contradictions
 from hms_iceberg.maintenance.repair.examination import Examination, examine
 from hms_iceberg.maintenance.repair.lists import described, rebuild_lists
 from hms_iceberg.maintenance.repair.lost_files import LostFiles, lost_files
@@ -145,6 +146,9 @@ class _Planner:
         version, damage = current_version(self._pointer, self._storage)
         if version is not None:
             return version
+        mended = without_contradictions(self._pointer, damage, self._storage)
+        if mended is not None:
+            return mended[0] if self._add(mended[1]) else None
         older = newest_whole_version(self._pointer, self._storage)
         if older is None:
             self._add(RepairStep("metadata", damage, None))

@@ -36,33 +36,39 @@ def current_version(pointer: TablePointer, storage: Storage) -> tuple[MetadataVe
 
 
 def newest_whole_version(pointer: TablePointer, storage: Storage) -> MetadataVersion | None:
-    """The newest version of the table that can be read, among the file before the lost one and those of its folder."""
-    wanted = pointer.properties.get("uuid")
-    for location in _candidates(pointer, storage):
-        try:
-            version = read_version(location, storage)
-        except (MissingFileError, CorruptMetadataError):
-            continue
-        if not wanted or version.metadata.table_uuid in (None, wanted):
-            return version
+    """The newest version of the table that can be read, among the file before the lost one and those of its folder.
+
+    None if there is none, or if two files could be it: one of them was never committed.
+    """
+    for candidates in _candidates(pointer, storage):
+        found = [version for location in candidates if (version := _version_of(pointer, location, storage)) is not None]
+        if found:
+            return found[0] if len(found) == 1 else None
     return None
 
 
-def _candidates(pointer: TablePointer, storage: Storage) -> Iterator[str]:
-    """Locations of older versions, the newest first. A newer one was never committed, or is of another writer."""
+def _version_of(pointer: TablePointer, location: str, storage: Storage) -> MetadataVersion | None:
+    wanted = pointer.properties.get("uuid")
+    try:
+        version = read_version(location, storage)
+    except (MissingFileError, CorruptMetadataError):
+        return None
+    return version if not wanted or version.metadata.table_uuid in (None, wanted) else None
+
+
+def _candidates(pointer: TablePointer, storage: Storage) -> Iterator[list[str]]:
+    """Locations of older versions by their number, the newest first. A newer one than the lost was never committed."""
     location = pointer.metadata_location
     folder, _, name = location.rpartition("/")
     lost = _number(name)
     previous = pointer.properties.get(_PREVIOUS)
     if previous and previous != location:
-        yield previous
-    found = {
-        file.location: (_number(file.location.rpartition("/")[2]), file.modified_ms)
-        for file in storage.list(folder)
-        if file.location.endswith(".metadata.json") and file.location not in (location, previous)
-    }
-    older = [each for each, (number, _) in found.items() if lost < 0 or number < lost]
-    yield from sorted(older, key=lambda each: found[each], reverse=True)
+        yield [previous]
+    by_number: dict[int, list[str]] = {}
+    for file in storage.list(folder):
+        if file.location.endswith(".metadata.json") and file.location not in (location, previous):
+            by_number.setdefault(_number(file.location.rpartition("/")[2]), []).append(file.location)
+    yield from (by_number[number] for number in sorted(by_number, reverse=True) if lost < 0 or number < lost)
 
 
 def _number(name: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -244,6 +245,32 @@ def test_a_sound_table_has_nothing_to_repair(tmp_path: Path) -> None:
     result = place.repair(dry_run=False, accept_loss=True, record_counts=True)
     assert result.plan.is_sound and result.journal is None and place.files() == before
     assert str(result.plan) == "db.events: nothing to repair"
+
+
+def test_references_that_contradict_the_rest_are_put_right(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    file = Path(place.table.metadata_location)
+    members = json.loads(file.read_text())
+    last = members["snapshots"][-1]["snapshot-id"]
+    members["refs"]["audit"] = {"snapshot-id": 17, "type": "tag"}
+    members["refs"]["main"]["snapshot-id"] = members["snapshots"][0]["snapshot-id"]
+    members["last-sequence-number"] = 2
+    file.write_text(json.dumps(members))
+    (step,) = place.repair().plan.refused
+    assert step.loses == "the tag audit"
+    told = str(place.repair(dry_run=False, accept_loss=True).plan)
+    assert f"The branch main points at snapshot {last}" in told and "The last sequence number is 4" in told
+    assert place.ids() == place.rows and place.check() == []
+
+
+def test_two_files_of_one_number_are_not_chosen_between(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    newest = Path(place.table.metadata_location)
+    before = sorted(path for path in newest.parent.glob("*.metadata.json") if path != newest)[-1]
+    shutil.copyfile(before, before.with_name(before.name[:6] + "never-committed.metadata.json"))
+    newest.unlink()
+    plan = place.repair(accept_loss=True).plan
+    assert len(plan.hopeless) == 1 and not plan.steps
 
 
 def test_without_any_whole_version_nothing_is_done(tmp_path: Path) -> None:
