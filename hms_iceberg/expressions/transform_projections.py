@@ -14,16 +14,17 @@ A transform that keeps order puts neighbouring values into blocks, one partition
 where v - 1 and v + 1 are the neighbours of v among the type's values. Text and bytes have no such neighbours; how long
 the literal is decides there.
 
-Three faults of writers are taken into account. Until Iceberg 0.10, Java stored times before 1970 in the period after
+Four faults of writers are taken into account. Until Iceberg 0.10, Java stored times before 1970 in the period after
 the right one (rounded towards 1970, not down). Since then, it stores a timestamp before 1970 that is the last micro- or
 nanosecond of the first second of a period in the period before the right one. And where `truncate` goes below the
-smallest int or long, the stored value wraps around to the top of the range.
+smallest int or long, the stored value wraps around to the top of the range. Hours of the first and the last timestamps
+do not fit into an int: they wrap around to the other end of its range.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hms_iceberg.expressions import prefix_projections
@@ -53,7 +54,14 @@ from hms_iceberg.expressions.tree import (
 )
 from hms_iceberg.expressions.tree import predicate as unbound_predicate
 from hms_iceberg.spec.partitioning import PartitionField
-from hms_iceberg.spec.transforms import BucketTransform, DayTransform, Transform, TruncateTransform, UnknownTransform
+from hms_iceberg.spec.transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    Transform,
+    TruncateTransform,
+    UnknownTransform,
+)
 from hms_iceberg.spec.types import (
     BinaryType,
     DateType,
@@ -63,9 +71,14 @@ from hms_iceberg.spec.types import (
     LongType,
     StringType,
     TimestampNanoType,
+    TimestampType,
     TimestamptzNanoType,
+    TimestamptzType,
 )
+from hms_iceberg.spec.values import datetimes
 from hms_iceberg.spec.values.single_values import INT_RANGE, LONG_RANGE, decimal_value, unscaled_value
+
+Node = Callable[[Reference, Literal], BooleanExpression]
 
 
 def project(field: PartitionField, predicate: BoundPredicate, strict: bool) -> BooleanExpression | None:
@@ -82,9 +95,14 @@ def project(field: PartitionField, predicate: BoundPredicate, strict: bool) -> B
     transform, term = field.transform, Reference(field.name)
     if transform.is_void or isinstance(transform, UnknownTransform) or len(field.source_ids or ()) > 1:
         return None
-    if isinstance(predicate.term, BoundTransform):
-        return _renamed(predicate, term) if predicate.term.transform == transform else None
     kind = predicate.ref.type
+    if isinstance(predicate.term, BoundTransform):
+        if predicate.term.transform != transform:
+            return None
+        if isinstance(predicate, BoundUnaryPredicate) or not _folds(transform, kind):
+            return _renamed(predicate, term)
+        blocks = _of_result(transform, kind, term)
+        return blocks.strict(predicate) if strict else blocks.inclusive(predicate)
     if not transform.can_transform(kind):
         return None
     if transform.is_identity:
@@ -143,6 +161,7 @@ class _Blocks:
         early_before_1970: negative results may be stored one too low.
         lowest: the smallest storable result.
         wrapped: what a result below it is stored as; None where that cannot be or is not known.
+        folds: results that no int holds are stored at the other end of its range.
     """
 
     term: Reference
@@ -154,6 +173,7 @@ class _Blocks:
     early_before_1970: bool
     lowest: int
     wrapped: int | None
+    folds: bool = False
 
     def inclusive(self, predicate: BoundPredicate) -> BooleanExpression | None:
         """What some row's matching implies for its partition value."""
@@ -185,6 +205,10 @@ class _Blocks:
     def _stored(self, units: Iterable[int]) -> list[Literal] | None:
         """All values that the blocks may be stored under; None where one is beyond the range."""
         stored: set[int] = set()
+        if self.folds:
+            results = [self.block(unit) for unit in units]
+            near = range(-self.early_before_1970, self.late_before_1970 + 1)
+            return self._literals(_fold(each + more) for each in results for more in (near if each < 0 else (0,)))
         for result in map(self.block, units):
             if result < self.lowest:
                 if self.wrapped is None:
@@ -208,6 +232,8 @@ class _Blocks:
     def _up_to(self, result: int) -> BooleanExpression:
         if self.late_before_1970 and result < 0:
             result += 1
+        if self.folds:
+            return self._or_folded(result, LessThanOrEqual, GreaterThanOrEqual(self.term, self.literal(_FOLDED_LOW)))
         if result < self.lowest:
             return NotNull(self.term) if self.wrapped is None else EqualTo(self.term, self.literal(self.wrapped))
         limit = LessThanOrEqual(self.term, self.literal(result))
@@ -216,6 +242,8 @@ class _Blocks:
     def _from(self, result: int) -> BooleanExpression:
         if self.early_before_1970 and result < 0:
             result -= 1
+        if self.folds:
+            return self._or_folded(result, GreaterThanOrEqual, LessThanOrEqual(self.term, self.literal(_FOLDED_HIGH)))
         if result < self.lowest:
             return NotNull(self.term)
         return GreaterThanOrEqual(self.term, self.literal(result))
@@ -223,15 +251,50 @@ class _Blocks:
     def _below(self, result: int) -> BooleanExpression | None:
         if self.early_before_1970 and result < 0:
             result -= 1
+        if self.folds:
+            return self._but_folded(result, LessThan, GreaterThan(self.term, self.literal(_FOLDED_HIGH)))
         return None if result < self.lowest else LessThan(self.term, self.literal(result))
 
     def _above(self, result: int) -> BooleanExpression | None:
         if self.late_before_1970 and result < 0:
             result += 1
+        if self.folds:
+            return self._but_folded(result, GreaterThan, LessThan(self.term, self.literal(_FOLDED_LOW)))
         if result < self.lowest:
             return None if self.wrapped is None else NotEqualTo(self.term, self.literal(self.wrapped))
         limit = GreaterThan(self.term, self.literal(result))
         return limit if self.wrapped is None else And(limit, NotEqualTo(self.term, self.literal(self.wrapped)))
+
+    def _or_folded(self, result: int, node: Node, folded: BooleanExpression) -> BooleanExpression:
+        """A limit, or what may be folded; all of it where no int holds the limit."""
+        holds = INT_RANGE[0] <= result <= INT_RANGE[1]
+        return Or(node(self.term, self.literal(result)), folded) if holds else NotNull(self.term)
+
+    def _but_folded(self, result: int, node: Node, plain: BooleanExpression) -> BooleanExpression | None:
+        """A limit without what may be folded; nothing is known where no int holds the limit."""
+        holds = INT_RANGE[0] <= result <= INT_RANGE[1]
+        return And(node(self.term, self.literal(result)), plain) if holds else None
+
+
+def _fold(result: int) -> int:
+    """The int that a result is stored as."""
+    return (result - INT_RANGE[0]) % (1 << 32) + INT_RANGE[0]
+
+
+# Hours of the first and of the last timestamp in microseconds, as they are stored; the first may be one too low.
+_FOLDED_LOW = _fold(LONG_RANGE[0] // datetimes.MICROS_PER_HOUR - 1)
+_FOLDED_HIGH = _fold(LONG_RANGE[1] // datetimes.MICROS_PER_HOUR)
+
+
+def _folds(transform: Transform, kind: IcebergType) -> bool:
+    return isinstance(transform, HourTransform) and isinstance(kind, (TimestampType, TimestamptzType))
+
+
+def _of_result(transform: Transform, kind: IcebergType, term: Reference) -> _Blocks:
+    """The blocks of a test of the result itself: each value is one."""
+    blocks = _blocks(transform, kind, term)
+    plain = replace(blocks, block=lambda unit: unit, one_to_one=True)
+    return replace(plain, late_before_1970=False, early_before_1970=False)
 
 
 def _blocks(transform: Transform, kind: IcebergType, term: Reference) -> _Blocks:
@@ -250,6 +313,7 @@ def _blocks(transform: Transform, kind: IcebergType, term: Reference) -> _Blocks
             early_before_1970=not isinstance(kind, DateType),
             lowest=INT_RANGE[0],
             wrapped=None,
+            folds=_folds(transform, kind),
         )
     width = transform.width
     if isinstance(kind, DecimalType):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hms_iceberg.spec.partitioning import PartitionSpec
@@ -16,6 +17,18 @@ MICROS = (TimestampType, TimestamptzType)
 
 
 def partition_of(row: tuple[Any, ...], spec: PartitionSpec, schema: Schema) -> tuple[Any, ...]:
+    return _as_stored(_computed(row, spec, schema), spec)
+
+
+def _as_stored(partition: Sequence[Any], spec: PartitionSpec) -> tuple[Any, ...]:
+    """Hours that no int holds are stored at the other end of its range."""
+    return tuple(
+        (value + 2**31) % 2**32 - 2**31 if str(field.transform) == "hour" and value is not None else value
+        for field, value in zip(spec.fields, partition, strict=True)
+    )
+
+
+def _computed(row: tuple[Any, ...], spec: PartitionSpec, schema: Schema) -> tuple[Any, ...]:
     names = {source_id: name for name, source_id in SOURCES}
     return tuple(
         field.transform.bind(schema.find_type(names[field.source_id]))(value_of(row, names[field.source_id]))
@@ -26,7 +39,7 @@ def partition_of(row: tuple[Any, ...], spec: PartitionSpec, schema: Schema) -> t
 def stored_partitions(row: tuple[Any, ...], spec: PartitionSpec, schema: Schema) -> list[tuple[Any, ...]]:
     """The partitions that writers may have stored a row in: the right one, and those of Java's faults."""
     names = {source_id: name for name, source_id in SOURCES}
-    right = partition_of(row, spec, schema)
+    right = _computed(row, spec, schema)
     rounded_towards_1970, first_second_off = list(right), list(right)
     for position, field in enumerate(spec.fields):
         kind, transform = schema.find_type(names[field.source_id]), field.transform
@@ -41,4 +54,4 @@ def stored_partitions(row: tuple[Any, ...], spec: PartitionSpec, schema: Schema)
             second = 1_000_000 if isinstance(kind, MICROS) else 1_000_000_000
             if value % second == second - 1:
                 first_second_off[position] = apply(value - second)
-    return list(dict.fromkeys([right, tuple(rounded_towards_1970), tuple(first_second_off)]))
+    return list(dict.fromkeys(_as_stored(each, spec) for each in (right, rounded_towards_1970, first_second_off)))
