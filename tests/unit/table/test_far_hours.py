@@ -1,4 +1,4 @@
-"""Hours of the first and the last timestamps, which no int holds: partitions have them folded, as Apache Iceberg does."""
+"""Hours of the first and the last timestamps, which no int holds: partitions have them folded, as in Apache Iceberg."""
 
 from __future__ import annotations
 
@@ -58,5 +58,5 @@ def test_their_rows_are_found_and_deleted(
 
 
 def test_an_upsert_finds_them(table: Table) -> None:
-    result = table.upsert(rows(LAST, FIRST, 7), ["at"])
+    result = table.upsert(rows(7, LAST, FIRST), ["at"])
     assert (result.rows_updated, result.rows_inserted) == (2, 1)
