@@ -129,6 +129,11 @@ class ManifestDecoder:
         return rows.select(MANIFEST, "status", **_columns(rows, dtypes, self.manifests))
 
     @property
+    def has_other_fields(self) -> bool:
+        """Whether entries have fields that the specification does not know."""
+        return bool(self._flat.columns - {"status", *FILE_COLUMNS, *metric_dtypes(), *self._names})
+
+    @property
     def flat_schema(self) -> bytes:
         """The Avro schema of an entry without records in records, whose bytes are the same."""
         return self._flat.text

@@ -30,6 +30,8 @@ from hms_iceberg.updates.machinery.manifest_files import metadata_file
 from hms_iceberg.updates.machinery.update import Workspace
 
 _NUMBERS = ("sequence_number", "file_sequence_number")
+# Finding out where fields begin takes as long as encoding about so many entries anew.
+_FEW = 40
 _EXISTING, _DELETED = int(ManifestEntryStatus.EXISTING), int(ManifestEntryStatus.DELETED)
 
 
@@ -52,7 +54,9 @@ class ManifestSplice:
 
     @classmethod
     def of(cls, manifest: ManifestFile, base: TableMetadata, data: bytes) -> ManifestSplice | None:
-        """The manifest; None if its entries have to be encoded anew: of an older format, or an unusual layout.
+        """The manifest; None if its entries are to be encoded anew: of an older format, an unusual layout, or few.
+
+        Entries with fields that nobody here knows are copied even if they are few, so that they keep them.
 
         Raises:
             CorruptManifestError: the manifest cannot be read, or is not what its list says.
@@ -62,7 +66,10 @@ class ManifestSplice:
             return None
         if container.text("format-version") != str(base.format_version):
             return None
-        entries = EntryBytes.of(ManifestDecoder([(data, manifest)], partition_columns(base)))
+        decoder = ManifestDecoder([(data, manifest)], partition_columns(base))
+        if manifest.entries_count is not None and manifest.entries_count < _FEW and not decoder.has_other_fields:
+            return None
+        entries = EntryBytes.of(decoder)
         if entries is None or not entries.has(changed_fields(base)):
             return None
         return cls(manifest, entries, container, base)

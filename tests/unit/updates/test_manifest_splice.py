@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
+from io import BytesIO
 from typing import Any
 
+import fastavro
 import pytest
 
 from hms_iceberg.spec.manifests.manifest import DataFile, ManifestEntry, ManifestFile
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform
+from hms_iceberg.transaction.workspace import FileWorkspace
 from hms_iceberg.updates import rewrite_manifests
 from hms_iceberg.updates.delete import DeleteFiles
 from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
@@ -103,6 +107,38 @@ def test_large_manifests_are_split_at_the_target_size(monkeypatch: pytest.Monkey
     assert max(each.manifest_length for each in manifests) < 200_000
     assert world.live_paths() == sorted(file.file_path for file in files[1:-1])
     world.check()
+
+
+def with_other_field(data: bytes) -> bytes:
+    """The manifest as a writer leaves it that knows a field more."""
+    reader = fastavro.reader(BytesIO(data))
+    schema = json.loads(reader.metadata["avro.schema"])
+    record = next(field["type"] for field in schema["fields"] if field["name"] == "data_file")
+    record["fields"].append({"name": "other", "type": "string", "field-id": 9999})
+    records = [{**each, "data_file": {**each["data_file"], "other": "kept"}} for each in reader]
+    metadata = {key: value for key, value in reader.metadata.items() if not key.startswith("avro.")}
+    out = BytesIO()
+    fastavro.writer(out, schema, records, metadata=metadata)
+    return out.getvalue()
+
+
+def test_few_entries_are_encoded_anew_unless_they_have_fields_that_nobody_knows() -> None:
+    world = World.with_table(metadata(format_version=2))
+    world.append(*(data_file(number * 10, number * 10 + 9) for number in range(5)))
+    base = world.version().metadata
+    (manifest,) = manifest_list_of(base.current_snapshot(), world.storage)
+    data = world.storage.read(manifest.manifest_path)
+    assert ManifestSplice.of(manifest, base, data) is None
+    splice = ManifestSplice.of(manifest, base, with_other_field(data))
+    workspace = FileWorkspace(world.storage)
+    assert splice is not None
+    written = splice.without({world.live_paths()[0]}, 7, workspace)
+    assert written is not None
+    ((kept,), (removed,)) = written
+    entries = list(fastavro.reader(BytesIO(world.storage.read(kept.manifest_path))))
+    assert [entry["data_file"]["other"] for entry in entries] == ["kept"] * 5
+    assert [entry["status"] for entry in entries] == [2, 0, 0, 0, 0]
+    assert removed.file_path == world.live_paths()[0]
 
 
 def test_a_manifest_of_an_older_format_is_encoded_anew() -> None:
