@@ -17,6 +17,7 @@ from hms_iceberg.hms.embedded.jars import find_java
 from tests.support.hive_server.releases import HIVE_3_1, HIVE_4_0, Release
 from tests.support.hive_server.server import HiveServer
 from tests.support.kdc import REALM, Kdc
+from tests.support.ldap import Directory
 from tests.support.maven import UnavailableError
 from tests.support.tls_front import Certificates, TlsFront
 
@@ -76,17 +77,24 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def encryption(certificates: Path) -> dict[str, str]:
+    """What a server is told of its certificate."""
+    return {
+        "metastore.use.SSL": "true",
+        "metastore.keystore.path": str(certificates / "store.jks"),
+        "metastore.keystore.password": STORE_PASSWORD,
+        "metastore.keystore.type": "JKS",
+        "metastore.execute.setugi": "false",
+    }
+
+
 @pytest.fixture(scope="module")
 def encrypted(certificates: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveServer]:
     """Hive 4, which asks for name and password over TLS."""
     skip_without_jars(HIVE_4_0)
     pytest.importorskip("puresasl", reason="needs pip install 'hms_iceberg[kerberos]'")
     properties = {
-        "metastore.use.SSL": "true",
-        "metastore.keystore.path": str(certificates / "store.jks"),
-        "metastore.keystore.password": STORE_PASSWORD,
-        "metastore.keystore.type": "JKS",
-        "metastore.execute.setugi": "false",
+        **encryption(certificates),
         "metastore.authentication": "CONFIG",
         "metastore.authentication.config.username": "etl",
         "metastore.authentication.config.password": "let me in",
@@ -128,6 +136,30 @@ def test_a_server_that_wants_a_certificate_of_the_client_gets_it(
         certificate, key = Certificates(tmp_path / "others").of("analyst")
         others = {"ssl.client.cert": str(certificate), "ssl.client.key": str(key)}
         refusal(front.uri, {**tls, **others}, MetastoreUnavailableError, r"ssl\.client\.cert")
+
+
+def test_a_password_of_a_directory_lets_a_client_in(certificates: Path, tmp_path: Path) -> None:
+    skip_without_jars(HIVE_4_0)
+    pytest.importorskip("puresasl", reason="needs pip install 'hms_iceberg[kerberos]'")
+    if Directory.program() is None:  # a real directory, or nothing is shown
+        pytest.skip("needs a directory server (apt install slapd)")
+    for folder in ("directory", "server"):
+        (tmp_path / folder).mkdir()
+    with Directory(tmp_path / "directory", {"etl": "let me in", "eve": "other"}) as directory:
+        properties = {
+            **encryption(certificates),
+            "metastore.authentication": "LDAP",
+            "metastore.authentication.ldap.url": directory.url,
+            "metastore.authentication.ldap.userDNPattern": directory.pattern,
+            "metastore.authentication.ldap.userFilter": "etl",
+        }
+        tls = {"hive.metastore.use.SSL": "true", "ssl.cabundle": str(certificates / "ca.pem")}
+        with HiveServer(HIVE_4_0, tmp_path / "server", properties) as server:
+            commit_and_read(server.uri, "directory", {**tls, **NAME_AND_PASSWORD})
+            name, password = "hive.metastore.client.plain.username", "hive.metastore.client.plain.password"
+            for wrong in ({password: "guessed"}, {name: "nobody"}, {name: "eve", password: "other"}):
+                others = {**tls, **NAME_AND_PASSWORD, **wrong}
+                refusal(server.uri, others, MetastoreAuthenticationError, "Check name and password")
 
 
 # ------------------------------------------------------------------------------ Kerberos, delegation tokens
