@@ -180,23 +180,28 @@ def kdc(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
         yield kdc
 
 
-@pytest.fixture(scope="module", params=["authentication", "privacy"])
+@pytest.fixture(
+    scope="module",
+    params=[(HIVE_3_1, "authentication"), (HIVE_3_1, "privacy"), (HIVE_4_0, "authentication")],
+    ids=["3.1", "3.1-encrypted", "4.0"],
+)
 def kerberized(
     request: pytest.FixtureRequest, kdc: Kdc, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[HiveServer]:
-    """Hive 3 that only knows who its realm knows; with `privacy`, every frame is encrypted."""
-    skip_without_jars(HIVE_3_1)
-    principal = "metastore/localhost" if request.param == "authentication" else "private/localhost"
+    """A server that only knows who its realm knows; with `privacy`, every frame is encrypted."""
+    release, protection = request.param
+    skip_without_jars(release)
+    principal = "metastore/localhost" if protection == "authentication" else "private/localhost"
     properties = {
         "metastore.sasl.enabled": "true",
         "metastore.kerberos.keytab.file": str(kdc.keytab(principal)),
         "metastore.kerberos.principal": f"{principal}@{REALM}",
         "hadoop.security.authentication": "kerberos",
-        "hadoop.rpc.protection": request.param,
+        "hadoop.rpc.protection": protection,
     }
     opened = "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED"
     options = (f"-Djava.security.krb5.conf={kdc.krb5_conf}", opened)
-    with HiveServer(HIVE_3_1, tmp_path_factory.mktemp("kerberized"), properties, options) as server:
+    with HiveServer(release, tmp_path_factory.mktemp("kerberized"), properties, options) as server:
         yield server
 
 
