@@ -15,6 +15,20 @@ How it works, from the outside in:
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from hms_iceberg.spark.session import configure, extend
 
-__all__ = ["configure", "extend"]
+if TYPE_CHECKING:
+    from hms_iceberg.spark.engine import SparkEngine
+
+__all__ = ["SparkEngine", "configure", "extend"]
+
+
+def __getattr__(name: str) -> Any:
+    """The engine needs what Python workers, which import this package too, do without."""
+    if name != "SparkEngine":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from hms_iceberg.spark.engine import SparkEngine
+
+    return SparkEngine

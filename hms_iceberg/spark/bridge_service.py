@@ -42,6 +42,7 @@ from hms_iceberg.spark.reading.plan_answer import AnswerForm, plan_answer
 from hms_iceberg.spark.reading.streams import check_stream, latest_offset, plan_batch
 from hms_iceberg.spark.reading.views import describe_view
 from hms_iceberg.spark.reading.worker_files import worker_command
+from hms_iceberg.spark.rewriting.runs import OpenRewrites
 from hms_iceberg.spark.rowlevel.begin_rows import begin_rows
 from hms_iceberg.spark.rowlevel.commit_rows import commit_rows
 from hms_iceberg.spark.rowlevel.metadata_deletes import can_delete, delete_where
@@ -90,6 +91,9 @@ class BridgeService:
     Args:
         properties: storage properties.
         storage: a storage to use instead.
+
+    Attributes:
+        rewrites: the rewritings that are under way.
     """
 
     class Java:
@@ -103,13 +107,15 @@ class BridgeService:
         self._catalogs = OpenCatalogs()
         self._tables: OrderedDict[str, TableMetadata] = OrderedDict()
         self._targets = Targets(self._catalogs)
+        self.rewrites = OpenRewrites()
         self._lock = threading.Lock()
 
     def apply(self, text: str) -> bytes:
         """One question; what goes wrong is part of the answer, so that the JVM can raise it as its own error."""
         try:
             question = json.loads(text)
-            return self._answer(question)
+            answer = self.rewrites.answered(question) if "rewrite" in question else None
+            return self._answer(question) if answer is None else AnswerWriter(answer).done()
         except Exception as error:
             logger.debug("A question of Spark failed", exc_info=True)  # its text may hold secrets
             return AnswerWriter({"error": {"type": type(error).__name__, "message": str(error)}}).done()
@@ -119,14 +125,14 @@ class BridgeService:
         return repr(self)
 
     def _answer(self, question: dict[str, Any]) -> bytes:
-        call, storage = question["call"], self._catalogs.storage(question, self._storage)
+        call, storage = question["call"], self._storage_of(question)
         if call in _CATALOG_CALLS:
             return AnswerWriter(_CATALOG_CALLS[call](self._catalogs, question)).done()
         if call == "version":
             return AnswerWriter(release(question)).done()
         if call == "session-catalog":
             return AnswerWriter(open_session_catalog(self._catalogs, question, self._properties)).done()
-        called = procedure_answered(question, self._catalogs)
+        called = procedure_answered(question, self._catalogs, self.rewrites)
         if called is not None:
             return called
         answer = statement_answered(question, self._catalogs, storage)
@@ -153,6 +159,11 @@ class BridgeService:
             return AnswerWriter({}).blobs([command]).done()
         return AnswerWriter(_TABLE_CALLS[call](metadata, storage, question)).done()
 
+    def _storage_of(self, question: Mapping[str, Any]) -> Storage:
+        if "rewrite" in question:
+            return self.rewrites.of(question).storage
+        return self._catalogs.storage(question, self._storage)
+
     def _written(self, question: dict[str, Any], storage: Storage) -> dict[str, Any]:
         is_staged = "staged" in question
         metadata = (
@@ -176,6 +187,9 @@ class BridgeService:
             question.get("partition_column", False),
             question.get("deleted_column", False),
         )
+        if "rewrite" in question:
+            plan = self.rewrites.of(question).plan(question["rewrite"]["group"])
+            return plan_answer(plan, question["name"], form)
         if "batch" in question:
             return plan_answer(plan_batch(metadata, storage, question), question["name"], form)
         schema = metadata.schema_by_id(question["schema_id"])

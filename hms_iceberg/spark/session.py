@@ -69,7 +69,7 @@ def extend(
     session = spark
     if known is None or wanted != before:
         ensure_callback_server_started(spark.sparkContext._gateway)
-        extended = bridge.extend(spark._jsparkSession, wanted, BridgeService(wanted), _worker_function(spark))
+        extended = bridge.extend(spark._jsparkSession, wanted, BridgeService(wanted), worker_function(spark))
         session = SparkSession(spark.sparkContext, extended)
     for name, settings in (catalogs or {}).items():
         bridge.addCatalog(session._jsparkSession, name, dict(settings))
@@ -114,7 +114,7 @@ def configure(
     return extending.enableHiveSupport()
 
 
-def _worker_function(spark: SparkSession) -> Any:
+def worker_function(spark: SparkSession) -> Any:
     """Any function as the JVM holds those for Python workers: the bridge takes from it how workers are started."""
     from pyspark.sql.types import NullType
     from pyspark.sql.udf import _wrap_function

@@ -10,6 +10,7 @@ from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.spark.reading.conditions import row_filter
+from hms_iceberg.spark.rewriting.runs import SparkRewrite
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table import Table
 
@@ -133,13 +134,14 @@ class Procedure:
         name: in the catalog's namespace `system`.
         parameters: in the order of positional arguments, required ones first.
         columns: of the result, with the types and nullability of Apache Iceberg's.
-        run: does the work and gives the rows of the result, or a view to make.
+        run: does the work and gives the rows of the result, or a view to make, or
+            files for Spark to rewrite.
     """
 
     name: str
     parameters: tuple[Parameter, ...]
     columns: tuple[Column, ...]
-    run: Callable[[Call], Iterable[Row] | View]
+    run: Callable[[Call], Iterable[Row] | View | SparkRewrite]
 
 
 TABLE = Parameter("table", "string", required=True)

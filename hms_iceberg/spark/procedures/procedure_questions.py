@@ -11,6 +11,7 @@ from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.catalogs import OpenCatalogs
 from hms_iceberg.spark.procedures.procedure import Call, Procedure, View
 from hms_iceberg.spark.procedures.registry import PROCEDURES
+from hms_iceberg.spark.rewriting.runs import OpenRewrites, SparkRewrite
 
 
 class CallProcedure(msgspec.Struct, frozen=True):
@@ -32,12 +33,12 @@ class CallProcedure(msgspec.Struct, frozen=True):
     table: str | None = None
 
 
-def answered(asked: Mapping[str, Any], catalogs: OpenCatalogs) -> bytes | None:
+def answered(asked: Mapping[str, Any], catalogs: OpenCatalogs, rewrites: OpenRewrites) -> bytes | None:
     """The answer to a question about procedures; None where it is another kind of question."""
     if asked["call"] == "procedures":
         return AnswerWriter({"procedures": [_described(each) for each in PROCEDURES.values()]}).done()
     if asked["call"] == "call-procedure":
-        return _called(msgspec.convert(asked, CallProcedure), catalogs)
+        return _called(msgspec.convert(asked, CallProcedure), catalogs, rewrites)
     return None
 
 
@@ -57,11 +58,13 @@ def _described(procedure: Procedure) -> dict[str, Any]:
     }
 
 
-def _called(question: CallProcedure, catalogs: OpenCatalogs) -> bytes:
+def _called(question: CallProcedure, catalogs: OpenCatalogs, rewrites: OpenRewrites) -> bytes:
     identifier = () if question.table is None else (question.namespace or "", question.table)
     catalog = catalogs.of({"catalog": question.catalog})
     call = Call(catalog, identifier, question.current_namespace, question.arguments)
     result = PROCEDURES[question.procedure].run(call)
+    if isinstance(result, SparkRewrite):
+        return AnswerWriter({"rewrite": rewrites.open(result)}).done()
     if isinstance(result, View):
         view = {"name": result.name, "schema": result.schema}
         return AnswerWriter({"rows": list(result.rows), "view": view}).blobs([result.command]).done()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from hms_iceberg.maintenance.rewrite.data_files import rewrite_data_files
+from hms_iceberg.maintenance.rewrite.data_files import plan_data_files
+from hms_iceberg.maintenance.rewrite.local_engine import LocalEngine
 from hms_iceberg.maintenance.rewrite.rewrite_deletes import rewrite_position_delete_files
+from hms_iceberg.maintenance.rewrite.rewriting import RewriteResult
 from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, Row
+from hms_iceberg.spark.rewriting.runs import SparkRewrite
 
 _WHERE = Parameter("where", "string")
 _OPTIONS = Parameter("options", "map<string,string>")
@@ -14,10 +17,10 @@ _OPTIONS = Parameter("options", "map<string,string>")
 _TOGETHER = {"partial-progress.enabled": "false"}
 
 
-def _rewrite_data_files(call: Call) -> list[Row]:
+def _rewrite_data_files(call: Call) -> list[Row] | SparkRewrite:
     table = call.table()
     order = call.get("sort_order")
-    result = rewrite_data_files(
+    planned = plan_data_files(
         table,
         strategy=call.get("strategy", "binpack" if order is None else "sort"),
         sort_order=order,
@@ -26,6 +29,13 @@ def _rewrite_data_files(call: Call) -> list[Row]:
         branch=call.get("branch", "main"),
         case_sensitive=False,
     )
+    if planned.plan.groups and not planned.layout.zorder:
+        return SparkRewrite(planned, _rows)
+    LocalEngine().run(planned)
+    return _rows(planned.result())
+
+
+def _rows(result: RewriteResult) -> list[Row]:
     return [
         (
             result.rewritten_data_files_count,

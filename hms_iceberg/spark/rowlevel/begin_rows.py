@@ -55,14 +55,16 @@ def begin_rows(metadata: TableMetadata, storage: Storage, question: Mapping[str,
     if asked.command == "delete" and not copies:
         chosen = decided(asked, settings, metadata, distribution)
         return {"rules": None, "distribution": distribution.for_spark(), "decided": chosen}
-    return begun(_with_lineage(asked), settings, metadata, distribution, _written(schema, asked.lineage), storage)
+    written = with_lineage(schema, asked.lineage)
+    return begun(_rows_with_lineage(asked), settings, metadata, distribution, written, storage)
 
 
-def _written(schema: Schema, lineage: bool) -> Schema:
+def with_lineage(schema: Schema, lineage: bool) -> Schema:
+    """The columns of rows that come with their lineage, where they do."""
     return Schema(*schema.fields, *_LINEAGE, schema_id=schema.schema_id) if lineage else schema
 
 
-def _with_lineage(asked: BeginRows) -> BeginRows:
+def _rows_with_lineage(asked: BeginRows) -> BeginRows:
     if not asked.lineage:
         return asked
     fields = [{"name": each.name, "type": "long", "nullable": True, "metadata": {}} for each in _LINEAGE]

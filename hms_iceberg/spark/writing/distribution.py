@@ -33,6 +33,7 @@ class Distribution:
         ordering: the order within a task.
         fanout: whether a file stays open for each partition.
         advisory_size: how much of shuffled rows adaptive execution gives to a task.
+        partitions: how many tasks the rows are spread over, exactly; 0 leaves that to adaptive execution.
     """
 
     clustering: tuple[dict[str, Any], ...] = ()
@@ -40,6 +41,7 @@ class Distribution:
     ordering: tuple[dict[str, Any], ...] = ()
     fanout: bool = field(default=True)
     advisory_size: int = 0
+    partitions: int = 0
 
     def for_spark(self) -> dict[str, Any]:
         """As it is sent."""
@@ -49,6 +51,7 @@ class Distribution:
             "ordering": self.ordering,
             # Spark refuses a size where it does not shuffle.
             "advisory_size": self.advisory_size if self.clustering or self.ranges else 0,
+            "partitions": self.partitions,
         }
 
 

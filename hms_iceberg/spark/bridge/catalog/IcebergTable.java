@@ -161,6 +161,7 @@ public class IcebergTable
         ((org.apache.spark.sql.classic.SparkSession) session).cloneSession();
     if (split != null) {
       own.sessionState().conf().setConfString("spark.sql.files.maxPartitionBytes", split.asText() + "b");
+      own.sessionState().conf().setConfString("spark.sql.files.minPartitionNum", "1");
     }
     if (open != null) {
       own.sessionState().conf().setConfString("spark.sql.files.openCostInBytes", open.asText() + "b");
@@ -178,7 +179,12 @@ public class IcebergTable
 
   public String version() {
     return metadataLocation() + "#" + description.get("start_snapshot_id") + "#" + snapshotId()
-        + (question.has("batch") ? "#" + question.get("batch") : "");
+        + part("batch") + part("rewrite");
+  }
+
+  /** Of what is read only a part of the version: two parts must not be taken for each other. */
+  private String part(String name) {
+    return question.has(name) ? "#" + question.get(name) : "";
   }
 
   public StructType schema() {

@@ -79,6 +79,9 @@ public final class CatalogProcedure implements UnboundProcedure, BoundProcedure 
     question.set("current_namespace", Bridge.JSON.valueToTree(TableArgument.currentNamespace(session, catalog)));
     question.set("arguments", given);
     Answer answer = Bridge.ask(question);
+    if (answer.header().has("rewrite")) {
+      answer = new GroupRewrites(session, Extension.active().planner, answer.header().get("rewrite")).finished();
+    }
     if (answer.header().has("view")) {
       ChangesView.create(session, answer.header().get("view"), answer.takeBlobs(1)[0]);
     }

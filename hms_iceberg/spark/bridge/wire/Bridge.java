@@ -40,6 +40,13 @@ public final class Bridge {
     NamedCatalogs.add(Extension.of(session.sessionState().conf()), session, name, properties);
   }
 
+  /** Rewrites the groups of files that Python has planned, and asks it about each. */
+  public static void rewrite(
+      SparkSession session, String rewrite, Function python, SimplePythonFunction worker) {
+    Planner planner = new Planner(UUID.randomUUID().toString(), new HashMap(), python, worker);
+    new GroupRewrites(session, planner, Json.read(rewrite)).run();
+  }
+
   /** Asks for the session that runs a query in this thread. */
   static Answer ask(ObjectNode question) {
     return Extension.active().planner.ask(question);

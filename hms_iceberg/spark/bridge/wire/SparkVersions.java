@@ -14,12 +14,14 @@ import org.apache.parquet.hadoop.util.HadoopInputFile;
 import org.apache.parquet.io.SeekableInputStream;
 import org.apache.parquet.schema.MessageType;
 import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.NamedRelation;
 import org.apache.spark.sql.catalyst.catalog.CatalogStatistics;
 import org.apache.spark.sql.catalyst.catalog.CatalogStorageFormat;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable$;
 import org.apache.spark.sql.catalyst.catalog.CatalogTableType;
 import org.apache.spark.sql.catalyst.parser.ParseException;
+import org.apache.spark.sql.catalyst.plans.logical.AppendData$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.util.RebaseDateTime.RebaseSpec;
@@ -259,6 +261,16 @@ final class SparkVersions {
       return (Column[]) invoke(util, "structTypeToV2Columns", new Object[] {schema});
     } catch (IllegalStateException e) {
       return (Column[]) invoke(util, "structTypeToV2Columns", new Object[] {schema, Boolean.FALSE});
+    }
+  }
+
+  /** An INSERT of rows by position; Spark 4.3 asks whether the table's columns may change with it. */
+  static LogicalPlan append(NamedRelation table, LogicalPlan rows) {
+    Object options = Map$.MODULE$.empty();
+    try {
+      return (LogicalPlan) invoke(AppendData$.MODULE$, "byPosition", new Object[] {table, rows, options});
+    } catch (IllegalStateException e) {
+      return (LogicalPlan) invoke(AppendData$.MODULE$, "byPosition", new Object[] {table, rows, options, Boolean.FALSE});
     }
   }
 

@@ -29,7 +29,11 @@ final class TableWrite implements RequiresDistributionAndOrdering {
 
   /** The rows may come in fewer tasks than clusters, or a small cluster be joined to another. */
   public boolean distributionStrictlyRequired() {
-    return false;
+    return requiredNumPartitions() > 0;
+  }
+
+  public int requiredNumPartitions() {
+    return answer.get("distribution").get("partitions").asInt();
   }
 
   public SortOrder[] requiredOrdering() {

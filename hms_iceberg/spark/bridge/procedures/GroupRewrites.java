@@ -1,0 +1,232 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.UUID;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.classic.Dataset$;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.CatalogPlugin;
+import org.apache.spark.sql.connector.catalog.SupportsWrite;
+import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.write.LogicalWriteInfo;
+import org.apache.spark.sql.connector.write.Write;
+import org.apache.spark.sql.connector.write.WriteBuilder;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.types.StructType;
+import scala.Option;
+import scala.jdk.javaapi.CollectionConverters;
+
+/**
+ * Rewrites the groups of files that Python has planned, some at once: a query for each reads its files and writes their
+ * rows anew. Python is told of each group, and commits.
+ */
+final class GroupRewrites {
+  private final SparkSession session;
+  private final Planner planner;
+  private final JsonNode rewrite;
+  private final String tag = "hms_iceberg-rewrite-" + UUID.randomUUID();
+
+  GroupRewrites(SparkSession session, Planner planner, JsonNode rewrite) {
+    this.session = session;
+    this.planner = planner;
+    this.rewrite = rewrite;
+  }
+
+  /** Rewrites all groups and commits what is left; the answer has the rows of the procedure's result. */
+  Answer finished() {
+    try {
+      run();
+      return planner.ask(question("end-rewrite", -1));
+    } catch (RuntimeException e) {
+      planner.ask(question("abandon-rewrite", -1));
+      throw e;
+    }
+  }
+
+  /** Rewrites all groups. Threads that are made here have the job group of this one, so that it can be cancelled. */
+  void run() {
+    ExecutorService pool = Executors.newFixedThreadPool(rewrite.get("at_once").asInt());
+    boolean done = false;
+    try {
+      List running = new ArrayList();
+      for (int i = 0; i < rewrite.get("splits").size(); i++) {
+        running.add(pool.submit(new Group(i)));
+      }
+      for (int i = 0; i < running.size(); i++) {
+        ((Future) running.get(i)).get();
+      }
+      done = true;
+    } catch (ExecutionException e) {
+      org.apache.spark.unsafe.Platform.throwException(e.getCause());
+    } catch (InterruptedException e) {
+      org.apache.spark.unsafe.Platform.throwException(e);
+    } finally {
+      pool.shutdownNow();
+      if (!done) {
+        session.sparkContext().cancelJobsWithTag(tag);
+        await(pool);
+      }
+    }
+  }
+
+  /** What is under way deletes its own files; what it has handed over is to be deleted after that. */
+  private static void await(ExecutorService pool) {
+    try {
+      pool.awaitTermination(1, TimeUnit.MINUTES);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+    }
+  }
+
+  private ObjectNode question(String call, int group) {
+    ObjectNode question = Bridge.question(call);
+    new Source(group).addTarget(question);
+    return question;
+  }
+
+  private void rewrite(int number) {
+    Source source = new Source(number);
+    Map options = new HashMap();
+    options.put("split-size", Json.at(rewrite.get("splits"), number).asText());
+    options.put("file-open-cost", "0");
+    IcebergTable files = (IcebergTable) source.load(source.metadataLocation(), null, null, null, options);
+    LogicalPlan rows = rows(files);
+    Target target = new Target(files, rows.schema());
+    // It has the functions to sort by.
+    Option catalog = Option.apply((CatalogPlugin) session.sessionState().catalogManager().v2SessionCatalog());
+    Dataset$.MODULE$.ofRows(
+        session,
+        SparkVersions.append(DataSourceV2Relation.create(target, catalog, Option.empty()), rows));
+  }
+
+  /** All columns of the table, and the lineage of the rows where they have one. */
+  private LogicalPlan rows(IcebergTable files) {
+    DataSourceV2Relation relation = DataSourceV2Relation.create(files, Option.empty(), Option.empty());
+    if (!rewrite.get("lineage").asBoolean()) {
+      return relation;
+    }
+    DataSourceV2Relation full = relation.withMetadataColumns();
+    List columns = new ArrayList(CollectionConverters.asJava(relation.output()));
+    List all = CollectionConverters.asJava(full.output());
+    for (int i = columns.size(); i < all.size(); i++) {
+      String name = ((Attribute) all.get(i)).name();
+      if (name.equals(MetadataColumns.ROW_ID) || name.equals(MetadataColumns.LAST_UPDATED)) {
+        columns.add(all.get(i));
+      }
+    }
+    return new Project(CollectionTools.seq(columns), full);
+  }
+
+  final class Group implements Callable {
+    private final int number;
+
+    Group(int number) {
+      this.number = number;
+    }
+
+    public Object call() {
+      if (!planner.ask(question("may-rewrite", number)).header().get("go_on").asBoolean()) {
+        return null;
+      }
+      SparkSession.setActiveSession(session);
+      session.sparkContext().addJobTag(tag);
+      try {
+        rewrite(number);
+      } catch (Exception e) {
+        ObjectNode failed = question("failed-rewrite", number);
+        failed.put("message", String.valueOf(e.getMessage()));
+        planner.ask(failed);
+      }
+      return null;
+    }
+  }
+
+  /** The files of one group, at the version of the table that was planned. */
+  final class Source extends TableSource {
+    private final int group;
+
+    Source(int group) {
+      super(planner);
+      this.group = group;
+    }
+
+    String name() {
+      return rewrite.get("name").asText();
+    }
+
+    String metadataLocation() {
+      return rewrite.get("metadata_location").asText();
+    }
+
+    void addCatalog(ObjectNode question) {
+      addTarget(question);
+    }
+
+    void addTarget(ObjectNode question) {
+      ObjectNode part = question.putObject("rewrite");
+      part.set("run", rewrite.get("run"));
+      part.put("group", group);
+    }
+  }
+
+  /** Where the rows of a group go. */
+  static final class Target implements SupportsWrite {
+    private final IcebergTable files;
+    private final StructType rows;
+
+    Target(IcebergTable files, StructType rows) {
+      this.files = files;
+      this.rows = rows;
+    }
+
+    public String name() {
+      return files.name();
+    }
+
+    public StructType schema() {
+      return rows;
+    }
+
+    public Set capabilities() {
+      Set capabilities = new HashSet();
+      capabilities.add(TableCapability.BATCH_WRITE);
+      capabilities.add(TableCapability.ACCEPT_ANY_SCHEMA);
+      return capabilities;
+    }
+
+    public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
+      return new Builder(files, info);
+    }
+  }
+
+  static final class Builder implements WriteBuilder {
+    private final IcebergTable files;
+    private final LogicalWriteInfo info;
+
+    Builder(IcebergTable files, LogicalWriteInfo info) {
+      this.files = files;
+      this.info = info;
+    }
+
+    public Write build() {
+      ObjectNode question = TableWriteBuilder.question(files, info);
+      question.put("kind", "rewrite");
+      return new TableWrite((SparkSession) SparkSession.active(), files, question);
+    }
+  }
+}

@@ -1,0 +1,61 @@
+"""Spark as the engine of `table.maintenance.rewrite_data_files(engine=SparkEngine(spark))`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from hms_iceberg.errors import IcebergError, InvalidInputError, StorageError, UnsupportedError
+from hms_iceberg.maintenance.rewrite.rewriting import DataFileRewrite
+from hms_iceberg.spark.bridge_service import BridgeService
+from hms_iceberg.spark.rewriting.runs import SparkRewrite
+from hms_iceberg.spark.session import worker_function
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class SparkEngine:
+    """Has Spark write the groups of a rewriting, for tables that outgrow this machine.
+
+    Args:
+        spark: an extended session; see :func:`hms_iceberg.spark.extend`.
+
+    Raises:
+        InvalidInputError: the session is not extended.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        from hms_iceberg.spark.compiler import load_bridge
+
+        self._spark = spark
+        self._bridge = load_bridge(spark)
+        if self._bridge.properties(spark._jsparkSession) is None:
+            raise InvalidInputError(
+                "This Spark session does not know Iceberg tables: use the one that hms_iceberg.spark.extend(spark) "
+                "returns."
+            )
+
+    def run(self, rewrite: DataFileRewrite) -> None:
+        """Writes the groups of a plan; see `hms_iceberg.maintenance.rewrite.rewriting.Engine`.
+
+        Raises:
+            UnsupportedError: z-order, which Spark is not asked for.
+            IcebergError: as of `rewrite_data_files`.
+        """
+        if rewrite.layout.zorder:
+            raise UnsupportedError(
+                f"Cannot rewrite the data files of table {rewrite.name} along a z-order with Spark. Leave the engine "
+                "out: this process does it in bounded memory."
+            )
+        run, planner = SparkRewrite(rewrite), BridgeService()
+        header = planner.rewrites.open(run)
+        try:
+            self._bridge.rewrite(self._spark._jsparkSession, json.dumps(header), planner, worker_function(self._spark))
+            rewrite.commits.end()
+        except IcebergError:
+            raise
+        except Exception as error:  # of the JVM
+            raise run.failure or StorageError(f"Spark did not rewrite {rewrite.name}: {error}") from error
+        finally:
+            rewrite.commits.abandon()

@@ -1,0 +1,200 @@
+"""Rewritings that Spark carries out: the bridge's class GroupRewrites asks about their groups."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from hms_iceberg.errors import IcebergError, InvalidInputError, StorageError
+from hms_iceberg.expressions.tree import AlwaysTrue
+from hms_iceberg.lazy import pl
+from hms_iceberg.maintenance.rewrite.rewriting import DataFileRewrite, RewriteResult
+from hms_iceberg.scan.plan import ScanPlan, ScanRequest
+from hms_iceberg.scan.planner import plan_scan
+from hms_iceberg.spark.reading.worker_files import subset
+from hms_iceberg.spark.rewriting.group_distribution import group_distribution, split_size, write_settings
+from hms_iceberg.spark.rowlevel.begin_rows import with_lineage
+from hms_iceberg.spark.writing.begin_write import begun
+from hms_iceberg.spark.writing.write_questions import BeginWrite, CommitWrite
+from hms_iceberg.spark.writing.written_files import data_files
+from hms_iceberg.storage import Storage
+
+Rows = Sequence[Sequence[Any]]
+
+
+class SparkRewrite:
+    """A planned rewriting of which Spark writes the groups.
+
+    Args:
+        rewrite: the plan and the commits.
+        rows: what a procedure tells of the result.
+
+    Attributes:
+        storage: where the table's files are.
+        failure: what ended the rewriting before its end.
+    """
+
+    def __init__(self, rewrite: DataFileRewrite, rows: Callable[[RewriteResult], Rows] = lambda result: ()) -> None:
+        self.rewrite = rewrite
+        self.storage: Storage = rewrite.table.storage
+        self.failure: IcebergError | None = None
+        self._rows = rows
+        self._metadata = rewrite.table.metadata
+        self._metadata_location = rewrite.table.metadata_location
+        self._lock = threading.Lock()
+        self._plan = self._whole_plan()
+        rewrite.commits.begin(len(rewrite.plan.groups))
+
+    def _whole_plan(self) -> ScanPlan:
+        snapshot = self.rewrite.plan.snapshot
+        assert snapshot is not None, "there is nothing to rewrite in an empty table"
+        metadata = self._metadata
+        return plan_scan(
+            ScanRequest(metadata, snapshot.snapshot_id, AlwaysTrue(), schema=metadata.schema()), self.storage
+        )
+
+    def header(self, number: int) -> dict[str, Any]:
+        """What the bridge needs to know to begin."""
+        groups = self.rewrite.plan.groups
+        return {
+            "run": number,
+            "name": self.rewrite.name,
+            "metadata_location": self._metadata_location,
+            "splits": [split_size(group) for group in groups],
+            "at_once": self.rewrite.groups_at_once,
+            "lineage": self._metadata.format_version >= 3,
+        }
+
+    def is_stopped(self) -> bool:
+        """Whether no further group is to be begun."""
+        return self.rewrite.stop()
+
+    def plan(self, number: int) -> ScanPlan:
+        """The scan of one group's files."""
+        paths = [task.file.file_path for task in self.rewrite.plan.groups[number].items]
+        return subset(self._plan, self._plan.files["file_path"].is_in(pl.Series(paths, dtype=pl.String).implode()))
+
+    def begin(self, number: int, question: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to the question with which a group's write begins; see `begin_write`."""
+        group, metadata = self.rewrite.plan.groups[number], self._metadata
+        asked = msgspec.convert(question, BeginWrite)
+        settings = write_settings(self.rewrite, group, asked.session)
+        distribution = group_distribution(self.rewrite, group, settings)
+        schema = with_lineage(metadata.schema(), metadata.format_version >= 3)
+        return begun(asked, settings, metadata, distribution, schema, self.storage)
+
+    def commit(self, number: int, question: Mapping[str, Any]) -> None:
+        """Takes a group that is written.
+
+        Raises:
+            IcebergError: it ends the rewriting, as of `GroupCommits.take`.
+        """
+        asked = msgspec.convert(question, CommitWrite)
+        decided = asked.decided
+        added = data_files(
+            asked.files, self._metadata, decided.properties, self.storage, sort_order_id=decided.sort_order_id
+        )
+        with self._lock:
+            try:
+                self.rewrite.take(self.rewrite.plan.groups[number], added, tuple(file.path for file in asked.files))
+            except IcebergError as error:
+                self.failure = error
+                raise
+
+    def fail(self, number: int, message: str) -> None:
+        """Spark could not write a group.
+
+        Raises:
+            IcebergError: it ends the rewriting.
+        """
+        with self._lock:
+            if self.failure is not None:
+                raise self.failure
+            group = self.rewrite.plan.groups[number]
+            error = StorageError(f"Spark could not rewrite {len(group.items)} files of {self.rewrite.name}: {message}")
+            try:
+                self.rewrite.commits.lose(group, error)
+            except IcebergError as fatal:
+                self.failure = fatal
+                raise
+
+    def end(self) -> Rows:
+        """Commits what is left; the rows of the procedure's result.
+
+        Raises:
+            IcebergError: as of `rewrite_data_files`.
+        """
+        with self._lock:
+            self.rewrite.commits.end()
+        return self._rows(self.rewrite.result())
+
+    def abandon(self) -> None:
+        """Deletes what is written and not committed."""
+        with self._lock:
+            self.rewrite.commits.abandon()
+
+
+class OpenRewrites:
+    """The rewritings that are under way, by number."""
+
+    def __init__(self) -> None:
+        self._runs: dict[int, SparkRewrite] = {}
+        self._numbers = count(1)
+        self._lock = threading.Lock()
+
+    def open(self, run: SparkRewrite) -> dict[str, Any]:
+        """Keeps a rewriting until it ends; returns what the bridge is told of it."""
+        with self._lock:
+            number = next(self._numbers)
+            self._runs[number] = run
+        return run.header(number)
+
+    def of(self, question: Mapping[str, Any]) -> SparkRewrite:
+        """The rewriting that a question is about.
+
+        Raises:
+            InvalidInputError: it has ended.
+        """
+        number = question["rewrite"]["run"]
+        with self._lock:
+            run = self._runs.get(number)
+        if run is None:
+            raise InvalidInputError(f"There is no rewriting of number {number}: it has ended.")
+        return run
+
+    def answered(self, question: Mapping[str, Any]) -> dict[str, Any] | None:
+        """The answer to a question about a rewriting; None where it is one that any table is asked.
+
+        Args:
+            question: `begin-write`, `commit-write`, `may-rewrite` or `failed-rewrite` of one group; `end-rewrite` or
+                `abandon-rewrite`.
+        """
+        call, run = question["call"], self.of(question)
+        group = question["rewrite"].get("group", 0)
+        if call == "begin-write":
+            return run.begin(group, question)
+        if call == "commit-write":
+            run.commit(group, question)
+            return {}
+        if call == "may-rewrite":
+            return {"go_on": not run.is_stopped()}
+        if call == "failed-rewrite":
+            run.fail(group, question["message"])
+            return {}
+        if call == "end-rewrite":
+            rows = run.end()
+            self._close(question)
+            return {"rows": list(rows)}
+        if call == "abandon-rewrite":
+            self._close(question)
+            run.abandon()
+            return {}
+        return None
+
+    def _close(self, question: Mapping[str, Any]) -> None:
+        with self._lock:
+            self._runs.pop(question["rewrite"]["run"], None)

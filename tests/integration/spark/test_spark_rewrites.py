@@ -1,0 +1,109 @@
+"""Spark as the engine that rewrites data files: it reads and writes the groups, plan and commits are Python's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hms_iceberg.errors import StorageError, UnsupportedError
+from hms_iceberg.maintenance import check_table
+from hms_iceberg.spark import SparkEngine
+from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms import IdentityTransform
+from hms_iceberg.spec.types import LongType, NestedField, StringType
+from tests.support.spark_tables import Rows, data_files, rows_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from hms_iceberg.catalog import Catalog
+    from hms_iceberg.table import Table
+
+pytestmark = pytest.mark.spark
+
+ROWS = Rows({"id": pa.int64(), "p": pa.string()})
+ALL = {"rewrite-all": "true"}
+
+
+@pytest.fixture
+def table(catalog: Catalog, namespace: str) -> Table:
+    """Three files in each of two partitions, with a row id for each row and some of the rows deleted."""
+    schema = Schema(NestedField(1, "id", LongType()), NestedField(2, "p", StringType()))
+    spec = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "p"))
+    properties = {"format-version": "3", "write.delete.mode": "merge-on-read"}
+    table = catalog.create_table(f"{namespace}.t", schema, partition_spec=spec, properties=properties)
+    for number in (1, 2, 3):
+        table.append(ROWS([(number, "a"), (10 + number, "a"), (20 + number, "b"), (30 + number, "b")]))
+    table.delete("id in (2, 33)")
+    return table
+
+
+def seen(spark: SparkSession, table: Table) -> list[tuple[object, ...]]:
+    spark.sql(f"refresh table {'.'.join(table.identifier)}")
+    return rows_of(spark, f"select *, _row_id, _last_updated_sequence_number from {'.'.join(table.identifier)}")
+
+
+def test_a_call_has_spark_write_each_group_without_its_deleted_rows(spark: SparkSession, table: Table) -> None:
+    name = ".".join(table.identifier)
+    before = seen(spark, table)
+    spark.sql(f"cache table {name}")  # must not be taken for the files of a group, nor stay as it is
+    ((rewritten, added, _, failed, deletes),) = spark.sql(
+        f"call spark_catalog.system.rewrite_data_files(table => '{name}', options => map('rewrite-all', 'true'))"
+    ).collect()
+    assert (rewritten, added, failed, deletes) == (6, 2, 0, 2)
+    assert seen(spark, table) == before
+    spark.sql(f"uncache table {name}")
+    files = data_files(table.refresh())
+    assert sorted(file.partition for file in files) == [("a",), ("b",)]
+    assert all(
+        pq.read_metadata(file.file_path.removeprefix("file:")).created_by.startswith("parquet") for file in files
+    )
+    assert not check_table(table).findings
+
+
+def test_spark_sorts_rows_for_a_call_of_python(spark: SparkSession, table: Table) -> None:
+    before = seen(spark, table)
+    result = table.maintenance.rewrite_data_files(
+        engine=SparkEngine(spark), sort_order="bucket(3, id), id desc", options=ALL
+    )
+    assert (result.rewritten_data_files_count, result.added_data_files_count) == (6, 2)
+    assert seen(spark, table) == before
+    by_bucket = rows_of(spark, "select system.bucket(3, id), -id, id from range(40)")
+    for part in ("a", "b"):
+        ids = table.scan(f"p = '{part}'").to_arrow()["id"].to_pylist()
+        assert ids == [number for _, _, number in by_bucket if number in ids]
+
+
+def test_rows_move_into_the_partitions_of_another_spec(spark: SparkSession, table: Table) -> None:
+    before = seen(spark, table)
+    with table.update_spec() as change:
+        change.add_field("id", "bucket[2]")
+    result = table.maintenance.rewrite_data_files(engine=SparkEngine(spark), options=ALL)
+    assert result.rewritten_data_files_count == 6 and result.failures == ()
+    assert {file.spec_id for file in data_files(table.refresh())} == {table.metadata.default_spec_id}
+    assert seen(spark, table) == before
+
+
+def test_a_group_that_fails_is_told_and_the_others_are_kept(spark: SparkSession, table: Table) -> None:
+    lost = next(file for file in data_files(table) if file.partition == ("b",))
+    Path(lost.file_path.removeprefix("file:")).unlink()
+    result = table.maintenance.rewrite_data_files(engine=SparkEngine(spark), options=ALL)
+    assert (result.rewritten_data_files_count, result.failed_data_files_count) == (3, 3)
+    assert len(result.failures) == 1 and "Spark could not rewrite 3 files" in result.failures[0]
+    version, folder = table.refresh().metadata_location, Path(table.location().removeprefix("file:"))
+    files = sorted(folder.rglob("*.parquet"))
+    with pytest.raises(StorageError, match="Spark could not rewrite"):
+        table.maintenance.rewrite_data_files(
+            engine=SparkEngine(spark), options={**ALL, "partial-progress.enabled": "false"}
+        )
+    assert table.refresh().metadata_location == version and sorted(folder.rglob("*.parquet")) == files
+
+
+def test_a_curve_is_refused(spark: SparkSession, table: Table) -> None:
+    with pytest.raises(UnsupportedError, match="z-order with Spark"):
+        table.maintenance.rewrite_data_files(engine=SparkEngine(spark), sort_order="zorder(id, p)", options=ALL)

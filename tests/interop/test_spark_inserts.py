@@ -1,0 +1,86 @@
+"""What INSERT of our Spark writes, its peers read, and describe as Apache Iceberg describes its own."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms import IdentityTransform
+from hms_iceberg.spec.types import NestedField, StringType
+from tests.support.every_type import COLUMNS, EVERY_TYPE, ROWS
+from tests.support.java_peer import encode
+from tests.support.peer_rows import arrow_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from hms_iceberg.catalog import Catalog
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.spark]
+
+FORMATS = ("parquet", "orc", "avro")
+SAME = (
+    "record_count",
+    "value_counts",
+    "null_value_counts",
+    "nan_value_counts",
+    "lower_bounds",
+    "upper_bounds",
+    "split_offsets",
+    "sort_order_id",
+    "partition",
+    "spec_id",
+)
+
+
+def answers(rows: list[Any]) -> list[str]:
+    return sorted(json.dumps(encode(row)) for row in rows)
+
+
+@pytest.mark.parametrize("version", ["1", "2", "3"])
+def test_java_and_pyiceberg_read_rows_of_every_type_in_every_format(
+    spark: SparkSession, iceberg_java: Any, pyiceberg_catalog: Any, catalog: Catalog, namespace: str, version: str
+) -> None:
+    name = f"{namespace}.every"
+    schema = Schema(*EVERY_TYPE.fields, NestedField(24, "kept_as", StringType()))
+    spec = PartitionSpec(PartitionField(24, 1000, IdentityTransform(), "kept_as"))
+    table = catalog.create_table(name, schema, partition_spec=spec, properties={"format-version": version})
+    for file_format in FORMATS:
+        spark.sql(f"alter table {name} set tblproperties ('write.format.default' = '{file_format}')")
+        spark.sql(f"insert into {name} select *, '{file_format}' from values {ROWS} as v({COLUMNS})")
+    expected = answers(spark.sql(f"select * from values {ROWS} as v({COLUMNS})").collect())
+    for file_format in FORMATS:
+        query = f"select {COLUMNS} from {{}} where kept_as = '{file_format}'"
+        assert answers(spark.sql(query.format(name)).collect()) == expected, file_format
+        assert answers(iceberg_java.sql(query.format(f"ice.{name}"))) == expected, file_format
+    theirs = pyiceberg_catalog.load_table(name).scan("kept_as == 'parquet'").to_arrow()
+    assert arrow_rows(theirs) == arrow_rows(table.refresh().scan("kept_as = 'parquet'").to_arrow())
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_files_are_described_key_by_key_as_java_describes_them(
+    spark: SparkSession, iceberg_java: Any, catalog: Catalog, namespace: str, file_format: str
+) -> None:
+    rows = f"select /*+ coalesce(1) */ * from values {ROWS} as v({COLUMNS})"
+    files = []
+    for side in ("ours", "theirs"):
+        name = f"{namespace}.{side}"
+        properties = {"write.format.default": file_format, "write.metadata.metrics.column.bin": "counts"}
+        table = catalog.create_table(name, EVERY_TYPE, properties=properties)
+        with table.update_sort_order() as order:
+            order.asc("id")
+        if side == "ours":
+            spark.sql(f"insert into {name} {rows}")
+        else:
+            iceberg_java.sql(f"insert into ice.{name} {rows}")
+        (task,) = table.refresh().scan().plan_files()
+        files.append(task.file)
+    ours, theirs = files
+    for attribute in SAME:
+        assert getattr(ours, attribute) == getattr(theirs, attribute), attribute
+    assert set(ours.column_sizes or ()) == set(theirs.column_sizes or ())
+    assert ours.sort_order_id != 0
