@@ -13,6 +13,7 @@ import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.ReplaceData;
+import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
@@ -46,6 +47,10 @@ public final class PlanScans extends Rule {
   private LogicalPlan replace(LogicalPlan plan) {
     if (plan instanceof ReplaceData && ((ReplaceData) plan).operation() instanceof CopyOnWrite) {
       ((CopyOnWrite) ((ReplaceData) plan).operation()).prepare((ReplaceData) plan);
+    }
+    if (plan instanceof WriteDelta && ((WriteDelta) plan).operation() instanceof MergeOnRead) {
+      LogicalPlan write = MatchingKeys.only((WriteDelta) plan, session.sessionState().conf());
+      return (LogicalPlan) write.mapChildren(new Replace());
     }
     if (plan instanceof DeleteFromTable) {
       return plan; // of whole files: Spark hands its condition to the table
