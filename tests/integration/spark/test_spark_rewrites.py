@@ -69,7 +69,7 @@ def test_a_call_has_spark_write_each_group_without_its_deleted_rows(spark: Spark
 def test_spark_sorts_rows_for_a_call_of_python(spark: SparkSession, table: Table) -> None:
     before = seen(spark, table)
     result = table.maintenance.rewrite_data_files(
-        engine=SparkEngine(spark), sort_order="bucket(3, id), id desc", options=ALL
+        engine=SparkEngine(spark), strategy="sort", sort_order="bucket(3, id), id desc", options=ALL
     )
     assert (result.rewritten_data_files_count, result.added_data_files_count) == (6, 2)
     assert seen(spark, table) == before
@@ -106,4 +106,4 @@ def test_a_group_that_fails_is_told_and_the_others_are_kept(spark: SparkSession,
 
 def test_a_curve_is_refused(spark: SparkSession, table: Table) -> None:
     with pytest.raises(UnsupportedError, match="z-order with Spark"):
-        table.maintenance.rewrite_data_files(engine=SparkEngine(spark), sort_order="zorder(id, p)", options=ALL)
+        table.maintenance.rewrite_data_files(engine=SparkEngine(spark), strategy="sort", sort_order="zorder(id, p)")

@@ -95,15 +95,15 @@ final class GroupRewrites {
 
   private ObjectNode question(String call, int group) {
     ObjectNode question = Bridge.question(call);
-    new Source(group).addTarget(question);
+    new Source(planner, rewrite, group).addTarget(question);
     return question;
   }
 
   private void rewrite(int number) {
-    Source source = new Source(number);
+    Source source = new Source(planner, rewrite, number);
     Map options = new HashMap();
     options.put("split-size", Json.at(rewrite.get("splits"), number).asText());
-    options.put("file-open-cost", "0");
+    options.put("file-open-cost", "1");
     IcebergTable files = (IcebergTable) source.load(source.metadataLocation(), null, null, null, options);
     LogicalPlan rows = rows(files);
     Target target = new Target(files, rows.schema());
@@ -157,11 +157,13 @@ final class GroupRewrites {
   }
 
   /** The files of one group, at the version of the table that was planned. */
-  final class Source extends TableSource {
+  static final class Source extends TableSource {
+    private final JsonNode rewrite;
     private final int group;
 
-    Source(int group) {
+    Source(Planner planner, JsonNode rewrite, int group) {
       super(planner);
+      this.rewrite = rewrite;
       this.group = group;
     }
 
