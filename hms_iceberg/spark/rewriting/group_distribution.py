@@ -37,7 +37,9 @@ def write_settings(
     return WriteSettings(rewrite.name, options, session, rewrite.table.metadata.properties)
 
 
-def group_distribution(rewrite: DataFileRewrite, group: FileGroup[FileScanTask], settings: WriteSettings) -> Distribution:
+def group_distribution(
+    rewrite: DataFileRewrite, group: FileGroup[FileScanTask], settings: WriteSettings
+) -> Distribution:
     """How a group's rows are wanted: sorted into ranges, a file each, or as they come.
 
     Args:
