@@ -40,3 +40,10 @@ def test_what_loses_something_has_to_be_accepted(lake: Catalog, run: Run) -> Non
     assert "To do what loses something as well, add --accept-loss" in refused.out
     assert run("repair", "db.t", "--apply", "--accept-loss").code == 0
     assert sorted(lake.load_table("db.t").scan().to_arrow()["id"].to_pylist()) == [0, 1]
+
+
+def test_the_doctor_tells_what_he_looked_at(lake: Catalog, run: Run) -> None:
+    said = run("doctor")
+    assert said.code == 0 and "ok  storage: files can be written, read and listed below lake" in said.out
+    told = run("doctor", "--output", "json").json
+    assert {each["subject"] for each in told} >= {"Python", "Java", "memory", "storage", "storage's clock"}
