@@ -149,18 +149,25 @@ def remove_dangling_deletes(
 
 @click.command("rewrite-manifests")
 @table_command
+@click.option("--spec-id", type=int, help="The partition spec whose manifests are written [the current one].")
+@click.option("--sort-by", multiple=True, help="A partition field to sort by first; may be repeated.")
 def rewrite_manifests(
-    table: str, catalog_name: str | None, uri: str | None, properties: tuple[str, ...], output: str
+    table: str,
+    catalog_name: str | None,
+    uri: str | None,
+    properties: tuple[str, ...],
+    output: str,
+    spec_id: int | None,
+    sort_by: tuple[str, ...],
 ) -> None:
     """Write manifests anew, sorted by partition and of the target size.
 
     Example: hms-iceberg rewrite-manifests web.visits
     """
     with loaded(table, catalog_name, uri, properties) as found:
-        before = len(found.inspect.manifests()) if found.current_snapshot() else 0
-        found.rewrite_manifests().commit()
-        after = len(found.refresh().inspect.manifests()) if found.current_snapshot() else 0
-    tell(output, f"{before} manifests became {after}.", manifests_before=before, manifests_after=after)
+        result = found.maintenance.rewrite_manifests(spec_id=spec_id, sort_by=sort_by or None)
+    text = f"{result.rewritten_manifests_count} manifests became {result.added_manifests_count}."
+    tell(output, text, **dataclasses.asdict(result))
 
 
 @click.command("rewrite-table-path")

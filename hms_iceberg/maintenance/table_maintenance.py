@@ -10,6 +10,7 @@ from hms_iceberg.maintenance.orphan_files import OrphanFiles, remove_orphan_file
 from hms_iceberg.maintenance.relocation.table_path import TablePathResult, rewrite_table_path
 from hms_iceberg.maintenance.rewrite.convert_deletes import ConversionResult, convert_equality_deletes
 from hms_iceberg.maintenance.rewrite.data_files import RewriteResult, rewrite_data_files
+from hms_iceberg.maintenance.rewrite.manifests import ManifestRewriteResult, rewrite_manifests
 from hms_iceberg.maintenance.rewrite.rewrite_deletes import DeleteRewriteResult, rewrite_position_delete_files
 from hms_iceberg.maintenance.snapshot_expiry import SnapshotExpiry
 from hms_iceberg.maintenance.statistics.partition_statistics import compute_partition_stats
@@ -48,6 +49,10 @@ class TableMaintenance:
     def rewrite_position_delete_files(self, **options: Any) -> DeleteRewriteResult:
         """Replaces position delete files by fewer ones, or by vectors; see `rewrite_position_delete_files`."""
         return rewrite_position_delete_files(self._table, **options)
+
+    def rewrite_manifests(self, **options: Any) -> ManifestRewriteResult:
+        """Puts manifests together, sorted by partition; see `rewrite_manifests`."""
+        return rewrite_manifests(self._table, **options)
 
     def remove_orphan_files(self, **options: Any) -> OrphanFiles:
         """Deletes files that nothing of the table names; see `remove_orphan_files`."""

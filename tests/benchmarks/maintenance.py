@@ -13,7 +13,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
+import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
@@ -39,6 +42,7 @@ from hms_iceberg.spec.transforms import IdentityTransform
 from hms_iceberg.spec.types import LongType, NestedField
 from hms_iceberg.spec.values.single_values import to_bytes
 from hms_iceberg.table import Table
+from hms_iceberg.table.file_system import FileSystemTables
 
 NUMBERS = Schema(*(NestedField(number, f"c{number}", LongType()) for number in range(1, 11)))
 BY_FIRST = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "c1"))
@@ -215,11 +219,48 @@ class Bench:
         self._compare("manifests", ours, java)
 
 
+REWRITES: dict[str, dict[str, str]] = {
+    "binpack": {},
+    "sort": {"strategy": "sort", "sort_order": "c1 asc nulls last"},
+    "zorder": {"strategy": "sort", "sort_order": "zorder(c1,c2)"},
+}
+
+
+def rewrite_and_tell_the_peak(location: str, name: str) -> None:
+    """Rewrites all files of a table in this process, and prints its peak memory in MiB."""
+    table = FileSystemTables().load(location)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    rewrite_data_files(table, options={"rewrite-all": "true"}, **REWRITES[name])
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    say(f"{name:<10} peak {peak >> 10} MiB, of which {before >> 10} MiB before it began")
+
+
+def memory(mebibytes: int) -> None:
+    """A process of its own for each rewriting of a table of this size, in files of 32 MiB."""
+    rng = np.random.default_rng(1)
+    names = [field.name for field in NUMBERS.fields]
+    with tempfile.TemporaryDirectory() as folder:
+        location = f"{folder}/table"
+        table = FileSystemTables().create(NUMBERS, location, properties={"write.parquet.compression-codec": "none"})
+        for _ in range(max(1, mebibytes // 32)):
+            table.append(pa.table([pa.array(rng.integers(0, 2**62, 419_430)) for _ in names], names))
+        for name in REWRITES:
+            subprocess.run([sys.executable, __file__, "--rewrite", location, name], check=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=0.1)
     parser.add_argument("--works", default="binpack,sort,zorder,convert,expire,orphans,manifests")
+    parser.add_argument("--memory", type=int, metavar="MIB", help="measure memory only")
+    parser.add_argument("--rewrite", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.rewrite:
+        rewrite_and_tell_the_peak(*options.rewrite)
+        return
+    if options.memory:
+        memory(options.memory)
+        return
     with EmbeddedMetastore() as metastore:
         catalog = load_catalog("bench", type="hive", uri=metastore.uri, warehouse=metastore.warehouse)
         catalog.create_namespace("bench")

@@ -39,7 +39,7 @@ def sorted_batches(
         for batch in batches:
             waiting.append(batch)
             size += batch.nbytes
-            if size > memory_bytes:
+            if size > memory_bytes // 2:  # sorting copies them
                 runs.append(_Run(Path(folder, f"{len(runs)}.arrow"), _in_order(waiting, schema, order)))
                 waiting, size = [], 0
         if not runs:
@@ -65,7 +65,8 @@ class _Run:
                 writer.write_batch(batch)
         self.firsts = [batch.take([0]) for batch in batches]
         self.bytes = rows.nbytes
-        self._batches = pa.ipc.open_file(pa.memory_map(str(path)))
+        # Read and not mapped: pages of a mapped file count as memory of the process.
+        self._batches = pa.ipc.open_file(pa.OSFile(str(path), "rb"))
         self._count = len(batches)
 
     def cut(self, row: pa.RecordBatch, order: RowOrder, after: bool) -> tuple[int, int]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 
-from hms_iceberg.errors import InvalidInputError, UnsupportedError
+from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.maintenance.orphan_files import PrefixMismatch, remove_orphan_files
 from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, Row
+from hms_iceberg.storage import FileInfo
 
 _DAY_MS = 24 * 60 * 60 * 1000
 
@@ -15,10 +16,7 @@ def _remove_orphan_files(call: Call) -> list[Row]:
     workers = call.get("max_concurrent_deletes", 8)
     if workers <= 0:
         raise InvalidInputError(f"max_concurrent_deletes should have value > 0, value: {workers}")
-    if "file_list_view" in call.arguments:
-        raise UnsupportedError(
-            "Cannot compare table files with a file_list_view: leave it out, so that the table's folder is listed."
-        )
+    listed = call.get("file_list_view")  # the bridge has read it: paths, with the time of the last change
     older_than = call.milliseconds("older_than")
     if older_than is not None and time.time() * 1000 - older_than < _DAY_MS:
         raise InvalidInputError(
@@ -34,6 +32,7 @@ def _remove_orphan_files(call: Call) -> list[Row]:
         equal_authorities=call.get("equal_authorities"),
         prefix_mismatch_mode=call.get("prefix_mismatch_mode", PrefixMismatch.ERROR),
         workers=workers,
+        files=None if listed is None else [FileInfo(path, 0, changed_ms) for path, changed_ms in listed],
     )
     return [(location,) for location in result.locations]
 

@@ -101,5 +101,19 @@ def test_bad_arguments_are_refused(
     assert table.refresh().metadata_location == before
 
 
+def test_orphans_are_looked_for_among_the_files_of_a_view(spark: SparkSession, table: Table) -> None:
+    for name, day in (("lost", "2020-01-01"), ("young", "2999-01-01")):
+        table.storage.create(f"{table.location()}/data/{name}.parquet", b"x")
+        row = f"select '{table.location()}/data/{name}.parquet' as file_path, timestamp '{day}' as last_modified"
+        spark.sql(f"create or replace temporary view listed_{name} as {row}")
+    spark.sql("create or replace temporary view listed as select * from listed_lost union all table listed_young")
+    found = call(spark, table, "remove_orphan_files", ", file_list_view => 'listed', prefix_mismatch_mode => 'delete'")
+    assert found == [(f"{table.location()}/data/lost.parquet",)]
+    assert not table.storage.exists(str(found[0][0]))
+    spark.sql("create or replace temporary view wrong as select 'a' as file_path, 1 as last_modified")
+    with pytest.raises(Exception, match="Invalid last_modified column: int is not a timestamp"):
+        call(spark, table, "remove_orphan_files", ", file_list_view => 'wrong'")
+
+
 def test_orphans_are_told_and_left_in_a_dry_run(spark: SparkSession, table: Table) -> None:
     assert call(spark, table, "remove_orphan_files", ", dry_run => true") == []

@@ -74,6 +74,9 @@ public final class CatalogProcedure implements UnboundProcedure, BoundProcedure 
         given.set("where", WhereArgument.resolve(session, name, given.get("where").asText()));
       }
     }
+    if (given.has("file_list_view")) {
+      given.set("file_list_view", FileListArgument.resolve(session, given.get("file_list_view").asText()));
+    }
     question.put("procedure", name());
     question.set("catalog", catalog.number());
     question.set("current_namespace", Bridge.JSON.valueToTree(TableArgument.currentNamespace(session, catalog)));
