@@ -13,9 +13,11 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.manifest_frames import MANIFEST, METRIC_COLUMNS, ManifestDecoder
+from hms_iceberg.scan.manifest_frames import MANIFEST, ManifestDecoder, columnar_schema
 from hms_iceberg.scan.map_layout import Metric, metric_name
-from hms_iceberg.scan.metric_columns import MetricColumns, map_values
+from hms_iceberg.scan.metric_columns import MetricColumns
+from hms_iceberg.scan.partition_columns import PartitionColumns
+from hms_iceberg.spec.manifests.manifest import ManifestFile
 from hms_iceberg.spec.table_properties import int_property
 
 DEFAULT_CACHE_BYTES = 512 * 1024 * 1024
@@ -84,98 +86,126 @@ class FrameMetrics:
         return self
 
 
-class DecodedMaps(FrameMetrics):
-    """Whole maps of metrics, of small manifests.
-
-    Attributes:
-        maps: the columns of ``METRIC_COLUMNS``.
-    """
-
-    def __init__(self, files: pl.DataFrame, maps: pl.DataFrame) -> None:
-        super().__init__(files)
-        self.maps = maps
-
-    @property
-    def size(self) -> int:
-        """Bytes of the maps."""
-        return int(self.maps.estimated_size())
-
-    def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
-        """What the files say of fields."""
-        return {(name, field_id): map_values(self.maps[name], field_id) for name, field_id in metrics}
-
-
 class EncodedMetrics(FrameMetrics):
-    """The metrics of a large manifest, of which only those are decoded that are asked for.
+    """The metrics of a manifest, of which only those are decoded that are asked for.
 
     Args:
         files: its files.
-        open_manifest: reads the manifest again.
-        decoder: the manifest, where its bytes are kept.
+        manifest: its row in the manifest list.
+        partitions: names and types of the partition columns.
+        read: reads its bytes again.
+        data: its bytes, if they are kept.
     """
 
     def __init__(
-        self, files: pl.DataFrame, open_manifest: Callable[[], ManifestDecoder], decoder: ManifestDecoder | None
+        self,
+        files: pl.DataFrame,
+        manifest: ManifestFile,
+        partitions: PartitionColumns,
+        read: Callable[[ManifestFile], bytes],
+        data: bytes | None,
     ) -> None:
         super().__init__(files)
-        self._open = open_manifest
-        self._decoder = decoder
+        self.manifest = manifest
+        self.partitions = partitions
+        self._read = read
+        self._data = data
 
     @property
     def size(self) -> int:
         """Bytes of the manifest, where they are kept."""
-        return 0 if self._decoder is None else self._decoder.size
+        return 0 if self._data is None else len(self._data)
+
+    def bytes(self) -> bytes:
+        """The manifest."""
+        return self._read(self.manifest) if self._data is None else self._data
 
     def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
         """What the files say of fields."""
-        return (self._decoder or self._open()).metrics(metrics)
+        return _load([self], metrics)[0]
 
     def without_file(self) -> EncodedMetrics:
         """The same without the bytes of the manifest."""
-        return EncodedMetrics(self._files, self._open, None)
+        return EncodedMetrics(self._files, self.manifest, self.partitions, self._read, None)
 
 
-def decode_one(open_manifest: Callable[[], ManifestDecoder], metrics: Sequence[Metric]) -> ManifestFrame:
-    """A manifest with some metrics; the others are decoded when they are looked at.
+class _JoinedMetrics(FrameMetrics):
+    """The metrics of several manifests, below one another."""
+
+    def __init__(self, files: pl.DataFrame, parts: Sequence[ManifestFrame]) -> None:
+        super().__init__(files)
+        self._parts = parts
+
+    def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
+        """What the files say of fields."""
+        lacking = [each for each in self._parts if not each.metrics.has(metrics)]
+        for part, loaded in zip(lacking, _load([each.source for each in lacking], metrics), strict=True):
+            part.metrics.keep(loaded)
+        return {each: pl.concat([part.metrics.loaded[each] for part in self._parts]) for each in metrics}
+
+
+def _load(sources: Sequence[FrameMetrics], metrics: Sequence[Metric]) -> list[Mapping[Metric, pl.Series]]:
+    """Metrics of some manifests; those of one schema are decoded together."""
+    encoded = [each for each in sources if isinstance(each, EncodedMetrics)]
+    loaded: dict[int, Mapping[Metric, pl.Series]] = {}
+    files = [(each.bytes(), each.manifest) for each in encoded]
+    for numbers in alike(files, encoded[0].partitions) if encoded else ():
+        decoder = ManifestDecoder([files[number] for number in numbers], encoded[0].partitions)
+        found = decoder.metrics(metrics)
+        start = 0
+        for number in numbers:
+            rows = len(encoded[number].record_counts)
+            loaded[number] = {metric: values.slice(start, rows) for metric, values in found.items()}
+            start += rows
+    return [loaded[number] for number in range(len(encoded))]
+
+
+def alike(files: Sequence[tuple[bytes, ManifestFile]], partitions: PartitionColumns) -> list[list[int]]:
+    """The numbers of manifests that can be decoded together, in order."""
+    if len(files) == 1:
+        return [[0]]
+    groups: dict[bytes, list[int]] = {}
+    for number, (data, manifest) in enumerate(files):
+        groups.setdefault(columnar_schema(data, manifest, partitions), []).append(number)
+    return list(groups.values())
+
+
+def decode_manifests(
+    files: Sequence[tuple[bytes, ManifestFile]],
+    partitions: PartitionColumns,
+    metrics: Sequence[Metric],
+    read: Callable[[ManifestFile], bytes],
+) -> list[ManifestFrame]:
+    """Manifests of one spec with some metrics; the others are decoded when they are looked at.
 
     Args:
-        open_manifest: reads the manifest.
-        metrics: those that are certain to be looked at: one pass decodes them with the rest.
+        files: manifests with their bytes.
+        partitions: names and types of the partition columns.
+        metrics: those that are certain to be looked at.
+        read: reads the bytes of a manifest again.
     """
-    decoder = open_manifest()
-    decoded = decoder.files(metrics)
-    names = {metric: metric_name(metric) for metric in metrics}
-    frame = decoded.drop(MANIFEST, *names.values())
-    source = EncodedMetrics(frame, open_manifest, decoder)
-    loaded = {metric: decoded[name] for metric, name in names.items()}
-    return ManifestFrame(frame, source, MetricColumns(source, loaded))
-
-
-def decode_small(decoder: ManifestDecoder) -> list[ManifestFrame]:
-    """Several small manifests, with all their metrics."""
-    decoded = decoder.files(maps=METRIC_COLUMNS)
-    counts = dict(decoded.group_by(MANIFEST).len().iter_rows())
-    decoded = decoded.drop(MANIFEST)
-    frames = []
-    start = 0
-    for number in range(len(decoder.manifests)):
-        part = decoded.slice(start, counts.get(number, 0))
-        start += part.height
-        frames.append(_with_maps(part))
-    return frames
+    frames: dict[int, ManifestFrame] = {}
+    for numbers in alike(files, partitions) if files else ():
+        decoded = ManifestDecoder([files[number] for number in numbers], partitions).files(metrics)
+        counts = {0: decoded.height} if len(numbers) == 1 else dict(decoded.group_by(MANIFEST).len().iter_rows())
+        start = 0
+        for place, number in enumerate(numbers):
+            data, manifest = files[number]
+            part = decoded.slice(start, counts.get(place, 0))
+            start += part.height
+            frame = part.drop(MANIFEST, *map(metric_name, metrics))
+            source = EncodedMetrics(frame, manifest, partitions, read, data)
+            loaded = {metric: part[metric_name(metric)] for metric in metrics}
+            frames[number] = ManifestFrame(frame, source, MetricColumns(source, loaded))
+    return [frames[number] for number in range(len(files))]
 
 
 def join_frames(frames: Sequence[ManifestFrame]) -> ManifestFrame:
-    """Small manifests of one spec as one; all have all their metrics decoded."""
+    """Manifests of one spec as one."""
     if len(frames) == 1:
         return frames[0]
-    whole = [each.frame.hstack(each.source.maps) for each in frames if isinstance(each.source, DecodedMaps)]
-    return _with_maps(pl.concat(whole, rechunk=True))
-
-
-def _with_maps(decoded: pl.DataFrame) -> ManifestFrame:
-    files = decoded.drop(METRIC_COLUMNS)
-    return ManifestFrame(files, DecodedMaps(files, decoded.select(METRIC_COLUMNS)))
+    files = pl.concat([each.frame for each in frames], rechunk=True)
+    return ManifestFrame(files, _JoinedMetrics(files, frames))
 
 
 @dataclass

@@ -89,27 +89,24 @@ class ManifestDecoder:
         """Bytes of the files."""
         return sum(len(each.data) for each in self._containers)
 
-    def files(self, metrics: Sequence[Metric] = (), maps: Sequence[str] = ()) -> pl.DataFrame:
+    def files(self, metrics: Sequence[Metric] = ()) -> pl.DataFrame:
         """One row for each live file, inherited values filled in.
 
         Args:
             metrics: metrics to decode in the same pass, to columns of their :func:`metric_name`.
-            maps: which of ``METRIC_COLUMNS`` to decode as a whole.
 
         Returns:
             A frame of ``FILE_COLUMNS`` (of data manifests without ``DELETE_ONLY``), the partition columns of the
-            manifests' spec, ``metrics``, ``maps``, and ``MANIFEST``: the number of the manifest among those of the
-            decoder.
+            manifests' spec, ``metrics``, and ``MANIFEST``: the number of the manifest among those of the decoder.
 
         Raises:
             CorruptManifestError: an entry is damaged, or a manifest is not what its manifest list says.
         """
-        rows = self._checked(maps, metrics)
+        rows = self._checked((), metrics)
         live = self._without_removed(rows)
         dtypes = {**file_dtypes(), **{name: self._partitions.dtypes[name] for name in self._names}}
         if all(each.content is ManifestContent.DATA for each in self.manifests):
             dtypes = {name: dtype for name, dtype in dtypes.items() if name not in DELETE_ONLY}
-        dtypes |= {name: metric_dtypes()[name] for name in maps}
         dtypes |= {metric_name(each): metric_dtype(each[0]) for each in metrics}
         frame = live.select(MANIFEST, **_columns(live, dtypes, self.manifests))
         _check_sequence_numbers(frame, self.manifests)

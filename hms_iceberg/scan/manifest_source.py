@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from typing import TypeVar
 
 from hms_iceberg.errors import (
@@ -18,16 +17,7 @@ from hms_iceberg.errors import (
     UnknownColumnError,
     UnsupportedError,
 )
-from hms_iceberg.scan.cache import (
-    DecodedMaps,
-    FrameMetrics,
-    ManifestCache,
-    ManifestFrame,
-    decode_one,
-    decode_small,
-    join_frames,
-)
-from hms_iceberg.scan.manifest_frames import ManifestDecoder, columnar_schema
+from hms_iceberg.scan.cache import ManifestCache, ManifestFrame, decode_manifests, join_frames
 from hms_iceberg.scan.map_layout import Metric
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.manifests.avro_container import read_container
@@ -151,58 +141,44 @@ class ManifestSource:
 
         def work(group: Sequence[ManifestFile]) -> T:
             spec_id = group[0].partition_spec_id
-            if len(group) > 1:
-                return function(spec_id, self._small(group, pool))
-            return self._alone(group[0], function, metrics(spec_id))
+            needed = metrics(spec_id)
+            found = [self._find(self._key(each)) for each in group]
+            made = [-1 if each is None else each.metrics.columns_made for each in found]
+            frames = self._decode(group, found, needed, pool)
+            joined = join_frames(frames)
+            joined.metrics.prepare(needed)
+            result = function(spec_id, joined)
+            for manifest, frame, before in zip(group, frames, made, strict=True):
+                if frame.metrics.columns_made != before:
+                    self._cache.put(self._key(manifest), frame, self._plan)
+            return result
 
-        if len(manifests) <= 1:
-            return [self._alone(each, function, metrics(each.partition_spec_id)) for each in manifests]
-        with (
-            ThreadPoolExecutor(_THREADS, thread_name_prefix="iceberg-plan") as workers,
-            ThreadPoolExecutor(_READERS, thread_name_prefix="iceberg-read") as pool,
-        ):
-            return list(workers.map(work, groups))
+        with ThreadPoolExecutor(_READERS, thread_name_prefix="iceberg-read") as pool:
+            if len(groups) <= 1:
+                return [work(each) for each in groups]
+            with ThreadPoolExecutor(_THREADS, thread_name_prefix="iceberg-plan") as workers:
+                return list(workers.map(work, groups))
 
-    def _alone(
-        self, manifest: ManifestFile, function: Callable[[int, ManifestFrame], T], metrics: Sequence[Metric]
-    ) -> T:
-        key = self._key(manifest)
-        decoded = self._find(key)
-        if decoded is None:
-            known = -1
-            decoded = decode_one(partial(self._open, manifest), metrics)
-        else:
-            known = decoded.metrics.columns_made
-            decoded.metrics.prepare(metrics)
-        result = function(manifest.partition_spec_id, decoded)
-        if decoded.metrics.columns_made != known:
-            self._cache.put(key, decoded, self._plan)
-        return result
+    def _decode(
+        self,
+        group: Sequence[ManifestFile],
+        found: Sequence[ManifestFrame | None],
+        metrics: Sequence[Metric],
+        pool: ThreadPoolExecutor,
+    ) -> list[ManifestFrame]:
+        """The manifests of a group: those that were found, and the others decoded together."""
+        missing = [manifest for manifest, frame in zip(group, found, strict=True) if frame is None]
+        # A pool is no use to a manifest that is alone, and its thread takes a while to start.
+        read = pool.map(self._read, missing) if len(missing) > 1 else map(self._read, missing)
+        files = list(zip(read, missing, strict=True))
+        decoded = iter(decode_manifests(files, self.partitions, metrics, self._read))
+        return [next(decoded) if frame is None else frame for frame in found]
 
-    def _small(self, group: Sequence[ManifestFile], pool: ThreadPoolExecutor) -> ManifestFrame:
-        frames = {each.manifest_path: self._find(self._key(each), DecodedMaps) for each in group}
-        missing = [each for each in group if frames[each.manifest_path] is None]
-        read = zip(pool.map(self._read, missing), missing, strict=True)
-        alike: dict[bytes, list[tuple[bytes, ManifestFile]]] = {}
-        for data, manifest in read:
-            alike.setdefault(columnar_schema(data, manifest, self.partitions), []).append((data, manifest))
-        for files in alike.values():
-            for (_, manifest), decoded in zip(
-                files, decode_small(ManifestDecoder(files, self.partitions)), strict=True
-            ):
-                frames[manifest.manifest_path] = decoded
-                self._cache.put(self._key(manifest), decoded, self._plan)
-        return join_frames([frame for frame in frames.values() if frame is not None])
-
-    def _open(self, manifest: ManifestFile) -> ManifestDecoder:
-        return ManifestDecoder([(self._read(manifest), manifest)], self.partitions)
-
-    def _find(self, key: Hashable, kind: type[FrameMetrics] = FrameMetrics) -> ManifestFrame | None:
+    def _find(self, key: Hashable) -> ManifestFrame | None:
         found = self._cache.get(key, self._plan)
-        if found is None or not isinstance(found.source, kind):
-            return None
-        with self._lock:
-            self._cached += 1
+        if found is not None:
+            with self._lock:
+                self._cached += 1
         return found
 
     def _key(self, manifest: ManifestFile) -> Hashable:

@@ -101,7 +101,7 @@ class MetricColumns:
         self._source = source
         self._values: dict[Metric, pl.Series] = {}
         self._bounds: dict[tuple[str, int, IcebergType], pl.Series] = {}
-        self._keep(loaded or {})
+        self.keep(loaded or {})
 
     def __len__(self) -> int:
         return len(self.record_counts)
@@ -110,6 +110,15 @@ class MetricColumns:
     def record_counts(self) -> pl.Series:
         """Rows in each file."""
         return self._source.record_counts
+
+    @property
+    def loaded(self) -> Mapping[Metric, pl.Series]:
+        """The metrics that are loaded."""
+        return self._values
+
+    def has(self, metrics: Sequence[Metric]) -> bool:
+        """Whether metrics are loaded."""
+        return self._values.keys() >= set(metrics)
 
     def on(self, source: MetricSource) -> MetricColumns:
         """The same columns; others come from another source."""
@@ -121,9 +130,10 @@ class MetricColumns:
         """Load several metrics at once, where they are not yet."""
         missing = [metric for metric in metrics if metric not in self._values]
         if missing:
-            self._keep(self._source.load(missing))
+            self.keep(self._source.load(missing))
 
-    def _keep(self, loaded: Mapping[Metric, pl.Series]) -> None:
+    def keep(self, loaded: Mapping[Metric, pl.Series]) -> None:
+        """Take metrics that were loaded elsewhere."""
         for metric, values in loaded.items():
             # A negative count stands for an unknown one.
             self._values[metric] = values.set(values < 0, None) if metric[0].endswith("counts") else values

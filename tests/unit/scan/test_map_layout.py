@@ -45,7 +45,7 @@ def decoded(files: list[DataFile]) -> tuple[ManifestDecoder, dict[Any, Any]]:
     decoder = ManifestDecoder(
         [(table.storage.read(manifest.manifest_path), manifest)], partition_columns(table.metadata)
     )
-    whole = decoder.files(maps=METRIC_COLUMNS)
+    whole = decoder.entries()
     return decoder, {metric: map_values(whole[metric[0]], metric[1]).to_list() for metric in WANTED}
 
 
