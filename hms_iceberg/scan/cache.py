@@ -53,7 +53,7 @@ class ManifestFrame:
 
 
 class FrameMetrics:
-    """Files of a frame of which no metrics are known; what others that have some begin with."""
+    """Files of a frame of which no metrics are known; what others that have some begin with.
 
     Args:
         files: the files, with ``record_count`` and ``split_offsets``.
