@@ -52,6 +52,7 @@ why (what was expected, what was found) and what to do next.
     │   ├── MetastoreAuthenticationError
     │   └── LockError
     │       └── LockTimeoutError              a CommitFailedError as well, but not retryable: it has waited enough
+    ├── SqlFailedError                    a statement of `hms-iceberg sql`; the message is Spark's
     └── MigrationError                    Hive to Iceberg, and back
 
 `retryable` says whether the same change, replayed on a newer state of the table, may succeed: it is the
@@ -302,6 +303,10 @@ class LockTimeoutError(LockError, CommitFailedError):
 
 
 # -------------------------------------------------------------------------------------------- migration
+
+
+class SqlFailedError(IcebergError):
+    """A statement of `hms-iceberg sql` failed; the message is Spark's."""
 
 
 class MigrationError(IcebergError):

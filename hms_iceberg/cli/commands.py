@@ -76,6 +76,14 @@ SUBJECTS: dict[str, dict[str, Entry]] = {
             rewrite_position_deletes="Put position deletes together, or into vectors.",
         ),
     },
+    "Spark": {
+        **_of("servers.sql", sql="Run SQL: given, from files, or at a prompt."),
+        **_of(
+            "servers.serve",
+            connect="Serve clients of Spark Connect.",
+            thriftserver="Serve JDBC and ODBC clients.",
+        ),
+    },
     "Migration": _of(
         "migrate",
         migrate="Turn a Hive table into an Iceberg table, in place.",

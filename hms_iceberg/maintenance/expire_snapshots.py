@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.maintenance.deleting import delete_files, path_of
 from hms_iceberg.table.manage_snapshots import Time
 from hms_iceberg.table.table import Table
@@ -65,12 +66,15 @@ def expire_snapshots(
 
     Raises:
         UnsupportedError: the table's property `gc.enabled` is false: its files may belong to others.
-        NoSuchSnapshotError, InvalidInputError: a snapshot given by its id is not there, or a branch or tag needs it.
+        NoSuchSnapshotError, InvalidInputError: a snapshot given by its id is not there, or a branch or tag needs it;
+            `retain_last` is less than 1.
         CommitStateUnknownError: nobody can tell whether the snapshots went; no file was deleted.
         CommitFailedError: other writers were first in every attempt; nothing was changed.
         CorruptManifestError, StorageError: the snapshots went, and what is still needed could not be told; no file was
             deleted.
     """
+    if retain_last is not None and retain_last < 1:
+        raise InvalidInputError(f"Number of snapshots to retain must be at least 1, cannot be: {retain_last}")
     time_ms = None if older_than is None else milliseconds(older_than)
     update = ExpireSnapshots(time_ms, retain_last, frozenset(snapshot_ids), clean_metadata=clean_expired_metadata)
     before = table.refresh().metadata

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hms_iceberg.errors import InvalidInputError, NoSuchRefError
+from hms_iceberg.errors import InvalidInputError, NoSuchRefError, NoSuchSnapshotError
 from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, Row
 
 
@@ -51,6 +51,11 @@ def _set_current_snapshot(call: Call) -> list[Row]:
 def _ancestors_of(call: Call) -> Iterator[Row]:
     metadata = call.table().metadata
     snapshot_id = call.get("snapshot_id", metadata.current_snapshot_id)
+    if snapshot_id is not None and metadata.snapshot_by_id(snapshot_id) is None:
+        raise NoSuchSnapshotError(
+            f"Cannot find snapshot {snapshot_id} of the table {'.'.join(call.identifier)}: it never had it, or it has "
+            "expired. Its metadata table `snapshots` lists those that it has."
+        )
     for snapshot in metadata.ancestors_of(snapshot_id):
         yield snapshot.snapshot_id, snapshot.timestamp_ms
 

@@ -177,6 +177,8 @@ def test_what_is_wrong_is_told_and_changes_nothing(ice: SparkSession, table: Tab
         (f"fast_forward('{name}', 'main', 'nope')", "NoSuchRefError.*nope"),
         (f"register_table('{name}', '{before}')", "TableAlreadyExistsError"),
         (f"expire_snapshots(table => '{name}', max_concurrent_deletes => 0)", "max_concurrent_deletes should have"),
+        (f"expire_snapshots(table => '{name}', retain_last => 0)", "must be at least 1, cannot be: 0"),
+        (f"ancestors_of('{name}', 1)", "Cannot find snapshot 1"),
         (f"rewrite_manifests(table => '{name}', spec_id => 5)", "Invalid spec id 5"),
         (f"rewrite_manifests(table => '{name}', sort_by => array('nope'))", "Cannot sort manifests by nope"),
         (f"create_changelog_view(table => '{name}', compute_updates => true)", "nothing identifies a row"),

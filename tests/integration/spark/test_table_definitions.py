@@ -198,6 +198,8 @@ def test_properties_of_a_table_are_shown_as_apache_iceberg_does_and_renaming_kee
     spark.sql(f"alter table {namespace}.t set tblproperties ('a' = '1', 'b' = '2')")
     spark.sql(f"alter table {namespace}.t unset tblproperties ('a')")
     spark.sql(f"comment on table {namespace}.t is 'words'")
+    with pytest.raises(Exception, match="a table is renamed within its catalog"):
+        spark.sql(f"alter table {namespace}.t rename to other.{namespace}.u")
     spark.sql(f"alter table {namespace}.t rename to {namespace}.u")
     shown = {row.key: row.value for row in spark.sql(f"show tblproperties {namespace}.u").collect()}
     assert shown == {

@@ -56,6 +56,11 @@ final class TableDefinitions {
   void rename(Identifier from, Identifier to) {
     ObjectNode question = catalog.source(from).change("rename-table");
     String[] namespace = to.namespace();
+    if (namespace.length == 2 && !namespace[0].equals(catalog.name())) {
+      throw Bridge.failure("UnsupportedError: Cannot move the table " + catalog.source(from).name() + " to "
+          + TableName.text(to) + ": a table is renamed within its catalog, which is " + catalog.name() + ". Nothing was"
+          + " changed.", null);
+    }
     String[] parts = new String[namespace.length + 1];
     System.arraycopy(namespace, 0, parts, 0, namespace.length);
     parts[namespace.length] = to.name();

@@ -1,0 +1,49 @@
+"""Options by which a command finds its metastore and its Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+
+from hms_iceberg.cli.connection import catalog_options, key_values, open_catalog
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def spark_options(command: Command) -> Command:
+    """Add the catalog's options, `--master` and `--conf` to a command."""
+    conf = click.option(
+        "--conf",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="A setting of Spark, such as spark.driver.memory=4g; may be repeated.",
+    )
+    master = click.option("--master", help="Where Spark runs, such as spark://host:7077.  [default: local[*]]")
+    return catalog_options(master(conf(command)))
+
+
+@contextmanager
+def spark_on_catalog(
+    name: str,
+    catalog_name: str | None,
+    uri: str | None,
+    properties: tuple[str, ...],
+    master: str | None,
+    settings: tuple[str, ...],
+    own_settings: Mapping[str, str] | None = None,
+) -> Iterator[Any]:
+    """The SparkSession that the options describe.
+
+    Raises:
+        MetastoreUnavailableError: nobody answers at the metastore's address.
+    """
+    from hms_iceberg.spark.servers import spark_session
+
+    with open_catalog(catalog_name, uri, properties) as catalog:
+        found = dict(catalog.properties)
+    with spark_session(found, {**(own_settings or {}), **key_values(settings)}, name, master) as spark:
+        yield spark

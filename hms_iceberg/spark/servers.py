@@ -1,0 +1,146 @@
+"""Servers on an extended session: Spark's Thrift server for JDBC and ODBC, and Spark Connect."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from hms_iceberg.errors import ConfigurationError, MissingDependencyError, UnsupportedError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOOPBACK = "127.0.0.1"
+_SECONDS_TO_START = 60
+# Spark tells them its own names; ours are what the session needs to find the metastore.
+_NOT_OF_STORAGE = ("uri", "type", "warehouse")
+
+
+@contextmanager
+def spark_session(
+    properties: Mapping[str, str], settings: Mapping[str, str], name: str, master: str | None = None
+) -> Iterator[SparkSession]:
+    """An extended session on the metastore of a catalog, which ends with its Spark.
+
+    Args:
+        properties: of the catalog: its `uri`, its `warehouse`, and those of its storage.
+        settings: further ones of Spark, which win.
+        name: of the application.
+        master: where Spark runs; that of the settings, or else this machine, by default.
+
+    Raises:
+        MissingDependencyError: PySpark is not installed.
+        ConfigurationError: the catalog is not on a metastore.
+    """
+    try:
+        from pyspark.sql import SparkSession as Session
+    except ImportError as error:
+        raise MissingDependencyError("This needs PySpark: pip install 'hms_iceberg[spark]'") from error
+    from hms_iceberg.spark.session import configure
+
+    if "uri" not in properties:
+        raise ConfigurationError("Spark needs a Hive Metastore. Give --uri thrift://host:9083.")
+    master = master or settings.get("spark.master") or "local[*]"
+    local = (
+        {"spark.driver.bindAddress": _LOOPBACK, "spark.driver.host": _LOOPBACK} if master.startswith("local") else {}
+    )
+    own = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.hadoop.hive.metastore.uris": properties["uri"],
+        **({"spark.sql.warehouse.dir": properties["warehouse"]} if "warehouse" in properties else {}),
+        **local,
+    }
+    builder = Session.builder.appName(name).master(master)
+    for key, value in {**own, **settings}.items():
+        builder = builder.config(key, value)
+    storage = {key: value for key, value in properties.items() if key not in _NOT_OF_STORAGE}
+    session = configure(builder, storage).getOrCreate()
+    try:
+        yield session
+    finally:
+        session.sparkContext.cancelAllJobs()
+        session.stop()
+
+
+def thrift_settings(host: str, port: int) -> dict[str, str]:
+    """The settings that a session of a Thrift server is built with."""
+    return {"spark.hadoop.hive.server2.thrift.bind.host": host, "spark.hadoop.hive.server2.thrift.port": str(port)}
+
+
+@contextmanager
+def thrift_server(spark: SparkSession, host: str, port: int) -> Iterator[None]:
+    """Spark's Thrift server, each of whose clients has a session like the given one.
+
+    Args:
+        spark: an extended session, built with `thrift_settings`.
+        host, port: where it listens.
+
+    Raises:
+        UnsupportedError: it does not start.
+    """
+    companion = _object(spark, "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2$")
+    server = companion.startWithSparkSession(spark._jsparkSession, False)
+    try:
+        _wait(host, port)
+        yield
+    finally:
+        server.stop()
+
+
+def connect_settings(host: str, port: int) -> dict[str, str]:
+    """The settings that a session of a Spark Connect server is built with."""
+    return {"spark.connect.grpc.binding.address": host, "spark.connect.grpc.binding.port": str(port)}
+
+
+@contextmanager
+def connect_server(spark: SparkSession, host: str, port: int) -> Iterator[None]:
+    """A Spark Connect server, each of whose clients has a session like the given one.
+
+    Args:
+        spark: an extended session, built with `connect_settings`.
+        host, port: where it listens.
+
+    Raises:
+        UnsupportedError: it does not start.
+    """
+    service = _object(spark, "org.apache.spark.sql.connect.service.SparkConnectService$")
+    context: Any = spark.sparkContext
+    service.start(context._jsc.sc())
+    try:
+        _wait(host, port)
+        yield
+    finally:
+        service.stop(getattr(service, "stop$default$1")(), getattr(service, "stop$default$2")())
+
+
+def _object(spark: SparkSession, name: str) -> Any:
+    """An object of Scala."""
+    gateway: Any = spark.sparkContext._gateway
+    loader = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    try:
+        found = gateway.jvm.java.lang.Class.forName(name, True, loader)
+    except Exception as error:
+        raise UnsupportedError(f"This Spark has no {name.rstrip('$')}: install the whole of PySpark.") from error
+    return found.getField("MODULE$").get(None)
+
+
+def _wait(host: str, port: int) -> None:
+    """Returns when somebody listens."""
+    address = (_LOOPBACK if host in ("0.0.0.0", "::") else host, port)
+    until = time.monotonic() + _SECONDS_TO_START
+    while True:
+        try:
+            socket.create_connection(address, timeout=1).close()
+            return
+        except OSError as error:
+            if time.monotonic() > until:
+                raise UnsupportedError(
+                    f"The server does not listen at {host}:{port} after {_SECONDS_TO_START} s. Look at its log above; "
+                    "is the port taken?"
+                ) from error
+            time.sleep(0.1)

@@ -1,0 +1,85 @@
+"""Statements for a program that knows no Spark: their rows, and what goes wrong, as values of Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from hms_iceberg.errors import SqlFailedError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The rows of a statement.
+
+    Attributes:
+        columns: their names; none of a statement that only does something.
+        rows: each a tuple; a row inside of it has `__fields__`. Iterating over them may raise `SqlFailedError`.
+    """
+
+    columns: Sequence[str]
+    rows: Iterator[Sequence[Any]]
+
+
+class SqlSession:
+    """Runs statements in a session."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def run(self, statement: str, limit: int | None = None, streamed: bool = False) -> Answer:
+        """Runs a statement.
+
+        Args:
+            statement: without the semicolon.
+            limit: of rows that are wanted.
+            streamed: whether rows are fetched part by part, for answers of any size, rather than at once.
+
+        Raises:
+            SqlFailedError: it failed; the message is Spark's.
+        """
+        with _failures():
+            frame = self._spark.sql(statement)
+            if not frame.columns:
+                return Answer((), iter(()))
+            if streamed:
+                return Answer(frame.columns, _guarded(islice(frame.toLocalIterator(prefetchPartitions=True), limit)))
+            return Answer(frame.columns, iter(frame.collect() if limit is None else frame.limit(limit).collect()))
+
+    def names(self, statement: str, column: str) -> list[str]:
+        """One column of a statement such as SHOW TABLES; nothing where it fails."""
+        try:
+            answer = self.run(statement)
+        except SqlFailedError:
+            return []
+        place = list(answer.columns).index(column)
+        return [row[place] for row in answer.rows]
+
+
+def _guarded(rows: Iterator[Any]) -> Iterator[Any]:
+    with _failures():
+        yield from rows
+
+
+@contextmanager
+def _failures() -> Iterator[None]:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise SqlFailedError(_brief(error)) from error
+
+
+def _brief(error: Exception) -> str:
+    """Spark's message without the plan and the stack that may follow it."""
+    lines = str(error).strip().splitlines()
+    ends = [number for number, line in enumerate(lines) if line.startswith(("\tat ", "'", "+- ", "JVM stacktrace"))]
+    return "\n".join(lines[: ends[0]] if ends and ends[0] > 0 else lines) or type(error).__name__
