@@ -52,9 +52,10 @@ final class GroupRewrites {
     try {
       run();
       return planner.ask(question("end-rewrite", -1));
-    } catch (RuntimeException e) {
+    } catch (Throwable e) {
       planner.ask(question("abandon-rewrite", -1));
-      throw e;
+      org.apache.spark.unsafe.Platform.throwException(e);
+      return null;
     }
   }
 
