@@ -64,7 +64,7 @@ def test_java_and_pyiceberg_read_rows_of_every_type_in_every_format(
     assert arrow_rows(theirs) == arrow_rows(ours)
 
 
-@pytest.mark.parametrize("file_format", ["parquet", "avro"])
+@pytest.mark.parametrize("file_format", FORMATS)
 def test_files_are_described_key_by_key_as_java_describes_them(
     spark: SparkSession, iceberg_java: Any, catalog: Catalog, namespace: str, file_format: str
 ) -> None:
