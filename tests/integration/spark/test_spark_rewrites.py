@@ -101,9 +101,9 @@ def test_a_group_that_fails_is_told_and_the_others_are_kept(spark: SparkSession,
         table.maintenance.rewrite_data_files(
             engine=SparkEngine(spark), options={**ALL, "partial-progress.enabled": "false"}
         )
+    arguments = f"table => '{'.'.join(table.identifier)}', options => map('rewrite-all', 'true')"
     with pytest.raises(Exception, match="Spark could not rewrite"):
-        name, everything = ".".join(table.identifier), "map('rewrite-all', 'true')"
-        spark.sql(f"call spark_catalog.system.rewrite_data_files(table => '{name}', options => {everything})")
+        spark.sql(f"call spark_catalog.system.rewrite_data_files({arguments})")
     assert table.refresh().metadata_location == version and sorted(folder.rglob("*.parquet")) == files
 
 
