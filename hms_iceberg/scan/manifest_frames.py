@@ -20,7 +20,7 @@ from typing import Any
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.frame_checks import MANIFEST, check_frame
-from hms_iceberg.scan.map_layout import Metric, map_keys, map_layout, metric_dtype, metric_name
+from hms_iceberg.scan.map_layout import Metric, is_worth_it, map_keys, map_layout, metric_dtype, metric_name
 from hms_iceberg.scan.metric_columns import map_values
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.manifests.avro_container import (
@@ -406,7 +406,7 @@ def _decode_metrics(
     """Some columns and metrics; None where not all entries have the same fields in their maps, in the same order."""
     samples = {map_keys(flat.layout, blocks[number]) for number in {0, len(blocks) - 1} if blocks}
     keys = samples.pop() if len(samples) == 1 else None
-    if keys is None:
+    if keys is None or not is_worth_it(keys, rows):
         return None
     layout = map_layout(flat.text, keys)
     if not {name for name, _ in metrics} <= layout.keys.keys():

@@ -26,6 +26,10 @@ Metric = tuple[str, int]
 # For each map the keys of its pairs, in order.
 MapKeys = tuple[tuple[str, tuple[int, ...]], ...]
 
+# What a schema with a field for each pair costs is about what this many pairs of an entry do as maps.
+_PAIRS_OF_ENTRY = 20
+_MOST_PAIRS = 20_000
+
 MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 
 
@@ -104,7 +108,13 @@ def map_keys(layout: EntryLayout, block: bytes) -> MapKeys | None:
     return keys if all(len(set(each)) == len(each) for _, each in keys) else None
 
 
-@lru_cache(maxsize=512)
+def is_worth_it(keys: MapKeys, entries: int) -> bool:
+    """Whether a schema of so many fields is read faster than maps: not for few entries of a wide table."""
+    pairs = sum(len(each) for _, each in keys)
+    return pairs <= min(_MOST_PAIRS, _PAIRS_OF_ENTRY * entries)
+
+
+@lru_cache(maxsize=64)
 def map_layout(schema: bytes, map_keys: MapKeys) -> MapLayout:
     """The layout of entries whose maps have these keys.
 

@@ -10,6 +10,7 @@ import pytest
 
 from hms_iceberg.scan import manifest_frames
 from hms_iceberg.scan.manifest_frames import METRIC_COLUMNS, ManifestDecoder
+from hms_iceberg.scan.map_layout import is_worth_it
 from hms_iceberg.scan.metric_columns import map_values
 from hms_iceberg.scan.partition_columns import partition_columns
 from hms_iceberg.spec.manifests.manifest import DataFile
@@ -83,6 +84,12 @@ def test_the_metrics_of_a_field_are_those_of_the_maps(columns: Any, capfd: pytes
         assert found[metric].to_list() == expected[metric]
     assert frame["file_path"].to_list() == [f"f{number}" for number in range(1, 501)]
     assert capfd.readouterr().err == ""
+
+
+def test_few_entries_of_a_wide_table_are_read_as_maps() -> None:
+    wide = (("lower_bounds", tuple(range(500))), ("upper_bounds", tuple(range(500))))
+    assert [is_worth_it(wide, entries) for entries in (0, 1, 49, 50, 10**6)] == [False, False, False, True, True]
+    assert not is_worth_it((("lower_bounds", tuple(range(30_000))),), 10**6)
 
 
 def test_only_the_metrics_asked_for_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
