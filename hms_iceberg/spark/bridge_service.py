@@ -13,6 +13,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
@@ -20,6 +22,7 @@ from hms_iceberg.scan.appends import snapshot_or_current
 from hms_iceberg.scan.metadata_filter import with_metadata_columns
 from hms_iceberg.scan.plan import ScanPlan
 from hms_iceberg.spark.answers import AnswerWriter
+from hms_iceberg.spark.catalog_questions import FindTable, InCatalog, OpenCatalog, OpenSessionCatalog
 from hms_iceberg.spark.catalogs import (
     OpenCatalogs,
     find_table,
@@ -33,6 +36,17 @@ from hms_iceberg.spark.catalogs import (
 from hms_iceberg.spark.ddl.definition_questions import answered as definition_answered
 from hms_iceberg.spark.procedures.procedure_questions import answered as procedure_answered
 from hms_iceberg.spark.read_options import planned
+from hms_iceberg.spark.read_questions import (
+    CheckStream,
+    InspectRows,
+    InspectTable,
+    LatestOffset,
+    LoadTable,
+    LoadView,
+    PlanScan,
+    ReadChanges,
+    WorkerCommand,
+)
 from hms_iceberg.spark.reading.changes import changed_rows, describe_changes
 from hms_iceberg.spark.reading.conditions import named_columns, row_filter
 from hms_iceberg.spark.reading.descriptions import describe, release
@@ -43,14 +57,15 @@ from hms_iceberg.spark.reading.streams import check_stream, latest_offset, plan_
 from hms_iceberg.spark.reading.views import describe_view
 from hms_iceberg.spark.reading.worker_files import worker_command
 from hms_iceberg.spark.rewriting.runs import OpenRewrites
-from hms_iceberg.spark.rowlevel.begin_rows import begin_rows
-from hms_iceberg.spark.rowlevel.commit_rows import commit_rows
+from hms_iceberg.spark.rowlevel.begin_rows import BeginRows, begin_rows
+from hms_iceberg.spark.rowlevel.commit_rows import CommitRows, commit_rows
 from hms_iceberg.spark.rowlevel.metadata_deletes import can_delete, delete_where
 from hms_iceberg.spark.sql.statement_questions import answered as statement_answered
 from hms_iceberg.spark.targets import Targets
 from hms_iceberg.spark.writing.begin_write import begin_write
 from hms_iceberg.spark.writing.commit_write import commit_write
 from hms_iceberg.spark.writing.merge_schema import merge_schema, merges_schema
+from hms_iceberg.spark.writing.write_questions import DeleteWhere
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import DELETED
 from hms_iceberg.spec.schema import Schema
@@ -61,26 +76,26 @@ from hms_iceberg.transaction.metadata_files import read_version
 logger = logging.getLogger(__name__)
 
 _KEPT_TABLES = 64
-_CATALOG_CALLS: Mapping[str, Callable[[OpenCatalogs, Mapping[str, Any]], dict[str, Any]]] = {
-    "catalog": open_catalog,
-    "namespaces": list_namespaces,
-    "namespace": namespace_properties,
-    "tables": list_tables,
-    "views": list_views,
+_CATALOG_CALLS: Mapping[str, tuple[type, Callable[[OpenCatalogs, Any], dict[str, Any]]]] = {
+    "catalog": (OpenCatalog, open_catalog),
+    "namespaces": (InCatalog, list_namespaces),
+    "namespace": (InCatalog, namespace_properties),
+    "tables": (InCatalog, list_tables),
+    "views": (InCatalog, list_views),
 }
-_ROW_CHANGES: Mapping[str, Callable[[Mapping[str, Any], Table], dict[str, Any]]] = {
-    "can-delete": can_delete,
-    "delete-where": delete_where,
-    "commit-rows": commit_rows,
+_ROW_CHANGES: Mapping[str, tuple[type, Callable[[Any, Table], dict[str, Any]]]] = {
+    "can-delete": (DeleteWhere, can_delete),
+    "delete-where": (DeleteWhere, delete_where),
+    "commit-rows": (CommitRows, commit_rows),
 }
-_TABLE_CALLS: Mapping[str, Callable[[TableMetadata, Storage, Mapping[str, Any]], dict[str, Any]]] = {
-    "begin-rows": begin_rows,
-    "changes": describe_changes,
-    "load": describe,
-    "inspect": describe_inspection,
-    "inspect-rows": inspection_rows,
-    "stream-check": check_stream,
-    "stream-latest": latest_offset,
+_TABLE_CALLS: Mapping[str, tuple[type, Callable[[TableMetadata, Storage, Any], dict[str, Any]]]] = {
+    "begin-rows": (BeginRows, begin_rows),
+    "changes": (LoadTable, describe_changes),
+    "load": (LoadTable, describe),
+    "inspect": (InspectTable, describe_inspection),
+    "inspect-rows": (InspectRows, inspection_rows),
+    "stream-check": (CheckStream, check_stream),
+    "stream-latest": (LatestOffset, latest_offset),
 }
 _WRITE_CALLS = ("begin-write", "commit-write")
 
@@ -127,11 +142,12 @@ class BridgeService:
     def _answer(self, question: dict[str, Any]) -> bytes:
         call, storage = question["call"], self._storage_of(question)
         if call in _CATALOG_CALLS:
-            return AnswerWriter(_CATALOG_CALLS[call](self._catalogs, question)).done()
+            kind, catalog_answer = _CATALOG_CALLS[call]
+            return AnswerWriter(catalog_answer(self._catalogs, msgspec.convert(question, kind))).done()
         if call == "version":
-            return AnswerWriter(release(question)).done()
+            return AnswerWriter(release()).done()
         if call == "session-catalog":
-            return AnswerWriter(open_session_catalog(self._catalogs, question, self._properties)).done()
+            return self._session_catalog(msgspec.convert(question, OpenSessionCatalog))
         called = procedure_answered(question, self._catalogs, self.rewrites)
         if called is not None:
             return called
@@ -141,23 +157,30 @@ class BridgeService:
         if answer is not None:
             return AnswerWriter(answer).done()
         if call == "find":
-            return AnswerWriter(find_table(self._catalogs, question, storage)).done()
+            return AnswerWriter(find_table(self._catalogs, msgspec.convert(question, FindTable), storage)).done()
         if call in _WRITE_CALLS:
             return AnswerWriter(self._written(question, storage)).done()
         if call == "view":
-            return AnswerWriter(describe_view(question, storage)).done()
+            return AnswerWriter(describe_view(msgspec.convert(question, LoadView), storage)).done()
         if call in _ROW_CHANGES:
-            return AnswerWriter(_ROW_CHANGES[call](question, self._catalogs.table(question, storage))).done()
+            kind, row_answer = _ROW_CHANGES[call]
+            table = self._catalogs.table(question, storage)
+            return AnswerWriter(row_answer(msgspec.convert(question, kind), table)).done()
         metadata = self._metadata(question["metadata_location"], storage)
         if call == "plan":
-            return self._planned(metadata, storage, question)
+            return self._planned(metadata, storage, msgspec.convert(question, PlanScan))
         if call == "changed-rows":
-            return changed_rows(metadata, storage, question)
+            return changed_rows(metadata, storage, msgspec.convert(question, ReadChanges))
         if call == "worker-command":
-            schema = metadata.schema_by_id(question["schema_id"])
-            command = worker_command(metadata, schema, question["columns"], storage, question["deleted_column"])
+            asked = msgspec.convert(question, WorkerCommand)
+            schema = metadata.schema_by_id(asked.schema_id)
+            command = worker_command(metadata, schema, asked.columns, storage, asked.deleted_column)
             return AnswerWriter({}).blobs([command]).done()
-        return AnswerWriter(_TABLE_CALLS[call](metadata, storage, question)).done()
+        kind, table_answer = _TABLE_CALLS[call]
+        return AnswerWriter(table_answer(metadata, storage, msgspec.convert(question, kind))).done()
+
+    def _session_catalog(self, asked: OpenSessionCatalog) -> bytes:
+        return AnswerWriter(open_session_catalog(self._catalogs, asked, self._properties)).done()
 
     def _storage_of(self, question: Mapping[str, Any]) -> Storage:
         if "rewrite" in question:
@@ -181,46 +204,43 @@ class BridgeService:
             commit_write(question, transaction, metadata)
         return {}
 
-    def _planned(self, metadata: TableMetadata, storage: Storage, question: dict[str, Any]) -> bytes:
-        form = AnswerForm(
-            question.get("time_type", True),
-            question.get("partition_column", False),
-            question.get("deleted_column", False),
-        )
-        if "rewrite" in question:
-            plan = self.rewrites.of(question).plan(question["rewrite"]["group"])
-            return plan_answer(plan, question["name"], form)
-        if "batch" in question:
-            return plan_answer(plan_batch(metadata, storage, question), question["name"], form)
-        schema = metadata.schema_by_id(question["schema_id"])
-        condition = question.get("filter")
-        if condition is not None:
-            schema = with_metadata_columns(metadata, schema, named_columns(condition) - {DELETED.name})
-        wanted, exact = row_filter(condition, schema)
-        asked = question.get("aggregates") if exact else None
+    def _planned(self, metadata: TableMetadata, storage: Storage, asked: PlanScan) -> bytes:
+        form = AnswerForm(asked.time_type, asked.partition_column, asked.deleted_column)
+        if asked.rewrite is not None:
+            plan = self.rewrites.of({"rewrite": asked.rewrite}).plan(asked.rewrite["group"])
+            return plan_answer(plan, asked.name, form)
+        if asked.batch is not None:
+            return plan_answer(
+                plan_batch(metadata, storage, asked.name, asked.schema_id, asked.batch), asked.name, form
+            )
+        schema = metadata.schema_by_id(asked.schema_id)
+        if asked.filter is not None:
+            schema = with_metadata_columns(metadata, schema, named_columns(asked.filter) - {DELETED.name})
+        wanted, exact = row_filter(asked.filter, schema)
+        aggregates = asked.aggregates if exact else None
         answers = None
-        if asked and isinstance(wanted, AlwaysTrue) and question.get("start_snapshot_id") is None:
-            answers = row_counts(snapshot_or_current(metadata, question["snapshot_id"]), asked, storage)
+        if aggregates and isinstance(wanted, AlwaysTrue) and asked.start_snapshot_id is None:
+            answers = row_counts(snapshot_or_current(metadata, asked.snapshot_id), aggregates, storage)
         if answers is None:
-            plan, is_filtered = self._plan(metadata, storage, question, schema, wanted)
-            answers = metadata_answers(plan, asked, storage) if asked and is_filtered else None
+            plan, is_filtered = self._plan(metadata, storage, asked, schema, wanted)
+            answers = metadata_answers(plan, aggregates, storage) if aggregates and is_filtered else None
         if answers is not None:
-            plan = planned(metadata, storage, question, schema, AlwaysFalse())  # no file is read
-        return plan_answer(plan, question["name"], form, answers)
+            plan = planned(metadata, storage, asked, schema, AlwaysFalse())  # no file is read
+        return plan_answer(plan, asked.name, form, answers)
 
     @staticmethod
     def _plan(
-        metadata: TableMetadata, storage: Storage, question: dict[str, Any], schema: Schema, wanted: BooleanExpression
+        metadata: TableMetadata, storage: Storage, asked: PlanScan, schema: Schema, wanted: BooleanExpression
     ) -> tuple[ScanPlan, bool]:
         """The plan, and whether it is one with the filter."""
         try:
-            return planned(metadata, storage, question, schema, wanted), True
+            return planned(metadata, storage, asked, schema, wanted), True
         except InvalidInputError:
             if isinstance(wanted, AlwaysTrue):
                 raise
             # Spark compares what Iceberg will not; the filter only saves work, so it can be left out.
             logger.debug("Planning without the filter %s", wanted, exc_info=True)
-            return planned(metadata, storage, question, schema, AlwaysTrue()), False
+            return planned(metadata, storage, asked, schema, AlwaysTrue()), False
 
     def _metadata(self, location: str, storage: Storage) -> TableMetadata:
         """A metadata file never changes, so that a few of those read last are kept."""

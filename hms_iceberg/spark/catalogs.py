@@ -14,6 +14,7 @@ from hms_iceberg.errors import (
     NoSuchViewError,
     UnsupportedError,
 )
+from hms_iceberg.spark.catalog_questions import FindTable, InCatalog, OpenCatalog, OpenSessionCatalog
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
 from hms_iceberg.table.file_system import FileSystemMetastore, FileSystemTables
@@ -74,12 +75,12 @@ class OpenCatalogs:
         return self.of(question).load_table((question["namespace"], question["table"]))
 
 
-def open_catalog(catalogs: OpenCatalogs, question: Mapping[str, Any]) -> dict[str, Any]:
+def open_catalog(catalogs: OpenCatalogs, asked: OpenCatalog) -> dict[str, Any]:
     """Opens a named catalog.
 
     Args:
         catalogs: those that are open.
-        question: the catalog's `name` and `properties`, those of `load_catalog`.
+        asked: the catalog.
 
     Returns:
         the `catalog`'s number.
@@ -87,8 +88,8 @@ def open_catalog(catalogs: OpenCatalogs, question: Mapping[str, Any]) -> dict[st
     Raises:
         ConfigurationError: its properties say of no metastore.
     """
-    name = question["name"]
-    properties = {key: value for key, value in question["properties"].items() if key not in _OF_SPARK}
+    name = asked.name
+    properties = {key: value for key, value in asked.properties.items() if key not in _OF_SPARK}
     if "uri" not in properties and "warehouse" not in properties:
         raise ConfigurationError(
             f"The catalog {name} has no metastore: set spark.sql.catalog.{name}.uri to thrift://host:9083, or "
@@ -98,14 +99,13 @@ def open_catalog(catalogs: OpenCatalogs, question: Mapping[str, Any]) -> dict[st
 
 
 def open_session_catalog(
-    catalogs: OpenCatalogs, question: Mapping[str, Any], properties: Mapping[str, str]
+    catalogs: OpenCatalogs, asked: OpenSessionCatalog, properties: Mapping[str, str]
 ) -> dict[str, Any]:
     """Opens the metastore of a session's own catalog, for commits: reads go through Spark's client of it.
 
     Args:
         catalogs: those that are open.
-        question: the catalog's `name`; Hive's settings as the session has them (`hive`); the session's `warehouse`;
-            the `options` of `spark.sql.catalog.spark_catalog.*`, such as `table-default.*`.
+        asked: the catalog, and what the session says of it.
         properties: those of the session's extension, which win.
 
     Returns:
@@ -114,7 +114,7 @@ def open_session_catalog(
     Raises:
         ConfigurationError: the session has no metastore that others can reach.
     """
-    hive = question["hive"]
+    hive = asked.hive
     uri = hive.get("hive.metastore.uris")
     if not uri:
         raise ConfigurationError(
@@ -122,17 +122,17 @@ def open_session_catalog(
             "committed through a Hive Metastore with an address. Start one (hms-iceberg metastore start, or your "
             "own) and set spark.hadoop.hive.metastore.uris=thrift://host:9083 before the session is built."
         )
-    options = {key: value for key, value in question["options"].items() if key not in (*_OF_SPARK, "type", "uri")}
-    merged = {**hive, "warehouse": question["warehouse"], **options, **properties, "uri": uri, "type": "hive"}
-    return {"catalog": catalogs.open(question["name"], merged)}
+    options = {key: value for key, value in asked.options.items() if key not in (*_OF_SPARK, "type", "uri")}
+    merged = {**hive, "warehouse": asked.warehouse, **options, **properties, "uri": uri, "type": "hive"}
+    return {"catalog": catalogs.open(asked.name, merged)}
 
 
-def find_table(catalogs: OpenCatalogs, question: Mapping[str, Any], storage: Storage) -> dict[str, Any]:
+def find_table(catalogs: OpenCatalogs, asked: FindTable, storage: Storage) -> dict[str, Any]:
     """Where a table's newest metadata is.
 
     Args:
         catalogs: those that are open.
-        question: a `path` (of a table's folder, or a metadata file); or a `catalog`, a `namespace` and a `table`.
+        asked: the table.
         storage: for paths.
 
     Returns:
@@ -141,13 +141,14 @@ def find_table(catalogs: OpenCatalogs, question: Mapping[str, Any], storage: Sto
     Raises:
         NoSuchTableError: there is no table at the path.
     """
-    path = question.get("path")
+    path = asked.path
     if path is None:
-        catalog = catalogs.of(question)
+        assert asked.catalog is not None
+        catalog, identifier = catalogs.numbered(asked.catalog), (asked.namespace, asked.table)
         try:
-            pointer = catalog.metastore.load((question["namespace"], question["table"]))
+            pointer = catalog.metastore.load(identifier)
         except (NoSuchTableError, NoSuchNamespaceError):
-            return _view(catalog, (question["namespace"], question["table"]))
+            return _view(catalog, identifier)
         return {"metadata_location": pointer.metadata_location}
     if path.endswith((".metadata.json", ".metadata.json.gz")):
         return {"metadata_location": path}
@@ -162,34 +163,34 @@ def _view(catalog: Catalog, identifier: tuple[str, str]) -> dict[str, Any]:
         return {"metadata_location": None}
 
 
-def list_namespaces(catalogs: OpenCatalogs, question: Mapping[str, Any]) -> dict[str, Any]:
+def list_namespaces(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
     """The namespaces of a `catalog`."""
-    return {"namespaces": [".".join(each) for each in catalogs.of(question).list_namespaces()]}
+    return {"namespaces": [".".join(each) for each in catalogs.numbered(asked.catalog).list_namespaces()]}
 
 
-def namespace_properties(catalogs: OpenCatalogs, question: Mapping[str, Any]) -> dict[str, Any]:
+def namespace_properties(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
     """The properties of a `namespace` of a `catalog`; null where there is none of that name."""
     try:
-        properties = catalogs.of(question).load_namespace_properties(question["namespace"])
+        properties = catalogs.numbered(asked.catalog).load_namespace_properties(asked.namespace or ())
     except NoSuchNamespaceError:
         return {"properties": None}
     owner = properties.get(OWNER_OF_HIVE)
     return {"properties": properties if owner is None else {**properties, OWNER: owner}}
 
 
-def list_tables(catalogs: OpenCatalogs, question: Mapping[str, Any]) -> dict[str, Any]:
+def list_tables(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
     """The Iceberg tables in a `namespace` of a `catalog`; null where there is no such namespace."""
     try:
-        tables = catalogs.of(question).list_tables(question["namespace"])
+        tables = catalogs.numbered(asked.catalog).list_tables(asked.namespace or ())
     except NoSuchNamespaceError:
         return {"tables": None}
     return {"tables": [each[-1] for each in tables]}
 
 
-def list_views(catalogs: OpenCatalogs, question: Mapping[str, Any]) -> dict[str, Any]:
+def list_views(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
     """The Iceberg views in a `namespace` of a `catalog`; null where there is no such namespace."""
     try:
-        views = catalogs.of(question).list_views(question["namespace"])
+        views = catalogs.numbered(asked.catalog).list_views(asked.namespace or ())
     except NoSuchNamespaceError:
         return {"views": None}
     except UnsupportedError:  # catalogs of folders have no views

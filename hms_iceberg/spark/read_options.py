@@ -10,13 +10,13 @@ import logging
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from hms_iceberg.errors import InvalidInputError, NoSuchRefError
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.scan.appends import AppendRequest, plan_appends, snapshot_or_current, snapshots_between
 from hms_iceberg.scan.plan import ScanPlan, ScanRequest
 from hms_iceberg.scan.planner import plan_scan
+from hms_iceberg.spark.read_questions import PlanScan
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
@@ -199,7 +199,7 @@ def select(
 def planned(
     metadata: TableMetadata,
     storage: Storage,
-    question: Mapping[str, Any],
+    asked: PlanScan,
     schema: Schema,
     row_filter: BooleanExpression,
 ) -> ScanPlan:
@@ -208,11 +208,11 @@ def planned(
     Args:
         metadata: the table.
         storage: where its files are.
-        question: `snapshot_id` and `start_snapshot_id` of what was selected.
+        asked: the snapshots of what was selected.
         schema: the columns that the filter may name.
         row_filter: which rows are wanted.
     """
-    start, end = question.get("start_snapshot_id"), question["snapshot_id"]
+    start, end = asked.start_snapshot_id, asked.snapshot_id
     if start is None:
         return plan_scan(ScanRequest(metadata, end, row_filter, schema=schema), storage)
     return plan_appends(AppendRequest(metadata, start, end, row_filter=row_filter, schema=schema), storage)

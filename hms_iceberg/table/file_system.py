@@ -33,8 +33,8 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import UNSORTED, SortOrder
 from hms_iceberg.spec.table_properties import METADATA_PATH
 from hms_iceberg.storage import Storage
-from hms_iceberg.table.definition import TableDefinition
 from hms_iceberg.table.table import Table
+from hms_iceberg.table.table_definition import TableDefinition
 from hms_iceberg.table.transaction import TableTransaction
 from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Created

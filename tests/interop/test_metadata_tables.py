@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hms_iceberg.scan.metadata_tables import METADATA_TABLES
+from hms_iceberg.spark.read_questions import InspectTable
 from hms_iceberg.spark.reading.inspection import describe_inspection
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -43,8 +44,8 @@ def test_columns_have_the_types_nullability_and_comments_of_java(
     )
     table = catalog.load_table(name)
     for kind in (*METADATA_TABLES, "position_deletes"):
-        question = {"name": name, "kind": kind, "version": None, "as_of_micros": None}
-        found = columns(describe_inspection(table.metadata, table.io, question)["schema"])
+        asked = InspectTable(name, table.metadata_location, kind=kind)
+        found = columns(describe_inspection(table.metadata, table.io, asked)["schema"])
         wanted = columns(iceberg_java.schema(f"select * from ice.{name}.{kind}"))
         for column in MAY_BE_NULL.get(kind, ()):
             shown, nullable, comment = wanted[column]

@@ -15,6 +15,7 @@ from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.lazy import pl
 from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.read_options import END, END_TIME, START, START_TIME, TRAVELS, refuse_misspelled
+from hms_iceberg.spark.read_questions import LoadTable, ReadChanges
 from hms_iceberg.spark.reading.arrow_columns import for_spark
 from hms_iceberg.spark.reading.descriptions import UNKNOWN_SIZE
 from hms_iceberg.spark.reading.worker_code import for_workers
@@ -32,13 +33,13 @@ OPTIONS = (START, END, START_TIME, END_TIME)
 _CHANGELOG_NAMES = frozenset(field.name for field in CHANGELOG_COLUMNS)
 
 
-def describe_changes(metadata: TableMetadata, storage: Storage, question: Mapping[str, Any]) -> dict[str, Any]:
+def describe_changes(metadata: TableMetadata, storage: Storage, asked: LoadTable) -> dict[str, Any]:
     """What Spark's analyzer is told of the changes of a table.
 
     Args:
         metadata: the table.
         storage: where its files are.
-        question: the table's name, and the options of the read.
+        asked: the table's name, and the options of the read.
 
     Raises:
         UnsupportedError: a version of the table is asked for.
@@ -46,33 +47,33 @@ def describe_changes(metadata: TableMetadata, storage: Storage, question: Mappin
             one that every changelog has.
         NoSuchSnapshotError: there is no such snapshot.
     """
-    scan = _scan(metadata, storage, question)
+    scan = _scan(metadata, storage, asked)
     scan.to_arrow_batch_reader().close()  # so that what is wrong is told now
-    schema = spark_schema(changelog_schema(scan.projection()), f"{question['name']}.changes")
+    schema = spark_schema(changelog_schema(scan.projection()), f"{asked.name}.changes")
     return {"schema": schema, "size_in_bytes": UNKNOWN_SIZE}
 
 
-def changed_rows(metadata: TableMetadata, storage: Storage, question: Mapping[str, Any]) -> bytes:
+def changed_rows(metadata: TableMetadata, storage: Storage, asked: ReadChanges) -> bytes:
     """One file, as the bridge's class WorkerFiles takes it, and the function that makes the changed rows of it.
 
     Args:
         metadata: the table.
         storage: where its files are.
-        question: as for :func:`describe_changes`, and the `columns` that are used.
+        asked: as for :func:`describe_changes`, and the columns that are used.
     """
-    columns = question["columns"]
-    scan = _scan(metadata, storage, question)
+    columns = asked.columns
+    scan = _scan(metadata, storage, asked)
     scan = scan.select(*(name for name in columns if name not in _CHANGELOG_NAMES))
-    answer = AnswerWriter({}).texts(pl.Series([question["metadata_location"]])).longs(pl.Series([UNKNOWN_SIZE]))
+    answer = AnswerWriter({}).texts(pl.Series([asked.metadata_location])).longs(pl.Series([UNKNOWN_SIZE]))
     return answer.blobs([b""]).blobs([command(scan, columns)]).done()
 
 
-def _scan(metadata: TableMetadata, storage: Storage, question: Mapping[str, Any]) -> ChangelogScan:
+def _scan(metadata: TableMetadata, storage: Storage, asked: LoadTable) -> ChangelogScan:
     """All that was inserted and deleted, rows that were only copied to other files too, as Apache Iceberg has it."""
-    name = question["name"]
-    options = {key: value for key, value in (question.get("options") or {}).items() if key != "path"}
+    name = asked.name
+    options = {key: value for key, value in asked.options.items() if key != "path"}
     travels = [each for each in TRAVELS if each in options]
-    if travels or question["version"] is not None or question["as_of_micros"] is not None:
+    if travels or asked.version is not None or asked.as_of_micros is not None:
         raise UnsupportedError(
             f"Cannot read {name}.changes as of a version: it is what happened between two versions of the table. "
             f"Choose these with the options {', '.join(OPTIONS)}."

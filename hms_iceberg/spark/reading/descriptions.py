@@ -8,6 +8,7 @@ from typing import Any
 
 from hms_iceberg import __version__
 from hms_iceberg.spark.read_options import START, TRAVELS, select
+from hms_iceberg.spark.read_questions import LoadTable
 from hms_iceberg.spark.schemas import metadata_schema, spark_schema
 from hms_iceberg.spark.shown_properties import shown_properties
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
@@ -23,19 +24,18 @@ _SPARK_TRANSFORMS = {"year": "years", "month": "months", "day": "days", "hour": 
 UNKNOWN_SIZE = 2**40  # unknown is large: nothing is broadcast on a guess
 
 
-def release(question: Mapping[str, Any]) -> dict[str, Any]:
+def release() -> dict[str, Any]:
     """What the function `system.iceberg_version()` answers."""
     return {"version": f"hms_iceberg {__version__}"}
 
 
-def describe(metadata: TableMetadata, storage: Storage, question: Mapping[str, Any]) -> dict[str, Any]:
+def describe(metadata: TableMetadata, storage: Storage, asked: LoadTable) -> dict[str, Any]:
     """What a read of a table sees.
 
     Args:
         metadata: the table.
         storage: where its files are.
-        question: the table's `name`, for errors and for EXPLAIN; and which version of it is read, `version`,
-            `as_of_micros` or `options`, as `read_options.select` takes them; where these say nothing, the session's
+        asked: which version of it is read, as `read_options.select` takes it; where that says nothing, the session's
             `wap_branch` is read of a table that allows that, once it is there, as in Apache Iceberg.
 
     Raises:
@@ -43,22 +43,21 @@ def describe(metadata: TableMetadata, storage: Storage, question: Mapping[str, A
         InvalidInputError: its options contradict each other.
         UnsupportedError: a column's type cannot be held by Spark.
     """
-    name = question["name"]
-    options = question.get("options") or {}
-    if _is_current(question, options) and _reads_wap_branch(metadata, question.get("wap_branch")):
-        options = {**options, "branch": question["wap_branch"]}
-    selected = select(metadata, storage, name, question["version"], question["as_of_micros"], options)
+    options = asked.options
+    if asked.wap_branch is not None and _is_current(asked) and _reads_wap_branch(metadata, asked.wap_branch):
+        options = {**options, "branch": asked.wap_branch}
+    selected = select(metadata, storage, asked.name, asked.version, asked.as_of_micros, options)
     snapshot, schema = selected.scan.snapshot(), selected.scan.table_schema
-    return described(metadata, schema, snapshot, name, selected.start_snapshot_id)
+    return described(metadata, schema, snapshot, asked.name, selected.start_snapshot_id)
 
 
-def _is_current(question: Mapping[str, Any], options: Mapping[str, str]) -> bool:
-    travels = question["version"] is not None or question["as_of_micros"] is not None
-    return not travels and not any(name in options for name in (*TRAVELS, START))
+def _is_current(asked: LoadTable) -> bool:
+    travels = asked.version is not None or asked.as_of_micros is not None
+    return not travels and not any(name in asked.options for name in (*TRAVELS, START))
 
 
-def _reads_wap_branch(metadata: TableMetadata, branch: str | None) -> bool:
-    ref = metadata.refs.get(branch) if branch is not None else None
+def _reads_wap_branch(metadata: TableMetadata, branch: str) -> bool:
+    ref = metadata.refs.get(branch)
     is_branch = ref is not None and ref.snapshot_ref_type is SnapshotRefType.BRANCH
     return is_branch and bool_property(metadata.properties, WAP_ENABLED)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from hms_iceberg.arrow.deletes.position_delete_table import position_deletes, po
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.scan.metadata_tables import METADATA_TABLES, MetadataRequest, metadata_table
 from hms_iceberg.spark.read_options import select
+from hms_iceberg.spark.read_questions import InspectRows, InspectTable
 from hms_iceberg.spark.reading.arrow_columns import for_spark
 from hms_iceberg.spark.schemas import spark_schema, spark_type
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
@@ -33,25 +34,25 @@ _OF_ONE_SNAPSHOT = frozenset(
 _PART_BYTES = 800_000  # Spark warns of tasks that are larger than a megabyte
 
 
-def describe_inspection(metadata: TableMetadata, storage: Storage, question: Mapping[str, Any]) -> dict[str, Any]:
+def describe_inspection(metadata: TableMetadata, storage: Storage, asked: InspectTable) -> dict[str, Any]:
     """What Spark's analyzer is told of a metadata table.
 
     Args:
         metadata: the table.
         storage: where its files are.
-        question: its name, the metadata table's (`kind`), and which version is read, as `read_options.select` has it.
+        asked: the metadata table, and which version is read, as `read_options.select` has it.
 
     Raises:
         InvalidInputError: there is no such metadata table.
         UnsupportedError: it has no versions, and one was asked for.
         NoSuchSnapshotError, NoSuchRefError: there is no such version.
     """
-    kind, name = question["kind"].lower(), question["name"]
+    kind, name = asked.kind.lower(), asked.name
     if kind not in _KINDS:
         raise InvalidInputError(
             f"The Iceberg table {name} has no metadata table {kind!r}: expected one of {', '.join(sorted(_KINDS))}."
         )
-    version, as_of_micros, options = question["version"], question["as_of_micros"], question.get("options") or {}
+    version, as_of_micros, options = asked.version, asked.as_of_micros, asked.options
     travels = {key: value for key, value in options.items() if key != "path"}
     if kind not in _OF_ONE_SNAPSHOT and (version is not None or as_of_micros is not None or travels):
         raise UnsupportedError(
@@ -67,21 +68,21 @@ def describe_inspection(metadata: TableMetadata, storage: Storage, question: Map
     }
 
 
-def inspection_rows(metadata: TableMetadata, storage: Storage, question: Mapping[str, Any]) -> dict[str, Any]:
+def inspection_rows(metadata: TableMetadata, storage: Storage, asked: InspectRows) -> dict[str, Any]:
     """The rows of some columns of a metadata table, in a file that the caller deletes.
 
     Args:
         metadata: the table.
         storage: where its files are.
-        question: the metadata table's name (`kind`), `snapshot_id` as it was described, and `columns`.
+        asked: the metadata table and its columns.
 
     Returns:
         the file's path and its parts: how many bytes and how many rows each has, each an Arrow stream.
     """
-    kind = question["kind"].lower()
-    request = MetadataRequest(metadata, storage, question["snapshot_id"], question["metadata_location"])
-    held = _schema(metadata, storage, kind, question["name"])
-    wanted = Schema(*(held.find_field(name) for name in question["columns"]))
+    kind = asked.kind.lower()
+    request = MetadataRequest(metadata, storage, asked.snapshot_id, asked.metadata_location)
+    held = _schema(metadata, storage, kind, asked.name)
+    wanted = Schema(*(held.find_field(name) for name in asked.columns))
     names = [field.name for field in wanted.fields]
     if not names:
         rows = sum(batch.num_rows for batch in _batches(kind, request))

@@ -18,6 +18,7 @@ from hms_iceberg.scan.appends import added_files, snapshots_between
 from hms_iceberg.scan.plan import ScanPlan
 from hms_iceberg.scan.planner import Planner, manifest_source
 from hms_iceberg.spark.read_options import check_options
+from hms_iceberg.spark.read_questions import CheckStream, LatestOffset, StreamBatch
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import Operation, Snapshot
 from hms_iceberg.storage import Storage
@@ -28,24 +29,23 @@ _SKIPPED = {
 }
 
 
-def check_stream(metadata: TableMetadata, storage: Storage, question: Mapping[str, Any]) -> dict[str, Any]:
+def check_stream(metadata: TableMetadata, storage: Storage, asked: CheckStream) -> dict[str, Any]:
     """Refuses the options of a stream that cannot be.
 
     Raises:
         InvalidInputError: unknown options, and those that choose rows of one read.
     """
-    check_options(question["options"], question["name"], streaming=True)
+    check_options(asked.options, asked.name, streaming=True)
     return {}
 
 
-def latest_offset(metadata: TableMetadata, storage: Storage, question: Mapping[str, Any]) -> dict[str, Any]:
+def latest_offset(metadata: TableMetadata, storage: Storage, asked: LatestOffset) -> dict[str, Any]:
     """How far the next batch goes.
 
     Args:
         metadata: the table as it is now.
         storage: where its manifests are.
-        question: the stream's `options`; `start`, the offset up to which it has read, null where it begins; and
-            `everything`, whether its limits are to be left aside.
+        asked: the stream, and up to where it has read.
 
     Returns:
         the `offset`; null where there is nothing new.
@@ -54,12 +54,12 @@ def latest_offset(metadata: TableMetadata, storage: Storage, question: Mapping[s
         NoSuchSnapshotError: the snapshot up to which the stream has read has expired.
         UnsupportedError: rows were deleted or overwritten, and the options do not say to pass over that.
     """
-    options, name = question["options"], question["name"]
-    start = _offset(question["start"], name) or _first(metadata, options)
+    options, name = asked.options, asked.name
+    start = _offset(asked.start, name) or _first(metadata, options)
     current = metadata.current_snapshot()
     if start is None or current is None:
         return {"offset": None}
-    limits = {} if question["everything"] else options
+    limits = {} if asked.everything else options
     max_files = int(limits.get("streaming-max-files-per-micro-batch", 2**62))
     max_rows = int(limits.get("streaming-max-rows-per-micro-batch", 2**62))
     reached, files, rows = start, 0, 0
@@ -71,31 +71,33 @@ def latest_offset(metadata: TableMetadata, storage: Storage, question: Mapping[s
             files, rows, position = files + 1, rows + count, position + 1
             reached = (snapshot.snapshot_id, position)
         reached = (snapshot.snapshot_id, max(position, len(counts)))
-    nothing_new = question["start"] is not None and reached == start
+    nothing_new = asked.start is not None and reached == start
     return {"offset": None if nothing_new else _text(reached)}
 
 
-def plan_batch(metadata: TableMetadata, storage: Storage, question: Mapping[str, Any]) -> ScanPlan:
+def plan_batch(metadata: TableMetadata, storage: Storage, name: str, schema_id: int, batch: StreamBatch) -> ScanPlan:
     """The files between two offsets.
 
     Args:
         metadata: the table, at a version that has the snapshots of both.
         storage: where its manifests are.
-        question: `batch` with `start` (null from the beginning), `end` and the stream's `options`; and `schema_id`.
+        name: the table's name, for errors.
+        schema_id: the columns that the stream has.
+        batch: what is read.
 
     Raises:
         NoSuchSnapshotError: a snapshot has expired since.
     """
-    batch, name, started = question["batch"], question["name"], time.perf_counter()
-    start = _offset(batch["start"], name) or _first(metadata, batch["options"])
-    end = _offset(batch["end"], name)
+    started = time.perf_counter()
+    start = _offset(batch.start, name) or _first(metadata, batch.options)
+    end = _offset(batch.end, name)
     if start is None or end is None:
         raise InvalidInputError(f"Cannot stream the table {name}: it has no snapshots from {start} to {end}.")
     last = _snapshot(metadata, end[0], name)
-    planner = _planner(metadata, storage, question["schema_id"])
+    planner = _planner(metadata, storage, schema_id)
     parts = []
     snapshots = _since(metadata, start, last, name)
-    for snapshot, position in _to_read(snapshots, start, batch["options"], name):
+    for snapshot, position in _to_read(snapshots, start, batch.options, name):
         part = added_files(planner, [snapshot], storage)
         stop = end[1] if snapshot.snapshot_id == end[0] else part.frame.height
         part.frame = part.frame.slice(position, max(0, stop - position))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.spark.read_questions import LoadView
 from hms_iceberg.spark.schemas import spark_schema
 from hms_iceberg.spec.views.view_metadata import SQLViewRepresentation, ViewMetadata, ViewVersion
 from hms_iceberg.storage import Storage
@@ -16,11 +16,11 @@ RESERVED = ("provider", "location", "format-version", QUERY_COLUMN_NAMES)
 """What statements may neither set nor unset."""
 
 
-def describe_view(question: Mapping[str, Any], storage: Storage) -> dict[str, Any]:
+def describe_view(asked: LoadView, storage: Storage) -> dict[str, Any]:
     """The current version of a view.
 
     Args:
-        question: the view's `name` and its `metadata_location`.
+        asked: the view.
         storage: where its metadata is.
 
     Returns:
@@ -31,13 +31,13 @@ def describe_view(question: Mapping[str, Any], storage: Storage) -> dict[str, An
     Raises:
         UnsupportedError: it has no query in SQL.
     """
-    metadata = read_view(question["metadata_location"], storage).metadata
+    metadata = read_view(asked.metadata_location, storage).metadata
     version = metadata.current_version()
     return {
-        "sql": _query(version, question["name"]),
+        "sql": _query(version, asked.name),
         "catalog": version.default_catalog,
         "namespace": list(version.default_namespace),
-        "schema": spark_schema(metadata.schema(), question["name"]),
+        "schema": spark_schema(metadata.schema(), asked.name),
         "properties": dict(metadata.properties),
         "shown_properties": _shown(metadata),
         "query_columns": list(filter(None, metadata.properties.get(QUERY_COLUMN_NAMES, "").split(","))),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -31,13 +30,13 @@ class BeginRows(BeginWrite, frozen=True, kw_only=True):
     lineage: bool = False
 
 
-def begin_rows(metadata: TableMetadata, storage: Storage, question: Mapping[str, Any]) -> dict[str, Any]:
+def begin_rows(metadata: TableMetadata, storage: Storage, asked: BeginRows) -> dict[str, Any]:
     """What the bridge's class TableWrite is told when an operation begins.
 
     Args:
         metadata: the table, at the version that the query was resolved on.
         storage: where its files are.
-        question: see `BeginRows`.
+        asked: the operation.
 
     Returns:
         as `begin_write`; without `rules` where no rows are written.
@@ -45,7 +44,6 @@ def begin_rows(metadata: TableMetadata, storage: Storage, question: Mapping[str,
     Raises:
         SchemaMismatchError, ConfigurationError, InvalidInputError, UnsupportedError: see `begin_write`.
     """
-    asked = msgspec.convert(question, BeginRows)
     settings = WriteSettings(asked.name, asked.options, asked.session, metadata.properties)
     schema, spec = metadata.schema(), metadata.spec_by_id(output_spec_id(settings, metadata))
     copies = asked.kind == "replace-rows"

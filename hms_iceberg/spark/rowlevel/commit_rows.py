@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
-
-import msgspec
 
 from hms_iceberg.arrow.deletes.delete_writer import write_row_deletes
 from hms_iceberg.errors import CommitConflictError, InvalidInputError
@@ -45,11 +43,11 @@ class CommitRows(CommitWrite, frozen=True, kw_only=True):
     deleted: tuple[dict[str, str], ...] = ()
 
 
-def commit_rows(question: Mapping[str, Any], table: Table) -> dict[str, Any]:
+def commit_rows(asked: CommitRows, table: Table) -> dict[str, Any]:
     """Commits what a DELETE, UPDATE or MERGE wrote, on the version of the table that it read.
 
     Args:
-        question: see `CommitRows`, and the `filter` of the rows that were read, or by which copy-on-write chose files.
+        asked: what was written; its filter is that of the rows which were read, or by which copy-on-write chose files.
         table: the table.
 
     Raises:
@@ -57,8 +55,7 @@ def commit_rows(question: Mapping[str, Any], table: Table) -> dict[str, Any]:
         CommitStateUnknownError: nobody can tell whether it was committed; no file was deleted.
         IcebergError: it was not, and the files are deleted.
     """
-    asked = msgspec.convert(question, CommitRows)
-    change = change_of(question, table, asked.command)
+    change = change_of(asked, table, asked.command)
     transaction = change.transaction
     for file in asked.files:
         transaction.track(file.path)

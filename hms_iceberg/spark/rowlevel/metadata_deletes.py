@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import Any
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysFalse, BooleanExpression
 from hms_iceberg.spark.reading.conditions import row_filter
 from hms_iceberg.spark.rowlevel.pinned import change_of
+from hms_iceberg.spark.writing.write_questions import DeleteWhere
 from hms_iceberg.table import Table
 from hms_iceberg.table.row_change import RowChange
 from hms_iceberg.updates.delete import DeleteFiles
@@ -17,18 +17,18 @@ from hms_iceberg.updates.delete import DeleteFiles
 logger = logging.getLogger(__name__)
 
 
-def can_delete(question: Mapping[str, Any], table: Table) -> dict[str, Any]:
+def can_delete(asked: DeleteWhere, table: Table) -> dict[str, Any]:
     """Whether every file of a table holds only rows that match a filter, or none.
 
     Args:
-        question: which version, as of `pinned.change_of`, and the `filter`.
+        asked: which version, as of `pinned.change_of`, and the filter.
         table: the table.
 
     Returns:
         whether it is `possible` to delete the rows by metadata alone.
     """
-    change = change_of(question, table, "delete")
-    wanted, exact = row_filter(question["filter"], change.metadata.schema())
+    change = change_of(asked, table, "delete")
+    wanted, exact = row_filter(asked.filter, change.metadata.schema())
     if not exact:
         return {"possible": False}
     try:
@@ -39,19 +39,19 @@ def can_delete(question: Mapping[str, Any], table: Table) -> dict[str, Any]:
     return {"possible": not files or files.is_whole}
 
 
-def delete_where(question: Mapping[str, Any], table: Table) -> dict[str, Any]:
+def delete_where(asked: DeleteWhere, table: Table) -> dict[str, Any]:
     """Removes the files whose rows match a filter, of which `can_delete` said that there are no others.
 
     Args:
-        question: as of `can_delete`.
+        asked: as of `can_delete`.
         table: the table.
 
     Raises:
         InvalidInputError: some, but not all, rows of a file match.
         CommitConflictError, CommitFailedError, CommitStateUnknownError: see `Transaction.commit`.
     """
-    change = change_of(question, table, "delete")
-    wanted, _ = row_filter(question["filter"], change.metadata.schema())
+    change = change_of(asked, table, "delete")
+    wanted, _ = row_filter(asked.filter, change.metadata.schema())
     if not isinstance(wanted, AlwaysFalse):
         _remove(change, wanted)
         change.transaction.commit()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from hms_iceberg.spark.writing.write_questions import CommitWrite, DeleteWhere
 from hms_iceberg.spark.writing.write_settings import WriteSettings
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.table import Table
@@ -15,28 +13,27 @@ from hms_iceberg.transaction.origin import Existing
 from hms_iceberg.transaction.transaction import Transaction
 
 
-def change_of(question: Mapping[str, Any], table: Table, command: str) -> RowChange:
+def change_of(asked: CommitWrite | DeleteWhere, table: Table, command: str) -> RowChange:
     """A change on the version that was read, so that what others committed since is checked for conflicts.
 
     Args:
-        question: the `metadata_location` that was read; what `WriteSettings` looks up; and the `branch`, where it has
-            not been `decided` yet.
+        asked: the version that was read, and what `WriteSettings` looks up.
         table: the table, at any version.
         command: `delete`, `update` or `merge`.
 
     Raises:
         ConfigurationError, UnsupportedError: see `RowChange`.
     """
-    version = read_version(question["metadata_location"], table.storage)
-    settings = WriteSettings(
-        question["name"], question.get("options") or {}, question["session"], version.metadata.properties
-    )
+    version = read_version(asked.metadata_location, table.storage)
+    settings = WriteSettings(asked.name, asked.options, asked.session, version.metadata.properties)
     transaction = Transaction(table.name(), Existing(version), table.metastore, table.storage)
-    properties = {"engine-name": "spark", "spark.app.id": question["app_id"], **settings.snapshot_properties()}
+    properties = {"engine-name": "spark", "spark.app.id": asked.app_id, **settings.snapshot_properties()}
     wap_id = settings.wap_id()
     if wap_id is not None:
         properties["wap.id"] = wap_id
-    known = question.get("decided")
-    branch: str | None = known["branch"] if known else settings.target_branch(question["branch"])
+    if isinstance(asked, CommitWrite):
+        branch = asked.decided.branch
+    else:
+        branch = settings.target_branch(asked.branch)
     options = ChangeOptions(properties, branch=branch or MAIN_BRANCH, stage_only=wap_id is not None)
     return RowChange(transaction, command, options)

@@ -101,6 +101,18 @@ class CommitWrite(msgspec.Struct, frozen=True):
     epoch: int | None = None
 
 
+class DeleteWhere(msgspec.Struct, frozen=True):
+    """Rows are to be deleted by a filter, if metadata alone can do that (`MetadataDelete`); see `BeginWrite`."""
+
+    name: str
+    metadata_location: str
+    app_id: str
+    branch: str | None
+    session: dict[str, str]
+    filter: dict[str, Any] | None = None
+    options: dict[str, str] = {}
+
+
 def option(options: Mapping[str, str], name: str) -> str | None:
     """An option of a write, whatever its case."""
     return next((value for key, value in options.items() if key.lower() == name.lower()), None)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.spark.catalog_questions import OpenCatalog, OpenSessionCatalog
 from hms_iceberg.spark.catalogs import OpenCatalogs, open_catalog, open_session_catalog
 
 
-def _asked(hive: dict[str, str], **options: str) -> dict[str, Any]:
-    return {"name": "spark_catalog", "hive": hive, "options": options, "warehouse": "file:/warehouse"}
+def _asked(hive: dict[str, str], **options: str) -> OpenSessionCatalog:
+    return OpenSessionCatalog("spark_catalog", hive, "file:/warehouse", options)
 
 
 def test_a_session_catalog_has_the_settings_of_hive_under_those_of_the_extension() -> None:
@@ -35,4 +34,4 @@ def test_a_metastore_inside_of_the_session_is_refused_with_the_remedy() -> None:
 
 def test_a_named_catalog_without_a_metastore_is_refused_with_the_remedy() -> None:
     with pytest.raises(ConfigurationError, match=r"set spark.sql.catalog.ice.uri"):
-        open_catalog(OpenCatalogs(), {"name": "ice", "properties": {"default-namespace": "db"}})
+        open_catalog(OpenCatalogs(), OpenCatalog("ice", {"default-namespace": "db"}))

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError, UnsupportedError
+from hms_iceberg.spark.read_questions import CheckStream, LatestOffset, StreamBatch
 from hms_iceberg.spark.reading.streams import check_stream, latest_offset, plan_batch
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.transforms import IdentityTransform
@@ -35,15 +36,14 @@ def table(tmp_path: Path) -> Table:
 
 def latest(table: Table, start: dict[str, Any] | None = None, everything: bool = False, **options: str) -> Any:
     named = {name.replace("_", "-"): value for name, value in options.items()}
-    question = {"name": "t", "start": start, "everything": everything, "options": named}
-    return latest_offset(table.metadata, table.storage, question)["offset"]
+    asked = LatestOffset("t", everything, named, start)
+    return latest_offset(table.metadata, table.storage, asked)["offset"]
 
 
 def parts(table: Table, start: dict[str, Any] | None, end: dict[str, Any], **options: str) -> list[int]:
     named = {name.replace("_", "-"): value for name, value in options.items()}
-    batch = {"start": start, "end": end, "options": named}
-    question = {"name": "t", "schema_id": table.metadata.current_schema_id, "batch": batch}
-    plan = plan_batch(table.metadata, table.storage, question)
+    batch = StreamBatch(end, named, start)
+    plan = plan_batch(table.metadata, table.storage, "t", table.metadata.current_schema_id, batch)
     (column,) = plan.partitions.columns(0)
     return sorted(plan.files[column].to_list())
 
@@ -131,4 +131,4 @@ def test_an_expired_or_foreign_offset_is_refused(table: Table) -> None:
 )
 def test_options_that_a_stream_cannot_have(table: Table, options: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        check_stream(table.metadata, table.storage, {"name": "t", "options": options})
+        check_stream(table.metadata, table.storage, CheckStream("t", options))

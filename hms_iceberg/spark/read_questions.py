@@ -1,0 +1,152 @@
+"""The questions of reads, each with the class of the bridge that asks it.
+
+Every one has the name of the table in the query, for errors, and the metadata file that is read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class LoadTable(msgspec.Struct, frozen=True):
+    """Which version of a table is read (`TableSource`), also of its changes (`ChangesTable`).
+
+    Args:
+        version: what follows VERSION AS OF.
+        as_of_micros: what follows TIMESTAMP AS OF.
+        options: the options of the read, which may choose a version too.
+        wap_branch: the session's `spark.wap.branch`.
+    """
+
+    name: str
+    metadata_location: str
+    version: str | None = None
+    as_of_micros: int | None = None
+    options: dict[str, str] = {}
+    wap_branch: str | None = None
+
+
+class ReadChanges(LoadTable, frozen=True, kw_only=True):
+    """The changed rows of a table (`ChangesTable`).
+
+    Args:
+        columns: the columns that the query uses.
+    """
+
+    columns: list[str]
+
+
+class InspectTable(LoadTable, frozen=True, kw_only=True):
+    """What a metadata table is (`MetadataTable`).
+
+    Args:
+        kind: its name, in any case.
+    """
+
+    kind: str
+
+
+class InspectRows(msgspec.Struct, frozen=True):
+    """The rows of a metadata table (`MetadataScan`).
+
+    Args:
+        kind: its name, in any case.
+        snapshot_id: as it was described; None for none.
+        columns: the columns that the query uses.
+    """
+
+    name: str
+    metadata_location: str
+    kind: str
+    columns: list[str]
+    snapshot_id: int | None = None
+
+
+class StreamBatch(msgspec.Struct, frozen=True):
+    """The part of a stream that one batch reads.
+
+    Args:
+        end: the offset that it ends with.
+        options: the stream's options.
+        start: the offset that it starts after; None from the beginning.
+    """
+
+    end: dict[str, Any]
+    options: dict[str, str]
+    start: dict[str, Any] | None = None
+
+
+class PlanScan(msgspec.Struct, frozen=True):
+    """The files of a scan (`PlanScans`).
+
+    Args:
+        schema_id: the schema of the version that was loaded.
+        snapshot_id: its snapshot; None for none.
+        start_snapshot_id: of a read of appended rows, the snapshot that it starts after.
+        batch: of a stream, what the batch reads.
+        rewrite: of a rewriting, its `run` and the `group` of files that is read.
+        filter: the conditions, as the bridge's class FilterText writes them.
+        aggregates: the aggregates that metadata may answer, as MetadataAnswer writes them.
+        time_type: whether this Spark has the type time.
+        partition_column: whether the query uses the column `_partition`.
+        deleted_column: whether it uses the column `_deleted`.
+    """
+
+    name: str
+    metadata_location: str
+    schema_id: int
+    snapshot_id: int | None = None
+    start_snapshot_id: int | None = None
+    batch: StreamBatch | None = None
+    rewrite: dict[str, int] | None = None
+    filter: dict[str, Any] | None = None
+    aggregates: list[dict[str, Any]] | None = None
+    time_type: bool = True
+    partition_column: bool = False
+    deleted_column: bool = False
+
+
+class WorkerCommand(msgspec.Struct, frozen=True):
+    """The function that makes rows of files which Python workers read (`WorkerFiles`).
+
+    Args:
+        schema_id: the schema of the version that was loaded.
+        columns: the columns that the query uses.
+        deleted_column: whether `_deleted` is one of them.
+    """
+
+    metadata_location: str
+    schema_id: int
+    columns: list[str]
+    deleted_column: bool = False
+
+
+class CheckStream(msgspec.Struct, frozen=True):
+    """Whether a stream can be (`IcebergSource`)."""
+
+    name: str
+    options: dict[str, str]
+
+
+class LatestOffset(msgspec.Struct, frozen=True):
+    """How far the next batch of a stream goes (`IcebergStream`).
+
+    Args:
+        everything: whether the stream's limits are to be left aside.
+        options: the stream's options.
+        start: the offset up to which it has read; None where it begins.
+    """
+
+    name: str
+    everything: bool
+    options: dict[str, str]
+    start: dict[str, Any] | None = None
+
+
+class LoadView(msgspec.Struct, frozen=True):
+    """The current version of a view (`IcebergView`)."""
+
+    name: str
+    metadata_location: str
