@@ -1,0 +1,88 @@
+"""Questions as the bridge's classes write them, without a JVM."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.spark.bridge_service import BridgeService
+from hms_iceberg.table import FileSystemTables
+from hms_iceberg.table.table import Table
+
+Ask = Callable[..., dict[str, Any]]
+VERSION = {"version": None, "as_of_micros": None, "time_type": True}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    made = FileSystemTables().create(pa.schema([("id", pa.int64())]), str(tmp_path / "t"))
+    made.append(pa.table({"id": [1, 2]}))
+    made.append(pa.table({"id": [3]}))
+    return made
+
+
+@pytest.fixture
+def ask(table: Table) -> Ask:
+    service = BridgeService()
+
+    def header(call: str, **more: Any) -> dict[str, Any]:
+        question = {"call": call, "name": "t", "metadata_location": table.metadata_location, **more}
+        answer = service.apply(json.dumps(question))
+        found: dict[str, Any] = json.loads(answer[4 : 4 + int.from_bytes(answer[:4], "little")])
+        return found
+
+    return header
+
+
+def test_a_read_is_described_and_planned(ask: Ask, table: Table) -> None:
+    loaded = ask("load", **VERSION, options={"branch": "main"}, wap_branch="nowhere")
+    assert loaded["snapshot_id"] == table.metadata.current_snapshot_id
+    chosen = {name: loaded[name] for name in ("snapshot_id", "start_snapshot_id", "schema_id")}
+    assert ask("plan", **chosen, time_type=True, deleted_column=False)["files"] == 2
+    equal = {"op": "eq", "column": ["id"], "value": 3}
+    assert "error" not in ask("plan", **chosen, time_type=True, deleted_column=False, filter=equal, aggregates=[])
+    assert "error" not in ask("worker-command", **chosen, columns=["id"], deleted_column=False)
+
+
+def test_metadata_tables_and_changes_are_described(ask: Ask, table: Table) -> None:
+    for kind in ("files", "SNAPSHOTS", "position_deletes"):
+        found = ask("inspect", **VERSION, options={}, kind=kind)
+        rows = ask("inspect-rows", **VERSION, kind=kind, snapshot_id=found["snapshot_id"], columns=[])
+        assert rows["path"] is None, kind
+    assert ask("changes", **VERSION, options={})["schema"]["fields"][0]["name"] == "id"
+    assert "error" not in ask("changed-rows", **VERSION, options={}, columns=["id"])
+
+
+def test_a_stream_is_planned_from_offset_to_offset(ask: Ask, table: Table) -> None:
+    assert ask("stream-check", snapshot_id=None, options={"path": "t"}) == {}
+    offset = ask("stream-latest", start=None, everything=False, options={})["offset"]
+    batch = {"start": None, "end": offset, "options": {}}
+    assert ask("plan", snapshot_id=None, start_snapshot_id=None, schema_id=0, batch=batch)["files"] == 2
+
+
+def test_a_table_is_found_by_its_path(ask: Ask, table: Table) -> None:
+    assert ask("find", path=table.location())["metadata_location"] == table.metadata_location
+
+
+def test_rows_are_deleted_by_metadata_alone_or_not_at_all(ask: Ask, table: Table) -> None:
+    wanted = {"op": "eq", "column": ["id"], "value": 3}
+    asked = {
+        "path": table.location(),
+        "branch": None,
+        "app_id": "local-1",
+        "session": {},
+        "case_sensitive": False,
+        "has_functions": True,
+    }
+    assert ask("can-delete", **asked, filter=wanted) == {"possible": True}
+    assert ask("delete-where", **asked, filter=wanted) == {}
+    assert table.refresh().scan().to_arrow()["id"].to_pylist() == [1, 2]
+
+
+def test_a_question_of_another_layout_says_what_is_missing(ask: Ask) -> None:
+    assert "schema_id" in ask("plan", snapshot_id=None)["error"]["message"]
