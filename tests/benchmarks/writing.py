@@ -26,10 +26,10 @@ from pyarrow import orc
 from hms_iceberg.arrow.columns.arrow_schema import from_arrow
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.hms.embedded import EmbeddedMetastore
-from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.transforms import parse_transform
 from hms_iceberg.table.table import Table
+from hms_iceberg.table.table_definition import TableDefinition
 from hms_iceberg.transaction.origin import Created
 from hms_iceberg.transaction.transaction import Transaction
 from tests.support.memory_metastore import InMemoryMetastore
@@ -67,7 +67,8 @@ def table(folder: Path, data: pa.Table, kind: str, partitioned: bool) -> Table:
     metastore = InMemoryMetastore()
     metastore.create_namespace("bench", {})
     properties = {"write.format.default": kind, "write.orc.compression-codec": "zstd"}
-    metadata = new_table_metadata(schema, spec=spec, location=str(folder), properties=properties)
+    definition = TableDefinition(schema, str(folder), spec, properties=properties)
+    metadata = definition.resolved({}).new_metadata()
     transaction = Transaction(("bench", "t"), Created(metadata), metastore, storage := ArrowStorage())
     return Table(("bench", "t"), transaction.commit(), metastore, storage)
 

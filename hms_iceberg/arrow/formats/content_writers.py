@@ -14,7 +14,12 @@ import pyarrow as pa
 from hms_iceberg.arrow.formats.avro_writer import AvroContentWriter
 from hms_iceberg.arrow.formats.file_layout import FileLayout
 from hms_iceberg.arrow.formats.orc_writer import OrcContentWriter
-from hms_iceberg.arrow.formats.parquet_writer import ParquetFileWriter, parquet_options
+from hms_iceberg.arrow.formats.parquet_writer import (
+    DICTIONARIES,
+    ParquetFileWriter,
+    parquet_options,
+    without_vain_dictionaries,
+)
 from hms_iceberg.arrow.metrics.footer_metrics import data_file_from_parquet
 from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
 from hms_iceberg.errors import ConfigurationError
@@ -75,6 +80,11 @@ class ContentFormat:
         self._layout = FileLayout(schema)
         self._properties = properties
         self._parquet = parquet_options(schema, self._layout, properties) if name == "parquet" else {}
+
+    def adapt(self, rows: pa.RecordBatch) -> None:
+        """Fits what the user left open to some rows of the schema, before the first file is opened."""
+        if self.name == "parquet" and not any(name.startswith(DICTIONARIES) for name in self._properties):
+            self._parquet = without_vain_dictionaries(self._parquet, self._schema, self._layout, rows)
 
     def open(self, location: str) -> ContentWriter:
         """Begins a file; it appears when its writer is closed."""

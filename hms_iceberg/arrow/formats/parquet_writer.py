@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 ROW_GROUP_BYTES = ("write.parquet.row-group-size-bytes", 128 * 1024 * 1024)
 ROW_GROUP_ROWS = ("write.parquet.row-group-limit", 1_048_576)
 CODEC_LEVEL = "write.parquet.compression-level"  # unless set, the library's own default
+DICTIONARIES = "write.parquet.dict-encoding-enabled.column."
 _PAGE_BYTES = ("write.parquet.page-size-bytes", 1024 * 1024)
 _PAGE_ROWS = ("write.parquet.page-row-limit", 20_000)
 _DICTIONARY_BYTES = ("write.parquet.dict-size-bytes", 2 * 1024 * 1024)
@@ -48,6 +49,10 @@ _CODECS = {
 }
 
 
+# Rows that are looked at to see whether values repeat, in runs of rows that follow one another; and the part of
+# distinct values beyond which the dictionary of a large file would exceed its limit.
+_SAMPLE_ROWS, _RUN_ROWS = 20_000, 1_000
+_HARDLY_REPEATED = 0.98
 # Arrow's reader refuses schemas that are deeper than this.
 _MOST_LEVELS = 100
 
@@ -147,13 +152,38 @@ def parquet_options(schema: Schema, layout: FileLayout, properties: Mapping[str,
         "data_page_version": "1.0" if page_version == "v1" else "2.0",
         "write_page_index": True,
         "write_page_checksum": True,
-        "use_dictionary": _enabled(leaves, properties, "write.parquet.dict-encoding-enabled.column."),
+        "use_dictionary": _enabled(leaves, properties, DICTIONARIES),
         "write_statistics": _enabled(leaves, properties, "write.parquet.stats-enabled.column."),
         "bloom_filter_options": _bloom_filters(leaves, properties),
     }
     if level is not None and codec in ("zstd", "gzip", "brotli"):
         options["compression_level"] = int_property({CODEC_LEVEL: level}, (CODEC_LEVEL, 3))
     return {name: value for name, value in options.items() if value is not None and name in _known_options()}
+
+
+def without_vain_dictionaries(
+    options: Mapping[str, Any], schema: Schema, layout: FileLayout, rows: pa.RecordBatch
+) -> dict[str, Any]:
+    """The options with no dictionary for columns that hardly repeat a value.
+
+    Their dictionaries would grow over the limit and be given up, after every value was looked up in them.
+
+    Args:
+        options: what ``parquet_options`` returned.
+        schema: the table's schema.
+        layout: its columns in files.
+        rows: some rows of the table's columns.
+    """
+    if options["use_dictionary"] is not True or rows.num_rows < _SAMPLE_ROWS:
+        return dict(options)
+    paths = dict(leaf_paths(schema, layout))
+    starts = range(0, rows.num_rows, max(_RUN_ROWS, rows.num_rows * _RUN_ROWS // _SAMPLE_ROWS))
+    sample = pa.concat_batches([rows.slice(start, _RUN_ROWS) for start in starts])
+    for field, column in zip(schema.fields, sample.columns, strict=True):
+        known = len(column) - column.null_count
+        if field.field_type.is_primitive and pc.count_distinct(column).as_py() > _HARDLY_REPEATED * known:
+            paths.pop(field.name, None)
+    return {**options, "use_dictionary": list(paths.values()) or False}
 
 
 def parquet_codec(properties: Mapping[str, str]) -> str:

@@ -130,6 +130,7 @@ class FileRouter:
         self._buffer_bytes = buffer_bytes
         self._waiting = 0
         self._open = 0
+        self._adapted = False
         self._partitions: dict[tuple[str, ...], _PartitionRows] = {}
 
     def sorted(self, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
@@ -142,6 +143,9 @@ class FileRouter:
         """Writes all batches; files of a write that fails are given up."""
         try:
             for batch in batches if self._spec.is_unpartitioned() else self._regrouped(batches):
+                if not self._adapted:
+                    self._adapted = True
+                    self._format.adapt(self._stored(batch))
                 for partition, rows in self._splitter.split(batch):
                     yield from self._add(partition, self._stored(rows))
             yield from self._finish_all()

@@ -424,3 +424,24 @@ def test_nested_times_that_no_reader_of_orc_could_read_are_refused(
     with pytest.raises(UnsupportedError, match="1677 to 2262"):
         list(write_data_files(metadata, storage, rows))
     assert not list(storage.list(metadata.location))
+
+
+def test_a_column_that_hardly_repeats_a_value_has_no_dictionary(
+    make_metadata: MakeMetadata, storage: ArrowStorage
+) -> None:
+    count = 30_000
+    rows = pa.table({"id": pa.array(range(count), pa.int64()), "name": [f"n{i % 7}" for i in range(count)]})
+
+    def encodings(properties: dict[str, str]) -> dict[str, bool]:
+        (file,) = write_data_files(make_metadata(SCHEMA, properties=properties), storage, rows)
+        group = pq.read_metadata(storage.filesystem(file.file_path)[1]).row_group(0)
+        columns = [group.column(each) for each in range(group.num_columns)]
+        return {
+            each.path_in_schema: each.has_dictionary_page
+            for each in columns
+            if each.path_in_schema in rows.schema.names
+        }
+
+    assert encodings({}) == {"id": False, "name": True}
+    asked = {"write.parquet.dict-encoding-enabled.column.id": "true"}
+    assert encodings(asked) == {"id": True, "name": True}
