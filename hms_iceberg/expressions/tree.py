@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from hms_iceberg.doors import door
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError
 from hms_iceberg.expressions.literals import Literal, literal
-from hms_iceberg.expressions.operations import Operation
+from hms_iceberg.expressions.operators import Operation
 from hms_iceberg.expressions.terms import Reference, Term, Transformed, to_term
 
 if TYPE_CHECKING:
