@@ -39,6 +39,7 @@ SUBJECTS: dict[str, dict[str, Entry]] = {
         **_of(
             "tables.define",
             create="Create a namespace or a table.",
+            register="Make a metadata file the table of a name.",
             rename="Give a table another name.",
             drop="Drop a namespace or a table.",
         ),
@@ -86,8 +87,9 @@ SUBJECTS: dict[str, dict[str, Entry]] = {
     },
     "Migration": _of(
         "migrate",
-        migrate="Turn a Hive table into an Iceberg table, in place.",
+        migrate="Turn Hive tables into Iceberg tables, in place.",
         rollback_migration="Turn a migrated table back into the Hive table it was.",
+        verify="Compare an Iceberg table with a Hive table.",
     ),
     "Metastore": {
         **_of("doctor", doctor="Look at machine, metastore, storage, locks and clocks."),

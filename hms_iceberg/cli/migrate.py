@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hms_iceberg.cli.connection import catalog_options, key_values, open_catalog
 from hms_iceberg.cli.output import OUTPUT_OPTION, Output
+from hms_iceberg.cli.progress import progress_bars
+from hms_iceberg.cli.spark import Ways, spark_for, spark_options
+from hms_iceberg.cli.warehouse import Work
 
 if TYPE_CHECKING:
     from hms_iceberg.migration import MigrationResult, RollbackResult
-    from hms_iceberg.migration.progress import Progress
 
-_STEPS_OF_SIZE = 1024
+LEVEL = click.Choice(["counts", "sums", "rows"])
+Kept = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
-@click.argument("table", metavar="DB.TABLE")
+@click.argument("tables", metavar="DB.TABLE…", nargs=-1)
 @catalog_options
 @OUTPUT_OPTION
+@click.option("--exclude", multiple=True, metavar="PATTERN", help="Leave tables of such names out; may be repeated.")
+@click.option("--jobs", type=click.IntRange(1, 64), default=2, show_default=True, help="Tables side by side.")
+@click.option(
+    "--plan", "plan_file", type=Kept, metavar="FILE", help="Keep the plan of many tables here, or take it up."
+)
+@click.option("--html", type=Kept, metavar="FILE", help="Write the state of every table as a page.")
+@click.option("--accept-choices", is_flag=True, help="Migrate tables with the choices that the plan found for them.")
 @click.option("--dry-run", is_flag=True, help="Check everything and say what would be done; change nothing.")
 @click.option("--backup-name", metavar="NAME", help="Name of the Hive table afterwards [default: TABLE_backup_].")
 @click.option(
@@ -35,42 +44,111 @@ _STEPS_OF_SIZE = 1024
 @click.option("--table-property", "table_properties", multiple=True, metavar="KEY=VALUE", help="May be repeated.")
 @click.option("--threads", type=click.IntRange(1, 512), help="Directories or footers read at once.")
 @click.option("--take-over", is_flag=True, help="Go on with a migration whose process is certainly dead.")
+@click.option("--rewrite", is_flag=True, help="Copy tables that cannot stay where they are, with Spark.")
+@click.option(
+    "--verify", "level", type=LEVEL, help="Compare rows before the switch, with Spark; a difference stops it."
+)
+@spark_options
 def migrate(
-    table: str,
+    tables: tuple[str, ...],
     catalog_name: str | None,
     uri: str | None,
     properties: tuple[str, ...],
     output: str,
+    exclude: tuple[str, ...],
+    jobs: int,
+    plan_file: Path | None,
+    html: Path | None,
+    accept_choices: bool,
     dry_run: bool,
     backup_name: str | None,
-    timestamp_type: str | None,
-    char_as_string: bool,
-    include_subdirectories: bool,
     table_properties: tuple[str, ...],
     threads: int | None,
-    take_over: bool,
+    rewrite: bool,
+    level: str | None,
+    spark_settings: tuple[str, ...],
+    **choices: Any,
 ) -> None:
-    """Turn a Hive table into an Iceberg table, in place.
+    """Turn Hive tables into Iceberg tables, in place.
 
-    No file is moved, copied or rewritten. The Hive table stays under the backup's name; dropping it never deletes data.
-    After a crash, run the same command again: it finishes the migration, or undoes it and starts anew.
+    No file is moved, copied or rewritten, but for tables that can only be copied (--rewrite). The Hive table stays
+    under the backup's name; dropping it never deletes data. After a crash, run the same command again: it finishes the
+    migration, or undoes it and starts anew.
+
+    In names, * and ? stand for anything. Of many tables a plan is made first, which --plan keeps in a file; the same
+    command goes on with it where it stopped. One table's failure is not another's.
 
     Example: hms-iceberg migrate web.clicks --dry-run
+
+    Example: hms-iceberg migrate 'web.*' 'sales.fact_*' --exclude 'web.tmp_*' --plan plan.json --jobs 4
     """
     from hms_iceberg import migration
 
     options = migration.MigrationOptions(
         backup_name=backup_name,
-        timestamp_type=timestamp_type,
-        char_as_string=char_as_string,
-        include_subdirectories=include_subdirectories,
         properties=key_values(table_properties),
-        take_over=take_over,
-        **({} if threads is None else {"threads": threads}),
+        **choices,
     )
-    with open_catalog(catalog_name, uri, properties) as catalog, progress_bars() as progress:
-        result = migration.migrate(catalog, table, options, dry_run=dry_run, progress=progress)
-    Output(output).text(describe_migration(result), dataclasses.asdict(result))
+    if threads is not None:
+        options = dataclasses.replace(options, threads=threads)
+    many = len(tables) != 1 or plan_file is not None or html is not None or exclude or set(tables[0]) & set("*?[")
+    if not tables and (plan_file is None or not plan_file.exists()):
+        raise click.UsageError("Name a table, a pattern such as 'web.*', or the --plan of an earlier run.")
+    if many and backup_name is not None:
+        raise click.UsageError("--backup-name is for one table; of many, each backup has its table's name.")
+    with (
+        open_catalog(catalog_name, uri, properties) as catalog,
+        spark_for(catalog, (rewrite or level is not None) and not dry_run, spark_settings) as spark,
+    ):
+        ways = Ways(spark, level, rewrite)
+        if many:
+            Work(catalog, options, jobs, Output(output), ways, plan_file, html).migrate(
+                tables, exclude, dry_run, accept_choices
+            )
+            return
+        with progress_bars() as progress:
+            result = ways.migrate(catalog, tables[0], options, dry_run=dry_run, progress=progress)
+        Output(output).text(describe_migration(result), dataclasses.asdict(result))
+
+
+@click.command()
+@click.argument("table", metavar="DB.TABLE")
+@click.option("--against", required=True, metavar="DB.TABLE", help="The Hive table, such as the backup.")
+@click.option("--level", type=LEVEL, default="sums", show_default=True, help="How they are compared.")
+@spark_options
+@catalog_options
+@OUTPUT_OPTION
+def verify(
+    table: str,
+    against: str,
+    level: str,
+    spark_settings: tuple[str, ...],
+    catalog_name: str | None,
+    uri: str | None,
+    properties: tuple[str, ...],
+    output: str,
+) -> None:
+    """Compare an Iceberg table with a Hive table, which Spark reads.
+
+    counts: rows, and nulls as the metadata tell them. sums: per column sums, least and greatest values and a checksum
+    that does not depend on the order; this program reads the Iceberg table. rows: every row, both tables read by Spark.
+    Ends with code 1 where they differ.
+
+    Example: hms-iceberg verify web.clicks --against web.clicks_backup_
+    """
+    from hms_iceberg.migration.proof.verify import verify as compare
+    from hms_iceberg.spark.migration.hive_reader import SparkHiveReader
+
+    with (
+        open_catalog(catalog_name, uri, properties) as catalog,
+        spark_for(catalog, True, spark_settings) as spark,
+    ):
+        result = compare(against, catalog.load_table(table), level, SparkHiveReader(spark))
+    same = f"{table} holds what {against} holds ({level}): {result.rows:,} rows, in {result.seconds:.1f} s."
+    unlike = "\n  - ".join([f"{table} and {against} differ ({level}):", *result.differences])
+    Output(output).text(same if result.is_equal else unlike, dataclasses.asdict(result))
+    if not result.is_equal:
+        raise click.exceptions.Exit(1)
 
 
 @click.command("rollback-migration")
@@ -113,6 +191,8 @@ def rollback_migration(
 
 def describe_migration(result: MigrationResult) -> str:
     """What a migration did, in a few lines."""
+    from hms_iceberg.migration.warehouse.page import human_size
+
     found = (
         f"{result.files:,} files ({human_size(result.bytes)}, {result.records:,} rows)"
         f"{f' in {result.partitions:,} partitions' if result.partitions else ''}"
@@ -137,37 +217,3 @@ def describe_rollback(result: RollbackResult) -> str:
         return f"{result.table} is the Hive table it was; what an unfinished migration had left is gone."
     lost = f" {result.discarded_snapshots} snapshots were discarded." if result.discarded_snapshots else ""
     return f"{result.table} is the Hive table it was, with {result.files:,} files.{lost}"
-
-
-def human_size(size: float) -> str:
-    """Bytes as people read them: `1.5 MiB`."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if size < _STEPS_OF_SIZE:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= _STEPS_OF_SIZE
-    return f"{size:.1f} TiB"
-
-
-@contextmanager
-def progress_bars() -> Iterator[Progress]:
-    """A progress bar for each stage, on standard error; none if that is not a terminal."""
-    from rich import progress as bars
-    from rich.console import Console
-
-    columns = (
-        bars.TextColumn("{task.description}"),
-        bars.BarColumn(),
-        bars.MofNCompleteColumn(),
-        bars.TimeElapsedColumn(),
-        bars.TimeRemainingColumn(),
-    )
-    console = Console(stderr=True)
-    with bars.Progress(*columns, console=console, disable=not console.is_terminal) as display:
-        tasks: dict[str, bars.TaskID] = {}
-
-        def show(stage: str, done: int, total: int) -> None:
-            if stage not in tasks:
-                tasks[stage] = display.add_task(stage, total=total)
-            display.update(tasks[stage], completed=done, total=total)
-
-        yield show

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hms_iceberg.errors import MetastoreError, NoSuchTableError, UnsupportedError
-from hms_iceberg.hms.connection.client import HmsClient
-from hms_iceberg.hms.hive_metastore import HiveMetastore
+from hms_iceberg.hms.client import HmsClient
 from hms_iceberg.hms.rows.hive_rows import (
     EXTERNAL,
     EXTERNAL_PURGE,
@@ -95,6 +94,15 @@ class HiveTables:
             return hive_table(self._client.get_table(database, name))
         except NoSuchTableError:
             return None
+
+    def databases(self) -> list[str]:
+        """Names of all namespaces."""
+        return self._client.list_databases()
+
+    def tables(self, database: str) -> Iterator[HiveTable]:
+        """The rows of all tables and views of a namespace."""
+        for row in self._client.get_tables(database, self._client.list_tables(database)):
+            yield hive_table(row)
 
     def partitions(self, database: str, name: str) -> Iterator[HivePartition]:
         """All partitions of a table."""

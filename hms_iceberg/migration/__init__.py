@@ -7,6 +7,9 @@ from hms_iceberg.migration.migrate import MigrationResult, migrate
 from hms_iceberg.migration.migration_plan import MigrationOptions
 from hms_iceberg.migration.rollback import RollbackResult, rollback
 from hms_iceberg.migration.snapshot_table import SnapshotResult, snapshot
+from hms_iceberg.migration.warehouse.look import plan_warehouse
+from hms_iceberg.migration.warehouse.plan import TablePlan, WarehousePlan
+from hms_iceberg.migration.warehouse.run import migrate_warehouse
 
 __all__ = [
     "AddFilesResult",
@@ -14,9 +17,13 @@ __all__ = [
     "MigrationResult",
     "RollbackResult",
     "SnapshotResult",
+    "TablePlan",
+    "WarehousePlan",
     "add_folder",
     "add_hive_files",
     "migrate",
+    "migrate_warehouse",
+    "plan_warehouse",
     "rollback",
     "snapshot",
 ]

@@ -1,4 +1,4 @@
-"""Whether the Parquet files of a Hive table can be read as the Iceberg table that it becomes, and under which names.
+"""Whether the files of a Hive table can be read as the Iceberg table that it becomes, and under which names.
 
 Hive matches columns without regard to case and converts types when it reads; Iceberg matches names exactly, through
 the name mapping, and promotes types only upwards. Source: Iceberg specification, "Column Projection" and "Schema
@@ -7,12 +7,16 @@ Evolution".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import field_id_of
+from hms_iceberg.migration.formats.avro_names import AvroNames
+from hms_iceberg.migration.formats.kinds import AVRO, ORC, PARQUET
 from hms_iceberg.spec.name_mapping import MappedField
 from hms_iceberg.spec.types import (
     BinaryType,
@@ -36,6 +40,8 @@ from hms_iceberg.spec.types import (
 
 INSTANT = "instant"
 LOCAL = "local"
+# What Hive 1 and 2.0 call the columns of ORC files: they are the table's by their place.
+_PLACE = re.compile(r"_col(\d+)")
 
 
 @dataclass
@@ -53,31 +59,76 @@ class FileSchemaFacts:
     problems: list[str] = field(default_factory=list)
 
 
-def examine(columns: Sequence[NestedField], schema: pa.Schema, int96: frozenset[str]) -> FileSchemaFacts:
+def examine(
+    columns: Sequence[NestedField],
+    schema: pa.Schema,
+    int96: frozenset[str] = frozenset(),
+    file_format: str = PARQUET,
+    avro_names: AvroNames | None = None,
+) -> FileSchemaFacts:
     """Compare a file's columns with the table's.
 
     Args:
         columns: the table's columns that are stored in files.
         schema: the file's schema as Arrow reads it.
         int96: names of the file's top-level columns that hold, or contain, INT96 timestamps.
+        file_format: the file's format.
+        avro_names: how Hive finds its columns in Avro files; by their names unless given.
     """
     facts = FileSchemaFacts()
-    facts.mapped = _Examiner(facts, int96).struct(columns, list(schema), "")
+    examiner = _Examiner(facts, int96, file_format)
+    if file_format == AVRO:
+        examiner.check_names(columns, schema.names, avro_names or AvroNames())
+        aliases = avro_names.names if avro_names else {}
+    else:
+        aliases = _places(columns, schema.names) if file_format == ORC else {}
+    facts.mapped = examiner.struct(columns, list(schema), "", aliases)
     return facts
 
 
+def _places(columns: Sequence[NestedField], names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Other names of the columns in a file whose columns have none but their places."""
+    if not names or [_PLACE.fullmatch(name) and name for name in names] != [f"_col{n}" for n in range(len(names))]:
+        return {}
+    return {column.name.lower(): (f"_col{place}",) for place, column in enumerate(columns)}
+
+
 class _Examiner:
-    def __init__(self, facts: FileSchemaFacts, int96: frozenset[str]) -> None:
+    def __init__(self, facts: FileSchemaFacts, int96: frozenset[str], file_format: str) -> None:
         self._facts = facts
         self._int96 = int96
+        self._format = file_format
         self._top = ""
 
-    def struct(self, fields: Sequence[NestedField], found: Sequence[pa.Field], prefix: str) -> tuple[MappedField, ...]:
+    def check_names(self, columns: Sequence[NestedField], names: Sequence[str], hive: AvroNames) -> None:
+        """Refuse an Avro file of which Hive would not read a column that we would, or give it a default."""
+        for column in columns:
+            known = hive.of(column.name)
+            found = [name for name in names if name.lower() in {each.lower() for each in known}]
+            if hive.exact and found and not set(found) & set(known):
+                self._facts.problems.append(
+                    f"has the column {found[0]!r}, which Hive does not take for {column.name!r}, as it compares names "
+                    "in Avro files letter by letter"
+                )
+            if not found and column.name.lower() in hive.defaults:
+                self._facts.problems.append(
+                    f"lacks the column {column.name!r}, for which the table's Avro schema has the default "
+                    f"{hive.defaults[column.name.lower()]!r}"
+                )
+
+    def struct(
+        self,
+        fields: Sequence[NestedField],
+        found: Sequence[pa.Field],
+        prefix: str,
+        aliases: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    ) -> tuple[MappedField, ...]:
         """Match the fields of a struct by name, exactly where possible, else without regard to case."""
         mapped = []
         for expected in fields:
             path = prefix + expected.name
-            same = [each for each in found if each.name.lower() == expected.name.lower()]
+            names = {each.lower() for each in aliases.get(expected.name.lower(), (expected.name,))}
+            same = [each for each in found if each.name.lower() in names]
             exact = [each for each in same if each.name == expected.name]
             if len(same) > 1:  # even if one is exact: Hive reads whichever comes first or last, without regard to case
                 self._facts.problems.append(f"has several columns for {path!r}: {[each.name for each in same]}")
@@ -110,7 +161,7 @@ class _Examiner:
                 self._child(wanted.key_field, kind.key_field, path, "key"),
                 self._child(wanted.value_field, kind.item_field, path, "value"),
             )
-        elif not _readable(kind, wanted):
+        elif not _readable(kind, wanted, self._format):
             self._facts.problems.append(f"holds {kind} in the column {path!r}, which is a {wanted} in the table")
         elif isinstance(wanted, (TimestampType, TimestamptzType)):
             self._timestamp(expected.field_id, kind, path)
@@ -122,7 +173,7 @@ class _Examiner:
         return MappedField(mapped.field_id, tuple(dict.fromkeys((name, *mapped.names))), mapped.fields)
 
     def _timestamp(self, field_id: int, kind: pa.TimestampType, path: str) -> None:
-        if kind.unit == "ns" and self._top not in self._int96:
+        if kind.unit == "ns" and self._top not in self._int96 and self._format != ORC:
             self._facts.problems.append(
                 f"holds nanoseconds in the column {path!r}, and the table's timestamps have microseconds"
             )
@@ -148,7 +199,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
-def _readable(kind: pa.DataType, wanted: IcebergType) -> bool:
+def _readable(kind: pa.DataType, wanted: IcebergType, file_format: str) -> bool:
     """Whether Iceberg's readers take a file's type for the table's: the same, or one that may be promoted to it."""
     types = pa.types
     if isinstance(wanted, DecimalType):
@@ -156,13 +207,14 @@ def _readable(kind: pa.DataType, wanted: IcebergType) -> bool:
     if isinstance(wanted, (IntegerType, LongType)):
         bits = 31 if isinstance(wanted, IntegerType) else 63
         return bool(types.is_integer(kind) and kind.bit_width - types.is_signed_integer(kind) <= bits)
+    # Old writers of Parquet (Hive 0.x, Impala) store text without saying that it is text.
+    loose = file_format == PARQUET
     fits: dict[type[IcebergType], bool] = {
         BooleanType: types.is_boolean(kind),
         FloatType: types.is_float32(kind),
         DoubleType: types.is_float32(kind) or types.is_float64(kind),
-        # Old writers (Hive 0.x, Impala) store text without saying that it is text.
-        StringType: _is_text(kind) or _is_bytes(kind),
-        BinaryType: _is_bytes(kind) or _is_text(kind),
+        StringType: _is_text(kind) or (loose and _is_bytes(kind)),
+        BinaryType: _is_bytes(kind) or (loose and _is_text(kind)),
         DateType: types.is_date32(kind),
         TimestampType: types.is_timestamp(kind),
         TimestamptzType: types.is_timestamp(kind),

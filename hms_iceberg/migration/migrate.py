@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import (
@@ -25,11 +27,13 @@ from hms_iceberg.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
+from hms_iceberg.hms.rows.hive_rows import EXTERNAL, EXTERNAL_PURGE, HiveTable
 from hms_iceberg.hms.hive_tables import HiveTables, RowChange, made_external
 from hms_iceberg.hms.rows.hive_rows import EXTERNAL, EXTERNAL_PURGE, HiveTable
 from hms_iceberg.metastore_names import table_identifier
+from hms_iceberg.migration.in_place import InPlace
 from hms_iceberg.migration.journal import Journal, new_migration_id, write_journal
-from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlan, MigrationPlanner
+from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlanner
 from hms_iceberg.migration.progress import Progress, silent
 from hms_iceberg.migration.recovery import Recovery, only_one
 from hms_iceberg.migration.state import (
@@ -40,10 +44,7 @@ from hms_iceberg.migration.state import (
     default_backup_name,
     staging_name,
 )
-from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.table_properties import METADATA_PATH, metadata_folder
 from hms_iceberg.table import Table
-from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
 
 logger = logging.getLogger(__name__)
 
@@ -80,15 +81,80 @@ class MigrationResult:
     seconds: float = 0.0
 
 
+class Plan(Protocol):
+    """What a migration needs to know of what it will do."""
+
+    @property
+    def table(self) -> HiveTable:
+        """The Hive table."""
+        ...
+
+    @property
+    def location(self) -> str:
+        """Where the Hive table's files are."""
+        ...
+
+    @property
+    def metadata_folder(self) -> str:
+        """Where the Iceberg table's metadata goes, and the journal beside it."""
+        ...
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether the Hive table has partition keys."""
+        ...
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions it has."""
+        ...
+
+    @property
+    def files(self) -> int:
+        """How many files it has."""
+        ...
+
+    @property
+    def bytes(self) -> int:
+        """How large they are."""
+        ...
+
+    @property
+    def records(self) -> int:
+        """How many rows they hold, as far as is known."""
+        ...
+
+
+class Way(Protocol):
+    """How the Iceberg table of a migration is made."""
+
+    def plan(self, table: HiveTable) -> Any:
+        """What the table becomes; raises UnsupportedError where it cannot."""
+        ...
+
+    def is_current(self, plan: Any, table: HiveTable) -> bool:
+        """Whether the Hive table and its files still are what was planned for."""
+        ...
+
+    def stage(self, plan: Any, journal: Journal) -> Table:
+        """The Iceberg table, complete, under the staging name."""
+        ...
+
+
+Proof = Callable[[str, Table], Sequence[str]]
+"""Compares a Hive table with the Iceberg table that shall take its place: the differences, in words."""
+
+
 def migrate(
     catalog: Catalog,
     identifier: str | tuple[str, ...],
     options: MigrationOptions | None = None,
     *,
     dry_run: bool = False,
+    proof: Proof | None = None,
     progress: Progress = silent,
 ) -> MigrationResult:
-    """Turn a Hive table of Parquet files into an Iceberg table in place, without writing data.
+    """Turn a Hive table of Parquet, ORC or Avro files into an Iceberg table in place, without writing data.
 
     After a crash at any point, the same call finishes the migration, or undoes it and starts anew. Any other failure
     leaves the Hive table as it was.
@@ -98,6 +164,7 @@ def migrate(
         identifier: `"db.table"` or `("db", "table")`.
         options: what the user may choose.
         dry_run: check everything and change nothing.
+        proof: compares the two tables before the switch; a difference stops it.
         progress: told how far it is.
 
     Returns:
@@ -109,14 +176,34 @@ def migrate(
         TableAlreadyExistsError: the backup's name is taken.
         MigrationError: it failed; the message says in which state the table is, and what to run next.
     """
-    migration = _Migration(catalog, identifier, options or MigrationOptions(), progress)
+    chosen = options or MigrationOptions()
+    way = InPlace(catalog, MigrationPlanner(HiveTables.of(catalog.metastore), catalog.storage, chosen, progress))
+    return carry_out(catalog, identifier, chosen, way, dry_run=dry_run, proof=proof)
+
+
+def carry_out(
+    catalog: Catalog,
+    identifier: str | tuple[str, ...],
+    options: MigrationOptions,
+    way: Way,
+    *,
+    dry_run: bool = False,
+    proof: Proof | None = None,
+) -> MigrationResult:
+    """Migrate a table in one way or another; see `migrate`."""
+    migration = _Migration(catalog, identifier, options, way, proof)
     with only_one(*migration.name):
         return migration.run(dry_run)
 
 
 class _Migration:
     def __init__(
-        self, catalog: Catalog, identifier: str | tuple[str, ...], options: MigrationOptions, progress: Progress
+        self,
+        catalog: Catalog,
+        identifier: str | tuple[str, ...],
+        options: MigrationOptions,
+        way: Way,
+        proof: Proof | None,
     ) -> None:
         database, name = (part.lower() for part in table_identifier(identifier))
         self._catalog = catalog
@@ -126,7 +213,8 @@ class _Migration:
         self._database, self._name = database, name
         self._full_name = f"{database}.{name}"
         self._recovery = Recovery(self._hive, catalog.storage, database, name, options.backup_name)
-        self._planner = MigrationPlanner(self._hive, catalog.storage, options, progress)
+        self._way = way
+        self._proof = proof
         self._started = time.monotonic()
         self._unresolved_ms = 0.0
 
@@ -141,14 +229,14 @@ class _Migration:
         if finished is not None:
             return finished
         for _ in range(_ROUNDS):
-            plan = self._planner.plan(self._hive_table())
+            plan = self._way.plan(self._hive_table())
             self._refuse_taken_names()
             if dry_run:
                 return self._result(plan, dry_run=True)
             version = self._carry_out(plan)
             if version is not None:
                 result = replace(
-                    self._result(plan),
+                    self._result(plan, records=_records(version)),
                     metadata_location=version.metadata_location,
                     snapshot_id=version.metadata.current_snapshot_id,
                     unresolved_ms=self._unresolved_ms,
@@ -203,7 +291,7 @@ class _Migration:
             backup=f"{self._database}.{backup}",
             partitions=journal.partitions if journal else 0,
             files=journal.files if journal else 0,
-            records=int(snapshot.summary.get("total-records", "0")) if snapshot else 0,
+            records=_records(table),
             bytes=journal.bytes if journal else 0,
             already_done=True,
             metadata_location=table.metadata_location,
@@ -231,14 +319,15 @@ class _Migration:
                     f"table has it already; {remedy}. Nothing was changed."
                 )
 
-    def _carry_out(self, plan: MigrationPlan) -> Table | None:
+    def _carry_out(self, plan: Plan) -> Table | None:
         """Make the Iceberg table and switch to it; None where the Hive table changed meanwhile, and all is undone."""
         journal = self._begin(plan)
         try:
-            table = self._stage(plan, journal)
+            table = self._way.stage(plan, journal)
+            self._prove(plan, table)
             with self._catalog.metastore.lease((self._database, self._name), {}) as lease:
                 lease.acquire()
-                if self._planner.is_current(plan, self._hive_table()):
+                if self._way.is_current(plan, self._hive_table()):
                     self._switch(plan, journal)
                     return table
         except BaseException as error:
@@ -247,8 +336,14 @@ class _Migration:
         self._recovery.put_back()
         return None
 
-    def _begin(self, plan: MigrationPlan) -> Journal:
-        table, folder = plan.source.table, plan.metadata_folder
+    def _prove(self, plan: Plan, table: Table) -> None:
+        """Refuse to switch to a table that differs, unless what differs is what came to the Hive table since."""
+        found = self._proof(self._full_name, table) if self._proof is not None else ()
+        if found and self._way.is_current(plan, self._hive_table()):
+            raise MigrationError("the Iceberg table does not hold what the Hive table holds: " + "; ".join(found))
+
+    def _begin(self, plan: Plan) -> Journal:
+        table, folder = plan.table, plan.metadata_folder
         existing = tuple(info.location[len(folder) + 1 :] for info in self._storage.list(folder))
         original = Original.of(table, (EXTERNAL, EXTERNAL_PURGE))
         journal = Journal(
@@ -257,67 +352,22 @@ class _Migration:
             table=self._name,
             backup=self._backup,
             staging=staging_name(self._name),
-            location=plan.source.location,
+            location=plan.location,
             original=original.to_json(),
-            files=len(plan.listing.files),
-            bytes=plan.listing.total_bytes,
-            partitions=len(plan.source.partitions) if plan.source.is_partitioned else 0,
+            files=plan.files,
+            bytes=plan.bytes,
+            partitions=plan.partition_count,
             existing=existing,
         )
         write_journal(self._storage, folder, journal)
         return journal
 
-    def _stage(self, plan: MigrationPlan, journal: Journal) -> Table:
-        """The Iceberg table, complete, under the staging name."""
-        transaction = self._catalog.create_table_transaction(
-            (self._database, journal.staging),
-            schema=plan.schema,
-            location=plan.source.location,
-            partition_spec=plan.spec,
-            properties={**plan.properties, MIGRATION_ID: journal.migration_id},
-        )
-        try:
-            self._check_draft(transaction.metadata, plan)
-        except MigrationError:
-            transaction.abandon()
-            raise
-        with transaction:
-            if plan.data_files:
-                transaction.add_data_files(plan.data_files, {"hive-table": self._full_name})
-        table = self._catalog.load_table((self._database, journal.staging))
-        self._read_back(table, plan)
-        return table
-
-    def _check_draft(self, metadata: TableMetadata, plan: MigrationPlan) -> None:
-        folder = metadata_folder(metadata.location, metadata.properties)
-        if folder != plan.metadata_folder:
-            raise MigrationError(
-                f"The property {METADATA_PATH} (of the table, or a default of the catalog) puts the metadata into "
-                f"{folder}, and a migration needs it in {plan.metadata_folder}. Set it after the migration."
-            )
-        if metadata.schema().as_struct() != plan.schema.as_struct():
-            raise MigrationError("The columns were numbered differently from the metrics. Please report this.")
-
-    def _read_back(self, table: Table, plan: MigrationPlan) -> None:
-        """Check that what was written can be read, and holds every file, before anybody depends on it."""
-        manifests = manifest_list_of(table.current_snapshot(), self._storage)
-        found = {
-            (entry.data_file.file_path, entry.data_file.partition, entry.data_file.record_count)
-            for manifest in manifests
-            for entry in entries_of(manifest, self._storage)
-        }
-        if found != {(file.file_path, file.partition, file.record_count) for file in plan.data_files}:
-            raise MigrationError(
-                f"The Iceberg metadata at {table.metadata_location} does not hold the files that were found: expected "
-                f"{len(plan.data_files)}, got {len(found)}. Nobody has used it; please report this."
-            )
-
     # ------------------------------------------------------------------------------------------- the switch
 
-    def _switch(self, plan: MigrationPlan, journal: Journal) -> None:
-        if not plan.source.is_partitioned and self._switch_in_one_step(plan, journal):
+    def _switch(self, plan: Plan, journal: Journal) -> None:
+        if not plan.is_partitioned and self._switch_in_one_step(plan, journal):
             return
-        table = plan.source.table
+        table = plan.table
         self._hive.change(self._database, self._name, made_external(_marks(table, journal)))
         self._unresolved_ms = self._hive.rename_pair(
             self._database,
@@ -326,9 +376,9 @@ class _Migration:
             RowChange({}, owner=table.owner),
         )
 
-    def _switch_in_one_step(self, plan: MigrationPlan, journal: Journal) -> bool:
+    def _switch_in_one_step(self, plan: Plan, journal: Journal) -> bool:
         """Change the row; False where the metastore refuses, and everything is as before."""
-        table = plan.source.table
+        table = plan.table
         self._hive.copy(self._database, self._name, journal.backup, made_external(_marks(table, journal)))
         try:
             change = RowChange({}, owner=table.owner)
@@ -367,17 +417,22 @@ class _Migration:
             f"The migration of {self._full_name} failed, and the Hive table is as it was: {error}"
         ) from error
 
-    def _result(self, plan: MigrationPlan, dry_run: bool = False) -> MigrationResult:
+    def _result(self, plan: Plan, dry_run: bool = False, records: int | None = None) -> MigrationResult:
         return MigrationResult(
             table=self._full_name,
             backup=f"{self._database}.{self._backup}",
-            partitions=len(plan.source.partitions) if plan.source.is_partitioned else 0,
-            files=len(plan.data_files),
-            records=plan.records,
-            bytes=plan.listing.total_bytes,
+            partitions=plan.partition_count,
+            files=plan.files,
+            records=plan.records if records is None else records,
+            bytes=plan.bytes,
             dry_run=dry_run,
             seconds=time.monotonic() - self._started,
         )
+
+
+def _records(table: Table) -> int:
+    snapshot = table.current_snapshot()
+    return int(snapshot.summary.get("total-records", "0")) if snapshot else 0
 
 
 def _marks(table: HiveTable, journal: Journal) -> dict[str, str | None]:

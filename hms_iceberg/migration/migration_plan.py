@@ -9,14 +9,17 @@ from dataclasses import dataclass, field, replace
 
 from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
 from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.hms.rows.hive_rows import HivePartition, HiveTable
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HivePartition, HiveTable
 from hms_iceberg.migration.file_schemas import INSTANT, LOCAL
-from hms_iceberg.migration.footers import FooterReader
+from hms_iceberg.migration.footers import FooterReader, SourceFooters
+from hms_iceberg.migration.formats.avro_names import URL, declared_schema
 from hms_iceberg.migration.hive_types import TypeOptions
-from hms_iceberg.migration.progress import Progress, silent
-from hms_iceberg.migration.source import SourceTable, carried_parameters, inspect_source, refusal
 from hms_iceberg.migration.source_files import Listing, list_files
+from hms_iceberg.migration.progress import Progress, silent
+from hms_iceberg.migration.refusals import Reason, Refusal, Remedy, of_texts
+from hms_iceberg.migration.source import SourceTable, carried_parameters, look_at_source
 from hms_iceberg.migration.state import HIDDEN_FOLDER, PARTITIONED_METADATA, UNPARTITIONED_METADATA
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.name_mapping import NAME_MAPPING_PROPERTY
@@ -97,6 +100,36 @@ class MigrationPlan:
     properties: Mapping[str, str]
 
     @property
+    def table(self) -> HiveTable:
+        """The Hive table."""
+        return self.source.table
+
+    @property
+    def location(self) -> str:
+        """Where the Hive table's files are."""
+        return self.source.location
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether the Hive table has partition keys."""
+        return self.source.is_partitioned
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions it has."""
+        return len(self.source.partitions) if self.source.is_partitioned else 0
+
+    @property
+    def files(self) -> int:
+        """How many files it has that hold rows."""
+        return len(self.listing.files)
+
+    @property
+    def bytes(self) -> int:
+        """How large they are."""
+        return self.listing.total_bytes
+
+    @property
     def metadata_folder(self) -> str:
         """Where the Iceberg table's metadata goes, and the journal beside it."""
         return f"{self.source.location}/{metadata_folder_name(self.source.is_partitioned)}"
@@ -134,16 +167,31 @@ class MigrationPlanner:
         Raises:
             UnsupportedError: it cannot be migrated; every reason is in the message.
         """
-        source = inspect_source(table, self._partitions(table), self._options.types)
+        found = self.look(table)
+        if isinstance(found, Refusal):
+            raise found.error()
+        return found
+
+    def look(self, table: HiveTable) -> MigrationPlan | Refusal:
+        """Find out what the table becomes, or every reason why it cannot be migrated in place."""
+        source = look_at_source(table, self._partitions(table), self._options.types, self._avro_schema(table))
+        if isinstance(source, Refusal):
+            return source
         listing = self._list(source)
-        self._refuse_files(source, listing)
+        reasons = self._reasons_in_files(listing)
+        if reasons:
+            return Refusal(table, tuple(reasons))
+        if listing.empty:
+            logger.info("Table %s: %d files without a byte are left out", table, listing.empty)
         modes = metrics_modes(source.schema, self._options.properties)
         if self._reader is None or not self._reader.fits(source):
             self._reader = FooterReader(self._storage, source, modes)
         footers = self._reader.read_all(source, listing.files, self._options.threads, self._progress)
-        schema, undecided = self._with_timestamps(source, footers.timestamps)
-        if footers.problems or undecided:
-            raise refusal(table, [*footers.problems, *undecided])
+        schema, undecided = self._with_timestamps(source, footers)
+        remedy = Remedy.NOTHING if footers.damaged else Remedy.REWRITE
+        reasons = [*of_texts(footers.problems, remedy), *undecided]
+        if reasons:
+            return Refusal(table, tuple(reasons))
         properties = {
             **carried_parameters(table.parameters),
             **self._options.properties,
@@ -178,44 +226,69 @@ class MigrationPlanner:
         locations = [row.storage.location for row in source.partitions]
         return list_files(self._storage, locations, self._options.threads, self._progress)
 
-    def _refuse_files(self, source: SourceTable, listing: Listing) -> None:
+    def _avro_schema(self, table: HiveTable) -> str | None:
+        """The text behind a table's `avro.schema.url`, on which its columns in Avro files depend."""
+        url = declared_schema(table, URL)
+        return None if url is None or table.is_iceberg else self._storage.read(url).decode()
+
+    def _reasons_in_files(self, listing: Listing) -> list[Reason]:
         reasons = []
         if listing.in_subdirectories and not self._options.include_subdirectories:
-            reasons.append(
+            text = (
                 f"file {listing.in_subdirectories} is in a directory below its partition's, where Spark reads it and "
                 "Hive by default does not; pass --include-subdirectories to migrate such files, or move them."
             )
+            reasons.append(Reason(text, Remedy.OPTION))
         if listing.shared:
-            reasons.append(f"file {listing.shared} is in two partitions, and in Iceberg it can be in one only.")
-        if reasons:
-            raise refusal(source.table, reasons)
-        if listing.empty:
-            logger.info("Table %s: %d files without a byte are left out", source.table, listing.empty)
+            text = f"file {listing.shared} is in two partitions, and in Iceberg it can be in one only."
+            reasons.append(Reason(text, Remedy.REWRITE))
+        return reasons
 
-    def _with_timestamps(self, source: SourceTable, found: Mapping[int, frozenset[str]]) -> tuple[Schema, list[str]]:
+    def _with_timestamps(self, source: SourceTable, footers: SourceFooters) -> tuple[Schema, list[Reason]]:
         """The schema with each timestamp as its files hold it, unless the user chose."""
-        if self._options.timestamp_type is not None:
-            return source.schema, []
-        undecided = []
-        local: set[int] = set()
-        for field_id, kinds in found.items():
-            name = source.schema.find_column_name(field_id)
-            if len(kinds) > 1:
-                undecided.append(
-                    f"column {name!r} holds instants in some files and times without zone in others; pass "
-                    "--timestamp-type to say what they all shall be."
+        schema = source.schema
+        reasons: list[Reason] = []
+        if self._options.timestamp_type is None:
+            schema, reasons = _as_files_hold(source, footers.timestamps)
+        if reasons:
+            return schema, reasons
+        for field_id, kinds in footers.orc_timestamps.items():
+            wanted = INSTANT if isinstance(schema.find_type(field_id), TimestamptzType) else LOCAL
+            if kinds != {wanted}:
+                text = (
+                    f"column {schema.find_column_name(field_id)!r} would be a {schema.find_type(field_id)}, and its "
+                    f"ORC files hold {_KINDS[INSTANT if wanted == LOCAL else LOCAL]}, which Iceberg's readers take for "
+                    "nothing else."
                 )
-            elif LOCAL in kinds:
-                local.add(field_id)
-            elif INSTANT in kinds and isinstance(source.schema.find_field(field_id).field_type, TimestampType):
-                undecided.append(
-                    f"column {name!r} is a timestamp without zone, and its files hold instants; pass --timestamp-type "
-                    "to say what it shall be."
-                )
-        if not local:
-            return source.schema, undecided
-        fields = (_localised(column, local) for column in source.schema.fields)
-        return Schema(*fields, schema_id=source.schema.schema_id), undecided
+                reasons.append(Reason(text, Remedy.REWRITE))
+        return schema, reasons
+
+
+_KINDS = {INSTANT: "instants", LOCAL: "times without zone"}
+
+
+def _as_files_hold(source: SourceTable, found: Mapping[int, frozenset[str]]) -> tuple[Schema, list[Reason]]:
+    undecided = []
+    local: set[int] = set()
+    for field_id, kinds in found.items():
+        name = source.schema.find_column_name(field_id)
+        if len(kinds) > 1:
+            undecided.append(
+                f"column {name!r} holds instants in some files and times without zone in others; pass "
+                "--timestamp-type to say what they all shall be."
+            )
+        elif LOCAL in kinds:
+            local.add(field_id)
+        elif INSTANT in kinds and isinstance(source.schema.find_type(field_id), TimestampType):
+            undecided.append(
+                f"column {name!r} is a timestamp without zone, and its files hold instants; pass --timestamp-type "
+                "to say what it shall be."
+            )
+    reasons = of_texts(undecided, Remedy.OPTION)
+    if not local:
+        return source.schema, reasons
+    fields = (_localised(column, local) for column in source.schema.fields)
+    return Schema(*fields, schema_id=source.schema.schema_id), reasons
 
 
 def _key(partition: HivePartition) -> tuple[tuple[str, ...], str]:

@@ -20,7 +20,7 @@ from hms_iceberg.migration.journal import (
     remove_rollback_note,
     write_rollback_note,
 )
-from hms_iceberg.migration.state import MIGRATION_ORIGINAL, MigrationState, Original, find_state
+from hms_iceberg.migration.state import MIGRATION_ORIGINAL, MigrationState, Original, copy_location, find_state
 from hms_iceberg.storage import Storage
 
 logger = logging.getLogger(__name__)
@@ -184,6 +184,7 @@ class Recovery:
         if state.staging is not None:
             self._hive.drop(state.database, state.staging.name)
         if state.journal is not None and state.folder is not None:
+            _remove_copy(self._storage, state.folder, state.journal)
             _remove_metadata(self._storage, state.folder, state.journal)
         logger.info("Table %s is the Hive table that it was", self._name)
 
@@ -205,6 +206,15 @@ class Recovery:
         text = row.parameters.get(MIGRATION_ORIGINAL) if row is not None else None
         if text is not None:
             self._hive.change(self._database, self._table, Original.from_text(text).restored())
+
+
+def _remove_copy(storage: Storage, folder: str, journal: Journal) -> None:
+    """Delete the rows that a rewrite copied, which are all that the copy's folder holds beside the metadata."""
+    copy = copy_location(journal.location)
+    if folder.startswith(f"{copy}/"):
+        for info in storage.list(copy):
+            if not info.location.startswith(f"{folder}/"):
+                storage.delete(info.location)
 
 
 def _remove_metadata(storage: Storage, folder: str, journal: Journal) -> None:

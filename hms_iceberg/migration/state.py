@@ -18,14 +18,17 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hms_iceberg.hms.rows.hive_rows import HiveTable
 from hms_iceberg.hms.hive_tables import HiveTables, RowChange
 from hms_iceberg.hms.rows.hive_rows import HiveTable
 from hms_iceberg.migration.journal import Journal, read_journal
-from hms_iceberg.migration.source import table_location
+from hms_iceberg.migration.source_reasons import table_location
 from hms_iceberg.storage import Storage
 
 MIGRATION_ID = "hms_iceberg.migration-id"
 MIGRATION_ORIGINAL = "hms_iceberg.migration-original"
+HIVE_TABLE = "hive-table"
+"""In the summary of the snapshot that a migration makes: the Hive table."""
 PARTITIONED_METADATA = "metadata"
 # Below the directory of a table without partitions, only hidden names are not read as its data by Hive and Spark.
 HIDDEN_FOLDER = "_iceberg"
@@ -63,6 +66,11 @@ class Original:
         """The change that puts it back, without the marks of the migration."""
         parameters = {**self.parameters, MIGRATION_ID: None, MIGRATION_ORIGINAL: None}
         return RowChange(parameters, table_type=self.table_type)
+
+
+def copy_location(location: str) -> str:
+    """Where the copy of a Hive table goes that cannot become an Iceberg table where it is."""
+    return f"{location}__iceberg"
 
 
 def staging_name(table: str) -> str:
@@ -159,6 +167,7 @@ def _metadata_folders(row: HiveTable | None) -> Iterator[str]:
     if row is not None and table_location(row):
         for name in (PARTITIONED_METADATA, UNPARTITIONED_METADATA):
             yield f"{table_location(row)}/{name}"
+        yield f"{copy_location(table_location(row))}/{PARTITIONED_METADATA}"
 
 
 def _belonging(row: HiveTable | None, migration_id: str | None, iceberg: bool) -> HiveTable | None:

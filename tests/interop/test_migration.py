@@ -6,11 +6,14 @@ import datetime as dt
 from decimal import Decimal
 from typing import Any
 
+import fastavro
 import pyarrow as pa
+import pyarrow.orc as orc
 import pyarrow.parquet as pq
 import pytest
 
 from hms_iceberg.catalog import Catalog
+from hms_iceberg.hms.thrift_types import ttypes
 from hms_iceberg.migration import migrate, rollback
 from tests.support.hive_warehouse import HiveWarehouse, local_path, write_files
 
@@ -37,7 +40,37 @@ def rows(*ids: int) -> pa.Table:
     )
 
 
-@pytest.fixture(params=["partitioned", "flat"])
+def lowered(table: pa.Table) -> pa.Table:
+    """The same as Hive's writer of Avro names columns."""
+    places = [each and {"x": each["X"], "label": each["label"]} for each in table["Place"].to_pylist()]
+    place = pa.array(places, pa.struct([("x", pa.float64()), ("label", pa.string())]))
+    return table.set_column(5, "place", place).rename_columns([name.lower() for name in table.column_names])
+
+
+def write_avro(table: pa.Table, path: Any) -> None:
+    def optional(name: str, kind: Any) -> dict[str, Any]:
+        return {"name": name, "type": ["null", kind], "default": None}
+
+    decimal = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
+    place = {"type": "record", "name": "place", "fields": [optional("x", "double"), optional("label", "string")]}
+    fields = [
+        optional("id", "int"),
+        optional("name", "string"),
+        optional("price", decimal),
+        optional("at", {"type": "long", "logicalType": "timestamp-micros"}),
+        optional("tags", {"type": "array", "items": ["null", "string"]}),
+        optional("place", place),
+    ]
+    with open(path, "wb") as file:
+        fastavro.writer(file, {"type": "record", "name": "t", "fields": fields}, table.to_pylist())
+
+
+def hive(serde: str) -> dict[str, Any]:
+    """The descriptor of tables of another format."""
+    return {"serdeInfo": ttypes.SerDeInfo(serializationLib=f"org.apache.hadoop.hive.{serde}", parameters={})}
+
+
+@pytest.fixture(params=["partitioned", "flat", "orc"])
 def migrated(request: pytest.FixtureRequest, catalog: Catalog, namespace: str) -> str:
     """The name of a table that was migrated."""
     warehouse = HiveWarehouse(catalog, namespace)
@@ -45,6 +78,11 @@ def migrated(request: pytest.FixtureRequest, catalog: Catalog, namespace: str) -
         warehouse.create("t", COLUMNS, "month int, place_name string")
         warehouse.add_partition("t", ["1", "a/b c"], rows(1, 2), rows(3))
         warehouse.add_partition("t", ["2", "__HIVE_DEFAULT_PARTITION__"], rows(4))
+    elif request.param == "orc":  # a file of Hive 1, and one with names
+        folder = local_path(warehouse.create("t", COLUMNS, **hive("ql.io.orc.OrcSerde")).table.sd.location)
+        old = rows(1, 2)
+        orc.write_table(old.rename_columns([f"_col{n}" for n in range(old.num_columns)]), str(folder / "000000_0"))
+        orc.write_table(rows(3, 4), str(folder / "000001_0"))
     else:
         made = warehouse.create("t", COLUMNS)
         write_files(made.table.sd.location, rows(1, 2), rows(3))
@@ -71,6 +109,30 @@ def test_pyiceberg_reads_a_migrated_table(migrated: str, catalog: Catalog, pyice
 
 
 def test_java_reads_a_migrated_table_and_appends_to_it(migrated: str, catalog: Catalog, iceberg_java: Any) -> None:
+    _check_java(migrated, catalog, iceberg_java)
+
+
+def test_java_reads_a_table_of_avro_and_orc_partitions(catalog: Catalog, namespace: str, iceberg_java: Any) -> None:
+    warehouse = HiveWarehouse(catalog, namespace)
+    for number, (kind, serde) in enumerate((("avro", "serde2.avro.AvroSerDe"), ("orc", "ql.io.orc.OrcSerde"))):
+        if number == 0:
+            made = warehouse.create("t", COLUMNS, "month int", **hive(serde))
+        else:
+            made.table.sd.serdeInfo = hive(serde)["serdeInfo"]
+            warehouse.client.alter_table(namespace, "t", made.table)
+        warehouse.add_partition("t", [str(number)])
+        folder = local_path(f"{made.table.sd.location}/month={number}")
+        folder.mkdir(exist_ok=True)
+        if kind == "avro":
+            write_avro(lowered(rows(1, 2)), folder / "000000_0")
+        else:
+            orc.write_table(rows(3, 4), str(folder / "000000_0"))
+    migrate(catalog, f"{namespace}.t")
+
+    _check_java(f"{namespace}.t", catalog, iceberg_java)
+
+
+def _check_java(migrated: str, catalog: Catalog, iceberg_java: Any) -> None:
     sql = (
         "select id, name, price, unix_micros(at) as at, tags[0] as tag, place.x as x, place.label as label "
         "from ice.{} order by id"

@@ -17,6 +17,7 @@ import pyarrow as pa
 from hms_iceberg.arrow.columns.arrow_schema import FIELD_ID_KEY
 from hms_iceberg.arrow.columns.file_schema import identified
 from hms_iceberg.arrow.columns.projection import leaf_count
+from hms_iceberg.arrow.columns.arrow_schema import FIELD_ID_KEY
 from hms_iceberg.arrow.formats.avro_blocks import AvroBlocks
 from hms_iceberg.arrow.formats.parquet_reader import RangesTest, RowRange, empty_batches
 from hms_iceberg.arrow.storage.failures import decoding
@@ -63,6 +64,10 @@ class AvroReader:
         location: the file.
         mapping: the table's name mapping, for files without field ids.
 
+    Attributes:
+        schema: the file's Arrow schema with field ids.
+        file_schema: the same with the ids that the file itself has.
+
     Raises:
         MissingFileError: there is no such file.
         CorruptDataFileError: it is not Avro, or damaged.
@@ -82,7 +87,8 @@ class AvroReader:
                 self._fields = [plain.field(field) for field in schema["fields"]]
                 self._decoder = parsed_schema(json.dumps(_without_logical_types(schema)).encode())
                 self._names = [field["name"] for field in schema["fields"]]
-                self.schema = identified(pa.schema([field for field, _ in self._fields]), mapping)
+                self.file_schema = pa.schema([field for field, _ in self._fields])
+                self.schema = identified(self.file_schema, mapping)
         except BaseException:
             self.close()
             raise
@@ -218,6 +224,8 @@ class _Types:
         known = _LOGICAL.get((name, str(logical))) or _PRIMITIVES.get(name)
         if known is None:
             raise UnsupportedError(f"Avro type {name!r} is not supported.")
+        if str(logical).startswith("timestamp-") and schema.get("adjust-to-utc", True):
+            known = pa.timestamp(known.unit, "UTC")
         return known, None
 
     def _record(self, schema: dict[str, Any]) -> tuple[pa.DataType, _Convert | None]:

@@ -20,6 +20,8 @@ _TAIL_GUESS = 16 * 1024
 
 PRESENT, DATA, SECONDARY = 0, 1, 5
 DIRECT, DIRECT_V2 = 0, 2
+LIST, MAP, STRUCT, UNION, CHAR = 10, 11, 12, 13, 17
+_NESTED = (LIST, MAP, STRUCT, UNION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +72,19 @@ class OrcLayout:
     def _read_tail(self, size: int) -> None:
         tail = self._bytes(max(0, size - _TAIL_GUESS), min(size, _TAIL_GUESS))
         postscript_length = tail[-1]
-        postscript = _message(tail[-1 - postscript_length : -1])
+        postscript = message(tail[-1 - postscript_length : -1])
         if postscript.get(8000) != [b"ORC"]:
             raise ValueError("it has no postscript")
         footer_length = _number(postscript, 1)
         self._compression = _number(postscript, 2)
         self._block_size = _number(postscript, 3)
         start = size - 1 - postscript_length - footer_length
-        footer = _message(self._decompressed(self._bytes(start, footer_length)))
-        self.stripes = [_stripe(_message(each)) for each in footer.get(3, [])]
-        self._types = [_message(each) for each in footer.get(4, [])]
+        footer = message(self._decompressed(self._bytes(start, footer_length)))
+        self.stripes = [_stripe(message(each)) for each in footer.get(3, [])]
+        self._types = [message(each) for each in footer.get(4, [])]
+        self.rows = _number(footer, 6)
+        self.is_proleptic = _number(footer, 11) == 2
+        self._statistics = footer.get(7, [])
 
     def top_level_columns(self) -> dict[str, int]:
         """The column number of each top-level column."""
@@ -87,17 +92,29 @@ class OrcLayout:
         numbers = list(_packed(root.get(2, [])))
         return {name.decode(): number for name, number in zip(root.get(3, []), numbers, strict=True)}
 
+    def leaf_columns(self) -> list[int]:
+        """The numbers of the columns that hold values, in their order."""
+        return [number for number, kind in enumerate(self._types) if _number(kind, 1) not in _NESTED]
+
+    def kind(self, column: int) -> int:
+        """The type of a column, as ORC numbers them."""
+        return _number(self._types[column], 1)
+
+    def statistics(self, column: int) -> dict[int, list[Any]] | None:
+        """The statistics of a column in the whole file, as fields of a message; None where there are none."""
+        return message(self._statistics[column]) if column < len(self._statistics) else None
+
     def footer(self, stripe: Stripe) -> StripeFooter:
         """The footer of a stripe."""
         start = stripe.offset + stripe.index_length + stripe.data_length
-        footer = _message(self._decompressed(self._bytes(start, stripe.footer_length)))
+        footer = message(self._decompressed(self._bytes(start, stripe.footer_length)))
         streams = {}
         at = stripe.offset
-        for each in map(_message, footer.get(1, [])):
+        for each in map(message, footer.get(1, [])):
             length = _number(each, 3)
             streams[(_number(each, 1), _number(each, 2))] = (at, length)
             at += length
-        encodings = [_number(_message(each), 1) for each in footer.get(2, [])]
+        encodings = [_number(message(each), 1) for each in footer.get(2, [])]
         timezone = footer.get(3, [b"UTC"])[0].decode()
         return StripeFooter(streams, encodings, timezone)
 
@@ -191,7 +208,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
             raise ValueError(f"unknown wire type {wire}")
 
 
-def _message(data: bytes) -> dict[int, list[Any]]:
+def message(data: bytes) -> dict[int, list[Any]]:
     """A protocol buffer message: field number to its values."""
     found: dict[int, list[Any]] = {}
     for number, value in _fields(data):

@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.columns.arrow_schema import is_bytes, is_text
 from hms_iceberg.arrow.columns.file_schema import FileLeaf, file_leaves, identified
+from hms_iceberg.arrow.columns.arrow_schema import is_bytes, is_text
 from hms_iceberg.arrow.metrics.metrics_modes import NONE, MetricsMode, metrics_modes
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.failures import decoding
@@ -50,6 +51,8 @@ from hms_iceberg.spec.values.single_values import bounds_to_bytes, decimal_value
 from hms_iceberg.storage import Storage
 
 FloatBounds = Mapping[int, tuple[float, float] | None]
+# What is read of a file to find its footer, at once; most footers are smaller.
+_TAIL_BYTES = 64 * 1024
 _UNIT_NANOS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
@@ -78,7 +81,11 @@ def read_footer(storage: Storage, location: str) -> pq.FileMetaData:
         StorageError: its storage failed.
     """
     with open_for_arrow(storage, location) as file, decoding(location, "Parquet", "its footer"):
-        return pq.ParquetFile(file, arrow_extensions_enabled=False).metadata
+        size = file.size()
+        tail = file.read_at(min(size, _TAIL_BYTES), max(0, size - _TAIL_BYTES))
+        needed = int.from_bytes(tail[-8:-4], "little") + 12 if tail[-4:] == b"PAR1" else _TAIL_BYTES + 1
+        whole = file if needed > len(tail) else pa.BufferReader(tail)
+        return pq.ParquetFile(whole, arrow_extensions_enabled=False).metadata
 
 
 def data_file_from_parquet(

@@ -1,4 +1,4 @@
-"""`hms-iceberg create`, `rename` and `drop`."""
+"""`hms-iceberg create`, `register`, `rename` and `drop`."""
 
 from __future__ import annotations
 
@@ -151,6 +151,22 @@ def rename(catalog: Catalog, out: Output, from_identifier: str, to_identifier: s
     """
     catalog.rename_table(from_identifier, to_identifier)
     out.text(f"Renamed table from {from_identifier} to {to_identifier}", {"from": from_identifier, "to": to_identifier})
+
+
+@click.command()
+@click.argument("identifier", metavar="DB.TABLE")
+@click.argument("metadata_file", metavar="METADATA_FILE")
+@click.option("--overwrite", is_flag=True, help="Also where the name is an Iceberg table's, which then is this one.")
+@on_catalog
+def register(catalog: Catalog, out: Output, identifier: str, metadata_file: str, overwrite: bool) -> None:
+    """Make a metadata file the table of a name; nothing is copied.
+
+    Example: hms-iceberg register web.visits s3://bucket/visits/metadata/00007-1f0c.metadata.json
+    """
+    table = catalog.register_table(identifier, metadata_file, overwrite)
+    snapshot = table.current_snapshot()
+    values = {"table": identifier, "snapshot_id": snapshot.snapshot_id if snapshot else None}
+    out.text(f"Registered table {identifier} of {metadata_file}", values)
 
 
 @drop.command("namespace")

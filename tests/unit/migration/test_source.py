@@ -12,7 +12,8 @@ import pytest
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.hms.rows.hive_rows import HiveColumn, HivePartition, HiveStorage, HiveTable
 from hms_iceberg.migration.hive_types import TypeOptions
-from hms_iceberg.migration.source import SourceTable, carried_parameters, inspect_source
+from hms_iceberg.migration.refusals import Refusal, Remedy
+from hms_iceberg.migration.source import SourceTable, carried_parameters, inspect_source, look_at_source
 from hms_iceberg.spec.types import TimestampType
 
 PARQUET = HiveStorage(
@@ -22,6 +23,7 @@ PARQUET = HiveStorage(
     serde="org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",
 )
 ORC = replace(PARQUET, serde="org.apache.hadoop.hive.ql.io.orc.OrcSerde")
+TEXT = replace(PARQUET, serde="org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe")
 
 
 def hive_table(
@@ -103,9 +105,10 @@ def test_a_timestamp_partition_is_read_where_it_has_no_zone() -> None:
         (hive_table(storage=replace(PARQUET, bucket_columns=("a",), bucket_count=4)), "bucketed"),
         (hive_table(parameters={"spark.sql.sources.schema.numBuckets": "4"}), "bucketed"),
         (hive_table(storage=replace(PARQUET, stored_as_sub_directories=True)), "list bucketing"),
-        (hive_table(storage=ORC), "stored as OrcSerde"),
-        (hive_table(parameters={"spark.sql.sources.provider": "csv"}), "Spark table of format 'csv'"),
+        (hive_table(storage=TEXT), "stored as LazySimpleSerDe"),
+        (hive_table(parameters={"spark.sql.sources.provider": "csv"}), "stored as csv"),
         (hive_table(storage=replace(PARQUET, serde_parameters={"parquet.column.index.access": "true"})), "by position"),
+        (hive_table(parameters={"avro.schema.literal": "{}"}), "avro.schema.literal is not the schema of a record"),
         (hive_table(storage=replace(PARQUET, location="")), "no location"),
         (hive_table("a uniontype<int,string>"), "Column 'a'"),
         (hive_table("a char(3)"), "--char-as-string"),
@@ -123,17 +126,35 @@ def test_a_table_that_iceberg_cannot_take_in_is_refused_with_the_reason(table: H
 
 
 def test_every_reason_is_given_at_once() -> None:
-    table = hive_table("a void", parameters={"transactional": "true"}, storage=ORC)
+    table = hive_table("a void", parameters={"transactional": "true"}, storage=TEXT)
 
     with pytest.raises(UnsupportedError) as caught:
         inspect(table)
 
-    assert all(reason in str(caught.value) for reason in ("transactional", "OrcSerde", "Column 'a'"))
+    assert all(reason in str(caught.value) for reason in ("transactional", "LazySimpleSerDe", "Column 'a'"))
 
 
-def test_a_partition_in_another_format_is_refused_by_name() -> None:
-    with pytest.raises(UnsupportedError, match="partition k=2 is stored as OrcSerde"):
-        inspect(hive_table(keys="k int"), partition("1"), partition("2", storage=ORC))
+def test_each_partition_has_the_format_of_its_own_descriptor() -> None:
+    table = hive_table(keys="k int", storage=TEXT)
+
+    assert inspect(table, partition("1"), partition("2", storage=ORC)).formats == ("PARQUET", "ORC")
+    with pytest.raises(UnsupportedError, match="partition k=2 is stored as LazySimpleSerDe"):
+        inspect(hive_table(keys="k int"), partition("1"), partition("2", storage=TEXT))
+
+
+@pytest.mark.parametrize(
+    ("table", "remedy"),
+    [
+        (hive_table("a char(3)"), Remedy.OPTION),
+        (hive_table("a char(3)", storage=TEXT), Remedy.REWRITE),
+        (hive_table("a uniontype<int,string>", storage=TEXT), Remedy.NOTHING),
+    ],
+)
+def test_a_refusal_tells_what_helps_against_all_reasons(table: HiveTable, remedy: Remedy) -> None:
+    found = look_at_source(table, [], TypeOptions())
+
+    assert isinstance(found, Refusal) and found.remedy is remedy
+    assert ("With --rewrite" in str(found.error())) is (remedy is Remedy.REWRITE)
 
 
 def test_a_partition_value_of_another_type_is_refused_by_name() -> None:

@@ -1,0 +1,95 @@
+"""Spark for commands that compare or copy with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from hms_iceberg.cli.connection import key_values
+
+if TYPE_CHECKING:
+    from hms_iceberg.catalog import Catalog
+    from hms_iceberg.migration import MigrationOptions, MigrationResult
+    from hms_iceberg.migration.migrate import Proof
+    from hms_iceberg.migration.progress import Progress
+    from hms_iceberg.table import Table
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+spark_options: Callable[[Command], Command] = click.option(
+    "--spark-conf",
+    "spark_settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of Spark, such as spark.master=yarn; may be repeated.",
+)
+
+
+@contextmanager
+def spark_for(catalog: Catalog, needed: bool, settings: tuple[str, ...]) -> Iterator[Any]:
+    """An extended Spark session on the catalog's metastore; None where none is needed."""
+    if not needed:
+        yield None
+        return
+    from hms_iceberg.spark.migration.local_session import session_on
+
+    with session_on(catalog.properties["uri"], catalog.properties, key_values(settings)) as session:
+        yield session
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How tables are migrated: in place, with a proof, by a copy.
+
+    Attributes:
+        spark: a session; None where nothing needs one.
+        level: how rows are compared before the switch; None for not at all.
+        rewrite: whether tables that cannot stay where they are are copied.
+    """
+
+    spark: Any = None
+    level: str | None = None
+    rewrite: bool = False
+
+    def in_place(self, catalog: Catalog, identifier: str, options: MigrationOptions, **more: Any) -> MigrationResult:
+        """Migrate a table where it is."""
+        from hms_iceberg import migration
+
+        return migration.migrate(catalog, identifier, options, proof=self._proof(), **more)
+
+    def copy(self, catalog: Catalog, identifier: str, options: MigrationOptions) -> MigrationResult:
+        """Migrate a table by a copy."""
+        from hms_iceberg.migration.rewrite import rewrite
+        from hms_iceberg.spark.migration.copying import SparkCopier
+
+        return rewrite(catalog, identifier, options, rows=SparkCopier(self.spark), proof=self._proof())
+
+    def migrate(
+        self, catalog: Catalog, identifier: str, options: MigrationOptions, *, dry_run: bool, progress: Progress
+    ) -> MigrationResult:
+        """Migrate one table where it is, or else by a copy."""
+        from hms_iceberg.errors import UnsupportedError
+
+        try:
+            return self.in_place(catalog, identifier, options, dry_run=dry_run, progress=progress)
+        except UnsupportedError:
+            if not self.rewrite or dry_run:
+                raise
+            return self.copy(catalog, identifier, options)
+
+    def _proof(self) -> Proof | None:
+        if self.level is None:
+            return None
+        from hms_iceberg.migration.proof.verify import verify
+        from hms_iceberg.spark.migration.hive_reader import SparkHiveReader
+
+        level, reader = self.level, SparkHiveReader(self.spark)
+
+        def prove(hive: str, table: Table) -> tuple[str, ...]:
+            return verify(hive, table, level, reader).differences
+
+        return prove

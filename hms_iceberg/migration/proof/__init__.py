@@ -1,0 +1,1 @@
+"""Proof that an Iceberg table holds what the Hive table holds."""

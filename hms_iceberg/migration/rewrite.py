@@ -1,0 +1,192 @@
+"""Migrates a Hive table that cannot stay where it is: Spark copies its rows into an Iceberg table, and names are
+switched as of a migration in place, with the same journal and the same way back.
+
+The copy has a folder of its own beside the Hive table's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from hms_iceberg.catalog import Catalog
+from hms_iceberg.errors import InvalidInputError, MigrationError, UnsupportedError
+from hms_iceberg.hms.rows.hive_rows import VIEWS, HivePartition, HiveTable
+from hms_iceberg.hms.hive_tables import HiveTables
+from hms_iceberg.migration.journal import Journal
+from hms_iceberg.migration.source_files import Listing, list_files
+from hms_iceberg.migration.migrate import MigrationResult, Proof, carry_out
+from hms_iceberg.migration.migration_plan import MigrationOptions
+from hms_iceberg.migration.progress import silent
+from hms_iceberg.migration.source import carried_parameters
+from hms_iceberg.migration.source_reasons import table_location
+from hms_iceberg.migration.state import HIVE_TABLE, MIGRATION_ID, PARTITIONED_METADATA, copy_location
+from hms_iceberg.spec.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.transforms import IdentityTransform
+from hms_iceberg.table import Table
+
+
+class CopyRows(Protocol):
+    """Copies rows from a Hive table into an Iceberg table: Spark."""
+
+    def schema(self, table: str) -> Schema:
+        """A Hive table's columns, as its rows are read."""
+        ...
+
+    def copy(self, source: str, target: str, snapshot_properties: Mapping[str, str]) -> None:
+        """Append all rows of a Hive table to an Iceberg table, in one snapshot with these properties."""
+        ...
+
+
+@dataclass(frozen=True)
+class CopyPlan:
+    """A Hive table that is copied.
+
+    Attributes:
+        table: its row.
+        partitions: its partitions' rows.
+        listing: its files.
+        records: unknown before it is read.
+    """
+
+    table: HiveTable
+    partitions: tuple[HivePartition, ...]
+    listing: Listing
+    records: int = 0
+
+    @property
+    def location(self) -> str:
+        """Where the Hive table's files are."""
+        return table_location(self.table)
+
+    @property
+    def metadata_folder(self) -> str:
+        """Where the Iceberg table's metadata goes, and the journal beside it."""
+        return f"{copy_location(self.location)}/{PARTITIONED_METADATA}"
+
+    @property
+    def is_partitioned(self) -> bool:
+        """Whether the Hive table has partition keys."""
+        return bool(self.table.partition_keys)
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions it has."""
+        return len(self.partitions)
+
+    @property
+    def files(self) -> int:
+        """How many files it has that hold rows."""
+        return len(self.listing.files)
+
+    @property
+    def bytes(self) -> int:
+        """How large they are."""
+        return self.listing.total_bytes
+
+
+def rewrite(
+    catalog: Catalog,
+    identifier: str | tuple[str, ...],
+    options: MigrationOptions | None = None,
+    *,
+    rows: CopyRows,
+    dry_run: bool = False,
+    proof: Proof | None = None,
+) -> MigrationResult:
+    """Turn a Hive table of any format that Spark reads into an Iceberg table, by copying its rows.
+
+    After a crash at any point, the same call finishes the migration, or undoes it and starts anew. Any other failure
+    leaves the Hive table as it was.
+
+    Args:
+        catalog: the catalog on whose metastore the table is.
+        identifier: `"db.table"` or `("db", "table")`.
+        options: what the user may choose; choices about files and types have no meaning here.
+        rows: copies the rows.
+        dry_run: check everything and change nothing.
+        proof: compares the two tables before the switch; a difference stops it.
+
+    Raises:
+        UnsupportedError: Spark does not read such a table; nothing was changed.
+        NoSuchTableError, TableAlreadyExistsError, MigrationError: as of `migrate`.
+    """
+    chosen = options or MigrationOptions()
+    return carry_out(catalog, identifier, chosen, _Copy(catalog, chosen, rows), dry_run=dry_run, proof=proof)
+
+
+class _Copy:
+    """A way to migrate; see `hms_iceberg.migration.migrate.Way`."""
+
+    def __init__(self, catalog: Catalog, options: MigrationOptions, rows: CopyRows) -> None:
+        self._catalog = catalog
+        self._hive = HiveTables.of(catalog.metastore)
+        self._options = options
+        self._rows = rows
+
+    def plan(self, table: HiveTable) -> CopyPlan:
+        """What will be copied."""
+        reason = _reason_against(table)
+        if reason is not None:
+            raise UnsupportedError(
+                f"Table {table} cannot be rewritten as an Iceberg table: {reason} Nothing was changed."
+            )
+        partitions = tuple(self._hive.partitions(table.database, table.name)) if table.partition_keys else ()
+        places = [row.storage.location for row in partitions] if table.partition_keys else [table_location(table)]
+        listing = list_files(self._catalog.storage, places, self._options.threads, silent)
+        return CopyPlan(table, partitions, listing)
+
+    def is_current(self, plan: CopyPlan, table: HiveTable) -> bool:
+        """Whether the Hive table and its files still are what was planned for."""
+        now, before = self.plan(table), plan.table
+        rows = [(each.columns, each.partition_keys, each.storage) for each in (table, before)]
+        same_partitions = {each.values for each in now.partitions} == {each.values for each in plan.partitions}
+        return rows[0] == rows[1] and same_partitions and set(now.listing.files) == set(plan.listing.files)
+
+    def stage(self, plan: CopyPlan, journal: Journal) -> Table:
+        """The copy, complete, under the staging name."""
+        name = (journal.database, journal.staging)
+        schema = self._rows.schema(journal.name)
+        self._catalog.create_table(
+            name,
+            schema=schema,
+            location=copy_location(plan.location),
+            partition_spec=_spec(plan.table, schema),
+            properties={
+                **carried_parameters(plan.table.parameters),
+                **self._options.properties,
+                MIGRATION_ID: journal.migration_id,
+            },
+        )
+        if plan.files:
+            self._rows.copy(journal.name, ".".join(name), {HIVE_TABLE: journal.name})
+        table = self._catalog.load_table(name)
+        if len(table.metadata.snapshots) > 1:
+            raise MigrationError(f"the copy {'.'.join(name)} was written to by somebody else.")
+        return table
+
+
+def _reason_against(table: HiveTable) -> str | None:
+    if table.is_iceberg:
+        return "it is an Iceberg table already."
+    if table.table_type in VIEWS:
+        return "it is a view; migrate the tables below it."
+    if table.parameters.get("transactional", "").lower() == "true":
+        return "it is transactional (ACID), and Spark reads no such tables; copy it with Hive into one that is not."
+    if not table_location(table):
+        return "it has no location."
+    return None
+
+
+def _spec(table: HiveTable, schema: Schema) -> PartitionSpec:
+    fields = []
+    for number, key in enumerate(table.partition_keys):
+        found = next((field for field in schema.fields if field.name.lower() == key.name.lower()), None)
+        if found is None:
+            raise InvalidInputError(f"Spark does not show the partition column {key.name!r} of {table}.")
+        fields.append(
+            PartitionField(found.field_id, PARTITION_FIELD_ID_START + number, IdentityTransform(), found.name)
+        )
+    return PartitionSpec(*fields)

@@ -1,0 +1,50 @@
+"""A Spark session for a command that needs one."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from hms_iceberg.errors import MissingDependencyError
+from hms_iceberg.spark.session import configure, extend
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@contextmanager
+def session_on(uri: str, properties: Mapping[str, str], settings: Mapping[str, str]) -> Iterator[SparkSession]:
+    """An extended session on a metastore: the one that runs already, else a new one that is stopped at the end.
+
+    Args:
+        uri: the metastore.
+        properties: storage properties, as of a catalog.
+        settings: Spark's settings; `spark.master` is `local[*]` unless given.
+
+    Raises:
+        MissingDependencyError: PySpark is not installed.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+            from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise MissingDependencyError("PySpark is needed here: pip install 'hms_iceberg[spark]'") from error
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        yield extend(running)
+        return
+    quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.master": "local[*]"}
+    quiet["spark.pyspark.python"] = sys.executable
+    builder = SparkSession.builder.appName("hms-iceberg")
+    for name, value in {**quiet, "spark.hadoop.hive.metastore.uris": uri, **settings}.items():
+        builder = builder.config(name, value)
+    session = configure(builder, properties).getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    try:
+        yield session
+    finally:
+        session.stop()

@@ -1,0 +1,182 @@
+"""Proof by Spark before a switch and after it, and Hive tables that can only be copied."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.catalog import Catalog
+from hms_iceberg.cli.main import main
+from hms_iceberg.errors import MigrationError, UnsupportedError
+from hms_iceberg.hms.embedded import EmbeddedMetastore
+from hms_iceberg.migration import migrate, rollback
+from hms_iceberg.migration.proof.verify import LEVELS, verify
+from hms_iceberg.migration.rewrite import rewrite
+from tests.support.hive_warehouse import HiveWarehouse, all_files, data_files, local_path
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from hms_iceberg.spark.migration.hive_reader import SparkHiveReader
+
+pytestmark = pytest.mark.spark
+
+ROWS = """
+    select cast(id as int) as id, if(id = 2, null, concat('s', id)) as s, cast(id * 1.25 as decimal(9, 2)) as d,
+           if(id = 1, double('NaN'), double(id) / 3) as f, date_add(date'1969-12-30', cast(id as int)) as day,
+           timestamp'2013-01-01 05:00:00.123' as at, array(id, null) as l, map('k', id) as m,
+           named_struct('x', cast(id as int)) as st, cast(concat('c', id) as char(5)) as c,
+           if(id = 3, null, 'p') as part
+    from range(5)
+"""
+
+
+@pytest.fixture
+def warehouse(catalog: Catalog, namespace: str) -> HiveWarehouse:
+    return HiveWarehouse(catalog, namespace)
+
+
+@pytest.fixture
+def reader(spark: SparkSession) -> SparkHiveReader:
+    from hms_iceberg.spark.migration.hive_reader import SparkHiveReader
+
+    spark.conf.set("hive.exec.dynamic.partition.mode", "nonstrict")
+    return SparkHiveReader(spark)
+
+
+def make(spark: SparkSession, name: str, form: str, rows: str = ROWS, keys: int = 1, properties: str = "") -> None:
+    columns = [f"{field.name} {_type(field)}" for field in spark.sql(rows).schema]
+    parts = f"partitioned by ({columns.pop()})" if keys else ""
+    spark.sql(f"create table {name} ({', '.join(columns)}) {parts} {form} {properties}")
+    spark.sql(f"insert into {name} {rows}")
+
+
+def _type(field: Any) -> str:
+    return str(field.metadata.get("__CHAR_VARCHAR_TYPE_STRING") or field.dataType.simpleString())
+
+
+def answer(spark: SparkSession, name: str) -> list[str]:
+    spark.catalog.refreshTable(name)
+    return sorted(repr(row.asDict(recursive=True)) for row in spark.sql(f"select * from {name}").collect())
+
+
+def test_every_level_finds_equal_tables_equal_and_each_its_difference(
+    spark: SparkSession, catalog: Catalog, namespace: str, reader: SparkHiveReader
+) -> None:
+    name, rows = f"{namespace}.t", ROWS.replace("cast(concat('c', id) as char(5))", "1")
+    make(spark, name, "stored as parquet", rows)
+
+    def proof(hive: str, table: Any) -> tuple[str, ...]:
+        return tuple(each for level in LEVELS for each in verify(hive, table, level, reader).differences)
+
+    migrate(catalog, name, proof=proof)
+    backup, table = f"{name}_backup_", catalog.load_table(name)
+    results = [verify(backup, table, level, reader) for level in LEVELS]
+    assert [(each.rows, each.differences) for each in results] == [(5, ())] * 3
+
+    spark.sql(f"update {name} set s = 's9' where id = 4")
+    table = catalog.load_table(name)
+    assert verify(backup, table, "counts", reader).is_equal
+    sums = verify(backup, table, "sums", reader).differences
+    assert [each.split(":")[0] for each in sums] == ["column 's'", "column 's'"] and "greatest value is s4" in sums[0]
+    assert len(verify(backup, table, "rows", reader).differences) == 2
+    spark.sql(f"delete from {name} where id = 0")
+    [difference] = verify(backup, catalog.load_table(name), "counts", reader).differences
+    assert difference == "the Hive table has 5 rows, the Iceberg table 4"
+
+
+def test_values_that_changed_places_are_found_by_their_rows(
+    spark: SparkSession, catalog: Catalog, namespace: str, reader: SparkHiveReader
+) -> None:
+    spark.sql(f"create table {namespace}.h stored as parquet as select * from values (1, 'a'), (2, 'b') as t(id, s)")
+    table = catalog.create_table(f"{namespace}.i", pa.schema([("id", pa.int32()), ("s", pa.string())]))
+    table.append(pa.table({"id": pa.array([1, 2], pa.int32()), "s": ["b", "a"]}))
+
+    assert verify(f"{namespace}.h", table, "sums", reader).differences == (
+        "the values of every column are the same, but stand in other rows",
+    )
+
+
+def test_a_difference_stops_the_switch_and_leaves_the_hive_table_as_it_was(
+    spark: SparkSession, catalog: Catalog, namespace: str, warehouse: HiveWarehouse
+) -> None:
+    make(spark, f"{namespace}.t", "stored as parquet", "select id, id % 2 as k from range(4)")
+    before, files = warehouse.rows("t"), all_files(warehouse.rows("t").location)
+
+    with pytest.raises(MigrationError, match="one is 1, the other 2"):
+        migrate(catalog, f"{namespace}.t", proof=lambda hive, table: ("one is 1, the other 2",))
+
+    assert (warehouse.rows("t"), warehouse.names()) == (before, ["t"])
+    assert all_files(before.location) == files
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "stored as textfile",
+        "stored as rcfile",
+        "row format serde 'org.apache.hadoop.hive.serde2.lazybinary.LazyBinarySerDe' stored as sequencefile",
+    ],
+)
+@pytest.mark.parametrize("keys", [0, 1])
+def test_what_can_only_be_copied_is_copied_proved_switched_and_taken_back(
+    spark: SparkSession, catalog: Catalog, namespace: str, warehouse: HiveWarehouse, reader: Any, form: str, keys: int
+) -> None:
+    from hms_iceberg.spark.migration.copying import SparkCopier
+
+    name = f"{namespace}.t"
+    make(spark, name, form, keys=keys, properties="tblproperties ('team' = 'ops')")
+    expected, before = answer(spark, name), warehouse.rows("t")
+    files = data_files(before.location)
+    assert len(expected) == 5
+
+    result = rewrite(
+        catalog, name, rows=SparkCopier(spark), proof=lambda hive, it: verify(hive, it, "sums", reader).differences
+    )
+
+    assert (result.records, result.files) == (5, len(files))
+    assert answer(spark, name) == answer(spark, f"{name}_backup_") == expected
+    table = catalog.load_table(name)
+    assert table.properties["team"] == "ops" and [field.name for field in table.spec().fields] == ["part"] * keys
+    assert data_files(before.location) == files
+    rollback(catalog, name)
+    assert warehouse.rows("t") == before and answer(spark, name) == expected
+    assert warehouse.names() == ["t"] and data_files(before.location) == files
+    assert not all_files(local_path(table.location()))
+
+
+def test_transactional_tables_are_not_rewritten(catalog: Catalog, namespace: str, warehouse: HiveWarehouse) -> None:
+    warehouse.create("t", "id int", parameters={"transactional": "true", "transactional_properties": "insert_only"})
+
+    with pytest.raises(UnsupportedError, match="Spark reads no such tables"):
+        rewrite(catalog, f"{namespace}.t", rows=None)  # type: ignore[arg-type]
+
+
+def test_the_commands_copy_prove_compare_and_register(
+    spark: SparkSession,
+    catalog: Catalog,
+    namespace: str,
+    metastore: EmbeddedMetastore,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    uri = ["--uri", metastore.uri]
+    make(spark, f"{namespace}.csv", "using csv", "select id, id % 2 as k from range(4)")
+    make(spark, f"{namespace}.plain", "stored as parquet", "select id, id % 2 as k from range(4)")
+
+    assert main(["migrate", f"{namespace}.*", *uri, "--rewrite", "--verify", "counts", "--output", "json"]) == 0
+    told = {each["table"]: each["outcome"] for each in json.loads(capsys.readouterr().out)}
+    assert told == {f"{namespace}.csv": "rewritten", f"{namespace}.plain": "migrated"}
+    against = [f"{namespace}.plain", "--against", f"{namespace}.plain_backup_", *uri]
+    assert main(["verify", *against]) == 0
+    assert "4 rows" in capsys.readouterr().out
+    catalog.load_table(f"{namespace}.plain").delete("id = 1")
+    assert main(["verify", *against, "--level", "counts"]) == 1
+    assert "4 rows, the Iceberg table 3" in capsys.readouterr().out
+
+    location = catalog.load_table(f"{namespace}.csv").metadata_location
+    assert main(["register", f"{namespace}.again", location, *uri]) == 0
+    assert catalog.load_table(f"{namespace}.again").scan().count() == 4
+    assert main(["register", f"{namespace}.again", location, *uri]) == 1
