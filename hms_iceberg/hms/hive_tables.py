@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from hms_iceberg.errors import MetastoreError, NoSuchTableError, UnsupportedError
-from hms_iceberg.hms.client import HmsClient
+from hms_iceberg.hms.connection.client import HmsClient
+from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.hms.rows.hive_rows import (
     EXTERNAL,
     EXTERNAL_PURGE,

@@ -12,12 +12,10 @@ from urllib.parse import unquote
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import InvalidInputError, NoSuchTableError, UnsupportedError
-from hms_iceberg.hms.rows.hive_rows import HiveTable
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HiveTable
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.metastore_names import table_identifier
-from hms_iceberg.migration.source_files import list_files
 from hms_iceberg.migration.progress import Progress, silent
 from hms_iceberg.migration.source_files import list_files
 from hms_iceberg.spec.snapshots import MAIN_BRANCH

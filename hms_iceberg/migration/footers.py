@@ -11,9 +11,8 @@ from hms_iceberg.arrow.columns.file_schema import FileLeaf, file_leaves, identif
 from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.migration.file_schemas import FileSchemaFacts, contradictions, examine, merge_mapped
-from hms_iceberg.migration.formats.kinds import ORC
 from hms_iceberg.migration.formats.format_footers import SourceFooter, read_source_footer
-from hms_iceberg.migration.source_files import SourceFile
+from hms_iceberg.migration.formats.kinds import ORC
 from hms_iceberg.migration.progress import FOOTERS, Progress, in_threads
 from hms_iceberg.migration.source import SourceTable
 from hms_iceberg.migration.source_files import SourceFile

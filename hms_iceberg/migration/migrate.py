@@ -27,7 +27,6 @@ from hms_iceberg.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
-from hms_iceberg.hms.rows.hive_rows import EXTERNAL, EXTERNAL_PURGE, HiveTable
 from hms_iceberg.hms.hive_tables import HiveTables, RowChange, made_external
 from hms_iceberg.hms.rows.hive_rows import EXTERNAL, EXTERNAL_PURGE, HiveTable
 from hms_iceberg.metastore_names import table_identifier

@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hms_iceberg.hms.rows.hive_rows import HiveTable
 from hms_iceberg.hms.hive_tables import HiveTables, RowChange
 from hms_iceberg.hms.rows.hive_rows import HiveTable
 from hms_iceberg.migration.journal import Journal, read_journal

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.columns.file_schema import FileLeaf
 from hms_iceberg.arrow.formats.orc_layout import CHAR, OrcLayout, message
-from hms_iceberg.arrow.metrics.metrics_modes import NONE, MetricsMode
 from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
+from hms_iceberg.arrow.metrics.metrics_modes import NONE, MetricsMode
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (

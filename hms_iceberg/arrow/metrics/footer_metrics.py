@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.columns.arrow_schema import is_bytes, is_text
 from hms_iceberg.arrow.columns.file_schema import FileLeaf, file_leaves, identified
-from hms_iceberg.arrow.columns.arrow_schema import is_bytes, is_text
 from hms_iceberg.arrow.metrics.metrics_modes import NONE, MetricsMode, metrics_modes
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.failures import decoding

@@ -12,8 +12,8 @@ from hms_iceberg.arrow.columns.file_schema import FileLeaf
 from hms_iceberg.arrow.formats.avro_reader import AvroReader
 from hms_iceberg.arrow.formats.orc_layout import OrcLayout
 from hms_iceberg.arrow.formats.orc_statistics import date_range, metrics_from_tail, timestamp_range
-from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
 from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics, metrics_from_footer, read_footer, split_offsets
+from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.failures import decoding
 from hms_iceberg.errors import UnsupportedError

@@ -17,7 +17,6 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.hms.rows.hive_rows import HiveColumn, HivePartition, HiveStorage, HiveTable
 from hms_iceberg.migration.footers import FooterReader, SourceFooters
 from hms_iceberg.migration.hive_types import TypeOptions
-from hms_iceberg.migration.source_files import list_files
 from hms_iceberg.migration.migration_plan import MigrationOptions
 from hms_iceberg.migration.progress import in_threads, silent
 from hms_iceberg.migration.source import SourceTable, inspect_source
