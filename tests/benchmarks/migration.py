@@ -22,8 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hms_iceberg.catalog import Catalog, load_catalog
+from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
-from hms_iceberg.hms.thrift_types import ttypes
 from hms_iceberg.migration import migrate
 from tests.benchmarks.spark_peers import ROOT, SparkProcess
 from tests.support.hive_warehouse import HiveWarehouse

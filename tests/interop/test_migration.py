@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hms_iceberg.catalog import Catalog
-from hms_iceberg.hms.thrift_types import ttypes
+from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.migration import migrate, rollback
 from tests.support.hive_warehouse import HiveWarehouse, local_path, write_files
 

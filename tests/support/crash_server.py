@@ -79,20 +79,22 @@ def run(job: dict[str, Any]) -> None:
     """One command, to its end or its death."""
     from hms_iceberg.catalog import load_catalog
     from hms_iceberg.migration import migrate, rollback
+    from hms_iceberg.migration.rewrite import rewrite
+    from tests.support.fixed_rows import FixedRows
 
     catalog = load_catalog("crash", uri=job["uri"])
     install(Fuse(job["changes"]))
     if job["command"] == "migrate":
         migrate(catalog, job["table"])
+    elif job["command"] == "rewrite":
+        rewrite(catalog, job["table"], rows=FixedRows(catalog))
     else:
         rollback(catalog, job["table"])
 
 
 def main() -> None:
     """Serves jobs until the input ends."""
-    import hms_iceberg.catalog
-    import hms_iceberg.hms.hive_metastore
-    import hms_iceberg.migration  # noqa: F401
+    import tests.support.fixed_rows  # noqa: F401
 
     for line in sys.stdin:
         job = json.loads(line)

@@ -16,17 +16,21 @@ import pytest
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import MigrationError
+from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.migration import MigrationOptions, migrate, recovery, rollback
 from hms_iceberg.migration.journal import Journal, Worker, write_journal
+from hms_iceberg.migration.rewrite import rewrite
 from tests.support.crash_server import DEAD
+from tests.support.fixed_rows import FixedRows
 from tests.support.hive_warehouse import HiveWarehouse, Rows, all_files, data_files, write_files
 
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[3]
+TEXT = {"serdeInfo": ttypes.SerDeInfo(serializationLib="org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe")}
 Crash = Callable[[str, str, int], int]
 
 
@@ -67,9 +71,10 @@ def warehouse(catalog: Catalog, namespace: str) -> HiveWarehouse:
     return HiveWarehouse(catalog, namespace)
 
 
-def make(warehouse: HiveWarehouse, name: str, partitioned: bool) -> Rows:
+def make(warehouse: HiveWarehouse, name: str, partitioned: bool, storage: dict[str, Any] | None = None) -> Rows:
     """A managed table of three rows in two files."""
-    made = warehouse.create(name, "id int", "k int" if partitioned else "", parameters={"team": "ops"})
+    keys = "k int" if partitioned else ""
+    made = warehouse.create(name, "id int", keys, parameters={"team": "ops"}, **(storage or {}))
     tables = [pa.table({"id": pa.array(each, pa.int32())}) for each in ([1, 2], [3])]
     if partitioned:
         for number, table in enumerate(tables):
@@ -155,6 +160,30 @@ def test_a_way_back_killed_after_any_change_is_mended_by_either_command(
         points += 1
 
     assert points > 8
+
+
+@pytest.mark.parametrize(("partitioned", "mend"), [(True, "rewrite"), (False, "rollback")])
+def test_a_copy_killed_after_any_change_is_mended_and_leaves_no_rows_behind(
+    warehouse: HiveWarehouse, crash: Crash, partitioned: bool, mend: str
+) -> None:
+    points, code = 1, DEAD
+    while code == DEAD:
+        name = f"t{points}"
+        before = make(warehouse, name, partitioned, TEXT)
+        files, copy = all_files(before.location), before.location.with_name(f"{name}__iceberg")
+        code = crash("rewrite", f"{warehouse.namespace}.{name}", points)
+        if mend == "rewrite":
+            rewrite(warehouse.catalog, f"{warehouse.namespace}.{name}", rows=FixedRows(warehouse.catalog))
+            assert ids(warehouse, name) == [1, 2, 3] and warehouse.exists(f"{name}_backup_")
+            assert len(list(copy.glob("data/**/*.parquet"))) == (2 if partitioned else 1)
+        else:
+            rollback(warehouse.catalog, (warehouse.namespace, name))
+            assert warehouse.rows(name) == before and not all_files(copy)
+            assert not warehouse.exists(f"{name}_backup_")
+        assert all_files(before.location) == files and not warehouse.exists(f"{name}__iceberg_staging")
+        points += 2
+
+    assert points > 10
 
 
 def _is_clean(warehouse: HiveWarehouse, name: str, before: Rows, files: dict[str, tuple[int, int, int]]) -> bool:

@@ -17,8 +17,8 @@ import pytest
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.cli.main import main
 from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
-from hms_iceberg.hms.thrift_types import ttypes
 from hms_iceberg.migration import migrate_warehouse, plan_warehouse
 from hms_iceberg.migration.warehouse.page import html_page
 from hms_iceberg.migration.warehouse.plan import Outcome, State, TablePlan, WarehousePlan
