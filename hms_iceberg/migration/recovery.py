@@ -193,7 +193,9 @@ class Recovery:
         if state.folder is None:
             return
         versions = [info for info in self._storage.list(state.folder) if info.location.endswith(".metadata.json")]
-        if len(versions) > 1:
+        # A copy is made in two steps: the table, then its rows.
+        made = 2 if state.journal is not None and _is_of_copy(state.folder, state.journal) else 1
+        if len(versions) > made:
             raise MigrationError(
                 f"The folder {state.folder} holds {len(versions)} versions of an Iceberg table {self._name} that was "
                 "changed after its migration. Register it again if you want it back (Catalog.register_table), or "
@@ -210,11 +212,14 @@ class Recovery:
 
 def _remove_copy(storage: Storage, folder: str, journal: Journal) -> None:
     """Delete the rows that a rewrite copied, which are all that the copy's folder holds beside the metadata."""
-    copy = copy_location(journal.location)
-    if folder.startswith(f"{copy}/"):
-        for info in storage.list(copy):
+    if _is_of_copy(folder, journal):
+        for info in storage.list(copy_location(journal.location)):
             if not info.location.startswith(f"{folder}/"):
                 storage.delete(info.location)
+
+
+def _is_of_copy(folder: str, journal: Journal) -> bool:
+    return folder.startswith(f"{copy_location(journal.location)}/")
 
 
 def _remove_metadata(storage: Storage, folder: str, journal: Journal) -> None:

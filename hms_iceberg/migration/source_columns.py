@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -16,6 +17,7 @@ from hms_iceberg.migration.spark_schema import parse_spark_schema, spark_schema_
 from hms_iceberg.spec.types import IcebergType, NestedField, StringType, TimestampType, TimestamptzType
 from hms_iceberg.spec.values.single_values import from_python
 
+_IDS = re.compile(r"\b\d+: ")
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -74,7 +76,7 @@ def _spark_ordered(table: HiveTable, fields: tuple[NestedField, ...]) -> tuple[N
 
 
 def _folded(kind: IcebergType) -> str:
-    return str(kind).lower()
+    return _IDS.sub("", str(kind)).lower()
 
 
 # ------------------------------------------------------------------------------------- partition values

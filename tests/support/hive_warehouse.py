@@ -113,6 +113,12 @@ class HiveWarehouse:
         write_files(descriptor.location, *tables)
         self.client._call("add_partition", row, subject=f"table {name}", repeatable=False)
 
+    def attach_partition(self, name: str, values: Sequence[str], source: str) -> None:
+        """A partition that is stored where and how another table is."""
+        descriptor = self.client.get_table(self.namespace, source).sd
+        row = ttypes.Partition(list(values), self.namespace, name, 0, 0, descriptor, parameters={})
+        self.client._call("add_partition", row, subject=f"table {name}", repeatable=False)
+
     def rows(self, name: str) -> Rows:
         """What the metastore knows of a table now."""
         table = self.client.get_table(self.namespace, name)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hms_iceberg.migration.hive_types import TypeOptions
 from hms_iceberg.migration.spark_schema import parse_spark_schema
+from hms_iceberg.spark.migration.hive_rows import dotted, hive_rows
 from hms_iceberg.spec.schema import Schema, assign_fresh_ids
 
 if TYPE_CHECKING:
@@ -26,19 +27,13 @@ class SparkCopier:
 
     def schema(self, table: str) -> Schema:
         """A Hive table's columns as Spark reads them, `char` padded to its length."""
-        self._spark.catalog.refreshTable(_quoted(table))
-        described = self._spark.table(_quoted(table)).schema.jsonValue()
+        described = hive_rows(self._spark, table).schema.jsonValue()
         columns = parse_spark_schema(described, TypeOptions(char_as_string=True), count(1))
         return assign_fresh_ids(Schema(*columns))
 
     def copy(self, source: str, target: str, snapshot_properties: Mapping[str, str]) -> None:
         """Append all rows of a Hive table to an Iceberg table, in one snapshot."""
-        self._spark.catalog.refreshTable(_quoted(source))
-        writer = self._spark.table(_quoted(source)).writeTo(_quoted(target))
+        writer = hive_rows(self._spark, source).writeTo(dotted(target))
         for name, value in snapshot_properties.items():
             writer = writer.option(f"snapshot-property.{name}", value)
         writer.append()
-
-
-def _quoted(name: str) -> str:
-    return ".".join(f"`{part}`" for part in name.split("."))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Iterator, Mapping
 from functools import partial, reduce
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from hms_iceberg.migration.proof.summary import TableSummary, empty_summary, summarise
+from hms_iceberg.spark.migration.hive_rows import dotted, hive_rows, quoted
 from hms_iceberg.spark.schemas import spark_schema
 from hms_iceberg.spec.schema import Schema
 
@@ -33,59 +35,51 @@ class SparkHiveReader:
         """How many rows a table has, and how many nulls each column."""
         from pyspark.sql import functions
 
-        frame = self._table(table)
-        every = [functions.count(functions.lit(1)), *(functions.count(_quoted(name)) for name in columns)]
+        frame = hive_rows(self._spark, table)
+        every = [functions.count(functions.lit(1)), *(functions.count(quoted(name)) for name in columns)]
         rows, *values = frame.agg(*every).collect()[0]
         return rows, {name: rows - found for name, found in zip(columns, values, strict=True)}
 
     def summary(self, table: str, schema: Schema, arrow: pa.Schema) -> TableSummary:
         """What a table holds; summed up where its rows are, by Python workers that need this package."""
-        frame = self._as(table, schema)
-        found = frame.mapInArrow(partial(_summaries, arrow), "summary binary").collect()
+        frame = _as(hive_rows(self._spark, table), schema, table)
+        with warnings.catch_warnings():
+            # PySpark looks at the version of pandas, whether or not pandas is used.
+            warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+            found = frame.mapInArrow(partial(_summaries, arrow), "summary binary").collect()
         return reduce(TableSummary.plus, (pickle.loads(row.summary) for row in found), empty_summary(arrow))
 
     def unlike_rows(self, hive: str, iceberg: str, schema: Schema, most: int) -> Iterator[str]:
         """Rows that are in one of two tables only, in words."""
-        left, right = self._comparable(hive, schema), self._comparable(iceberg, schema)
+        self._spark.catalog.refreshTable(dotted(iceberg))
+        left = _comparable(_as(hive_rows(self._spark, hive), schema, hive))
+        right = _comparable(_as(self._spark.table(dotted(iceberg)), schema, iceberg))
         for side, only in (("Hive", left.exceptAll(right)), ("Iceberg", right.exceptAll(left))):
             for row in only.limit(most).collect():
                 yield f"only in the {side} table: {row.asDict()}"
 
-    def _table(self, name: str) -> DataFrame:
-        self._spark.catalog.refreshTable(_dotted(name))
-        return self._spark.table(_dotted(name))
 
-    def _as(self, name: str, schema: Schema) -> DataFrame:
-        """A table with its columns as a schema has them."""
-        from pyspark.sql import functions
-        from pyspark.sql.types import StructType
+def _as(frame: DataFrame, schema: Schema, name: str) -> DataFrame:
+    """A table with its columns as a schema has them."""
+    from pyspark.sql import functions
+    from pyspark.sql.types import StructType
 
-        wanted = StructType.fromJson(spark_schema(schema, name))
-        return self._table(name).select(
-            *(functions.col(_quoted(field.name)).cast(field.dataType).alias(field.name) for field in wanted)
+    wanted = StructType.fromJson(spark_schema(schema, name))
+    return frame.select(*(functions.col(quoted(field.name)).cast(field.dataType).alias(field.name) for field in wanted))
+
+
+def _comparable(frame: DataFrame) -> DataFrame:
+    """The same, maps as text, which Spark does not compare otherwise."""
+    from pyspark.sql import functions
+
+    return frame.select(
+        *(
+            functions.col(quoted(field.name)).cast("string").alias(field.name)
+            if "map<" in field.dataType.simpleString()
+            else functions.col(quoted(field.name))
+            for field in frame.schema
         )
-
-    def _comparable(self, name: str, schema: Schema) -> DataFrame:
-        """The same, maps as text, which Spark does not compare otherwise."""
-        from pyspark.sql import functions
-
-        frame = self._as(name, schema)
-        return frame.select(
-            *(
-                functions.col(_quoted(field.name)).cast("string").alias(field.name)
-                if "map<" in field.dataType.simpleString()
-                else functions.col(_quoted(field.name))
-                for field in frame.schema
-            )
-        )
-
-
-def _quoted(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"
-
-
-def _dotted(name: str) -> str:
-    return ".".join(map(_quoted, name.split(".")))
+    )
 
 
 def _summaries(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
