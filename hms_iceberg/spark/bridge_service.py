@@ -38,8 +38,8 @@ from hms_iceberg.spark.procedures.procedure_questions import answered as procedu
 from hms_iceberg.spark.read_options import planned
 from hms_iceberg.spark.read_questions import (
     CheckStream,
+    DescribeMetadataTable,
     InspectRows,
-    InspectTable,
     LatestOffset,
     LoadTable,
     LoadView,
@@ -92,7 +92,7 @@ _TABLE_CALLS: Mapping[str, tuple[type, Callable[[TableMetadata, Storage, Any], d
     "begin-rows": (BeginRows, begin_rows),
     "changes": (LoadTable, describe_changes),
     "load": (LoadTable, describe),
-    "inspect": (InspectTable, describe_inspection),
+    "inspect": (DescribeMetadataTable, describe_inspection),
     "inspect-rows": (InspectRows, inspection_rows),
     "stream-check": (CheckStream, check_stream),
     "stream-latest": (LatestOffset, latest_offset),

@@ -38,7 +38,7 @@ class ReadChanges(LoadTable, frozen=True, kw_only=True):
     columns: list[str]
 
 
-class InspectTable(LoadTable, frozen=True, kw_only=True):
+class DescribeMetadataTable(LoadTable, frozen=True, kw_only=True):
     """What a metadata table is (`MetadataTable`).
 
     Args:

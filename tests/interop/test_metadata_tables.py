@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hms_iceberg.scan.metadata_tables import METADATA_TABLES
-from hms_iceberg.spark.read_questions import InspectTable
+from hms_iceberg.spark.read_questions import DescribeMetadataTable
 from hms_iceberg.spark.reading.inspection import describe_inspection
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -44,7 +44,7 @@ def test_columns_have_the_types_nullability_and_comments_of_java(
     )
     table = catalog.load_table(name)
     for kind in (*METADATA_TABLES, "position_deletes"):
-        asked = InspectTable(name, table.metadata_location, kind=kind)
+        asked = DescribeMetadataTable(name, table.metadata_location, kind=kind)
         found = columns(describe_inspection(table.metadata, table.io, asked)["schema"])
         wanted = columns(iceberg_java.schema(f"select * from ice.{name}.{kind}"))
         for column in MAY_BE_NULL.get(kind, ()):

@@ -18,7 +18,7 @@ from hms_iceberg.arrow.deletes.position_delete_table import position_deletes, po
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.scan.metadata_tables import METADATA_TABLES, MetadataRequest, metadata_table
 from hms_iceberg.spark.read_options import select
-from hms_iceberg.spark.read_questions import InspectRows, InspectTable
+from hms_iceberg.spark.read_questions import DescribeMetadataTable, InspectRows
 from hms_iceberg.spark.reading.arrow_columns import for_spark
 from hms_iceberg.spark.schemas import spark_schema, spark_type
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
@@ -34,7 +34,7 @@ _OF_ONE_SNAPSHOT = frozenset(
 _PART_BYTES = 800_000  # Spark warns of tasks that are larger than a megabyte
 
 
-def describe_inspection(metadata: TableMetadata, storage: Storage, asked: InspectTable) -> dict[str, Any]:
+def describe_inspection(metadata: TableMetadata, storage: Storage, asked: DescribeMetadataTable) -> dict[str, Any]:
     """What Spark's analyzer is told of a metadata table.
 
     Args:
