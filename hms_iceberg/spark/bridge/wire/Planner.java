@@ -2,7 +2,10 @@ package hms_iceberg.bridge;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Arrays;
+import java.util.HashSet;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -19,6 +22,11 @@ final class Planner {
   // Py4J keeps a connection for every JVM thread that ever called Python, and Spark plans many a query in a new
   // thread: these few call on behalf of all.
   private static final ExecutorService CALLERS = Executors.newFixedThreadPool(4, new DaemonThreads());
+
+  // What may take minutes (a procedure, a commit that waits for a lock) holds up no question about a read.
+  private static final ExecutorService LONG_CALLERS = Executors.newFixedThreadPool(32, new DaemonThreads());
+  private static final Set LONG = new HashSet(Arrays.asList(
+      new String[] {"call-procedure", "commit-write", "commit-rows", "delete-where", "commit-staged"}));
 
   private static final BoundedCache ANSWERS = new BoundedCache(Runtime.getRuntime().maxMemory() / 32);
 
@@ -41,7 +49,8 @@ final class Planner {
 
   /** The answer is a JSON header, and for a scan what follows it. */
   Answer ask(ObjectNode question) {
-    return new Answer(answer(question.toString()));
+    ExecutorService callers = LONG.contains(question.get("call").asText()) ? LONG_CALLERS : CALLERS;
+    return new Answer(answer(question.toString(), callers));
   }
 
   /**
@@ -57,10 +66,10 @@ final class Planner {
     }
   }
 
-  private byte[] answer(String question) {
+  private byte[] answer(String question, ExecutorService callers) {
     byte[] answered;
     try {
-      answered = (byte[]) CALLERS.submit(new Call(python, question)).get();
+      answered = (byte[]) callers.submit(new Call(python, question)).get();
     } catch (Exception thrown) {
       Throwable e = thrown instanceof ExecutionException ? thrown.getCause() : thrown;
       throw Bridge.failure("The Iceberg planner in Python did not answer: " + e.getMessage()
@@ -107,7 +116,7 @@ final class Planner {
     }
 
     public Object load() {
-      byte[] answered = planner.answer(question);
+      byte[] answered = planner.answer(question, CALLERS);
       bytes = BYTES_PER_BYTE * (long) (answered.length + question.length());
       return reader.read(new Answer(answered));
     }
