@@ -88,6 +88,25 @@ def test_a_branch_is_written_by_its_name_and_by_option(
         spark.sql(f"insert into {name}.snapshot_id_{snapshot} values (8, 'net', 2.0)")
 
 
+def test_an_overwrite_conflicts_with_what_came_after_the_snapshot_that_it_names(
+    spark: SparkSession, orders: Table, namespace: str
+) -> None:
+    from pyspark.sql.functions import col
+
+    first, second = (each.snapshot_id for each in orders.metadata.snapshots)
+    frame = spark.createDataFrame([(9, "net", 2.0)], "id long, item string, price double")
+
+    def overwrite(start: int) -> None:
+        writer = frame.writeTo(f"{namespace}.orders").option("isolation-level", "serializable")
+        writer.option("validate-from-snapshot-id", str(start)).overwrite(col("id") >= 4)
+
+    with pytest.raises(Exception, match="CommitConflictError"):
+        overwrite(first)
+    assert orders.refresh().current_snapshot().snapshot_id == second
+    overwrite(second)
+    assert rows_of(spark, f"select id from {namespace}.orders") == [(1,), (2,), (3,), (9,)]
+
+
 def test_wap_stages_by_id_and_redirects_to_a_branch(spark: SparkSession, orders: Table, namespace: str) -> None:
     name = f"{namespace}.orders"
     orders.set_properties({"write.wap.enabled": "true"})

@@ -207,6 +207,23 @@ def test_files_without_rows_that_change_stay_as_they_are(
     assert found == [(1, "a"), (2, "b"), (3, "changed"), (7, "c"), (8, "b"), (9, "a")]
 
 
+@pytest.mark.parametrize("file_format", ["orc", "avro"])
+def test_only_files_of_other_formats_are_replaced_in_which_rows_change(
+    spark: SparkSession, make: Callable[..., Table], file_format: str
+) -> None:
+    table = make("t", 2, COPY)
+    table.set_properties({"write.format.default": file_format})
+    for first, second in ((1, 9), (2, 8), (3, 7)):
+        table.append(ROWS([(first, "a", 1, 0.0), (second, "a", 2, 0.0)]))
+    before = {file.file_path for file in data_files(table)}
+    spark.sql(f"update {name_of(table)} set kind = 'changed' where id in (3, 5)").collect()
+    summary = table.refresh().metadata.current_snapshot().summary
+    assert (summary["deleted-data-files"], summary["added-data-files"]) == ("1", "1")
+    assert len(before & {file.file_path for file in data_files(table)}) == 2
+    assert rows_of(spark, f"select id from {name_of(table)} where kind = 'changed'") == [(3,)]
+    assert {file.file_format.lower() for file in data_files(table)} == {file_format}
+
+
 @pytest.mark.parametrize(("version", "mode"), FORMS)
 def test_a_delete_of_whole_files_reads_no_row(
     spark: SparkSession, make: Callable[..., Table], version: int, mode: str

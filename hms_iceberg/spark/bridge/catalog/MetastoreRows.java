@@ -37,9 +37,15 @@ final class MetastoreRows {
   }
 
   static RuntimeException notWritable(String name, String what) {
-    return Bridge.failure("UnsupportedError: " + what + " from Spark is not supported for the Iceberg table " + name
-        + ": this session reads Iceberg tables. Nothing was changed. Use the Python catalog instead"
-        + " (load_catalog(...).load_table(\"" + name + "\") and then append, overwrite, delete, update_schema,"
-        + " transaction; or load_catalog(...).rename_table, drop_table).", null);
+    return Bridge.failure("UnsupportedError: " + what + " in this way is not supported for the Iceberg table " + name
+        + ". Nothing was changed. Use writeTo(...), insertInto, or the Python catalog (load_catalog(...).load_table(\""
+        + name + "\") and then append, overwrite, delete).", null);
+  }
+
+  /** For saveAsTable of another format, or of none. */
+  static RuntimeException notReplaceable(String name) {
+    return Bridge.failure("UnsupportedError: saveAsTable would put a table of another format, or other partitions, in the"
+        + " place of the Iceberg table " + name + ". Nothing was changed. Say format(\"iceberg\"), or use insertInto or"
+        + " writeTo(\"" + name + "\").", null);
   }
 }

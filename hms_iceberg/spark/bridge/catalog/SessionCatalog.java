@@ -163,7 +163,7 @@ public final class SessionCatalog extends DelegatingCatalogExtension
       return IcebergView.of(new Source(table, this), name(), pointer.location, parts.length == 2, version, asOfMicros);
     }
     if (isAboutToBeReplaced()) {
-      throw MetastoreRows.notWritable(TableName.text(ident), "saveAsTable");
+      throw MetastoreRows.notReplaceable(TableName.text(ident));
     }
     return new Source(table, this)
         .load(pointer.location, parts.length == 2 ? ident.name() : null, version, asOfMicros, options);

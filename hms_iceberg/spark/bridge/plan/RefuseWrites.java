@@ -3,16 +3,21 @@ package hms_iceberg.bridge;
 import java.util.Map;
 import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.execution.datasources.CreateTable;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import scala.Option;
 
 /**
  * DataFrameWriter.saveAsTable works on names and asks no catalog of the second generation: it would replace the
- * row of an Iceberg table, or append to its folder as Hive does.
+ * row of an Iceberg table, or append to its folder as Hive does. Here it appends to the table, as with the format
+ * "iceberg", and refuses to replace it.
  */
 final class RefuseWrites extends Rule {
   private final SparkSession session;
@@ -23,25 +28,40 @@ final class RefuseWrites extends Rule {
 
   public TreeNode apply(TreeNode plan) {
     if (plan instanceof CreateTable && ((CreateTable) plan).query().isDefined()) {
-      refuseIfIceberg(((CreateTable) plan).tableDesc(), ((CreateTable) plan).mode());
-    } else if ("SaveAsV1TableCommand".equals(plan.getClass().getSimpleName())) {
-      try {
-        refuseIfIceberg(
-            (CatalogTable) plan.getClass().getMethod("tableDesc", new Class[0]).invoke(plan, new Object[0]),
-            (SaveMode) plan.getClass().getMethod("mode", new Class[0]).invoke(plan, new Object[0]));
-      } catch (ReflectiveOperationException e) {
-        throw new IllegalStateException("This version of Spark is not supported: " + plan.getClass(), e);
-      }
+      CreateTable saved = (CreateTable) plan;
+      return written(saved, saved.tableDesc(), saved.mode(), (LogicalPlan) saved.query().get());
+    }
+    if ("SaveAsV1TableCommand".equals(plan.getClass().getSimpleName())) {
+      return written(
+          (LogicalPlan) plan, (CatalogTable) get(plan, "tableDesc"), (SaveMode) get(plan, "mode"),
+          (LogicalPlan) get(plan, "query"));
     }
     return (LogicalPlan) plan;
   }
 
-  private void refuseIfIceberg(CatalogTable table, SaveMode mode) {
-    if (mode != SaveMode.Append && mode != SaveMode.Overwrite) {
-      return;
+  private static Object get(TreeNode plan, String part) {
+    try {
+      return plan.getClass().getMethod(part, new Class[0]).invoke(plan, new Object[0]);
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("This version of Spark is not supported: " + plan.getClass(), e);
     }
-    if (isIceberg(table.identifier())) {
-      throw MetastoreRows.notWritable(table.identifier().unquotedString(), "saveAsTable");
+  }
+
+  private LogicalPlan written(LogicalPlan plan, CatalogTable table, SaveMode mode, LogicalPlan query) {
+    if (mode != SaveMode.Append && mode != SaveMode.Overwrite || !isIceberg(table.identifier())) {
+      return plan;
+    }
+    if (mode == SaveMode.Overwrite || !table.partitionColumnNames().isEmpty() || table.bucketSpec().isDefined()) {
+      throw MetastoreRows.notReplaceable(table.identifier().unquotedString());
+    }
+    SessionCatalog catalog = (SessionCatalog) session.sessionState().catalogManager().v2SessionCatalog();
+    Identifier ident = new TableName(new String[] {database(table.identifier())}, table.identifier().table());
+    try {
+      return SparkVersions.appendByName(
+          DataSourceV2Relation.create(catalog.loadTable(ident), Option.apply(catalog), Option.apply(ident)), query,
+          table.storage().properties());
+    } catch (NoSuchTableException e) {
+      throw Bridge.unchecked(e);
     }
   }
 
@@ -50,8 +70,11 @@ final class RefuseWrites extends Rule {
   }
 
   private Map row(TableIdentifier name) {
-    String database = name.database().isDefined()
+    return MetastoreRows.parameters(database(name), name.table());
+  }
+
+  private String database(TableIdentifier name) {
+    return name.database().isDefined()
         ? (String) name.database().get() : session.sessionState().catalog().getCurrentDatabase();
-    return MetastoreRows.parameters(database, name.table());
   }
 }

@@ -266,11 +266,20 @@ final class SparkVersions {
 
   /** An INSERT of rows by position; Spark 4.3 asks whether the table's columns may change with it. */
   static LogicalPlan append(NamedRelation table, LogicalPlan rows) {
-    Object options = Map$.MODULE$.empty();
+    return append("byPosition", table, rows, (scala.collection.immutable.Map) Map$.MODULE$.empty());
+  }
+
+  /** The same with columns matched by their names. */
+  static LogicalPlan appendByName(NamedRelation table, LogicalPlan rows, scala.collection.immutable.Map options) {
+    return append("byName", table, rows, options);
+  }
+
+  private static LogicalPlan append(
+      String how, NamedRelation table, LogicalPlan rows, scala.collection.immutable.Map options) {
     try {
-      return (LogicalPlan) invoke(AppendData$.MODULE$, "byPosition", new Object[] {table, rows, options});
+      return (LogicalPlan) invoke(AppendData$.MODULE$, how, new Object[] {table, rows, options});
     } catch (IllegalStateException e) {
-      return (LogicalPlan) invoke(AppendData$.MODULE$, "byPosition", new Object[] {table, rows, options, Boolean.FALSE});
+      return (LogicalPlan) invoke(AppendData$.MODULE$, how, new Object[] {table, rows, options, Boolean.FALSE});
     }
   }
 

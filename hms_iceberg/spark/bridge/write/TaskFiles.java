@@ -66,6 +66,20 @@ final class TaskFiles {
     return new PythonOutput(python, rules, count, location);
   }
 
+  /** A task may be interrupted when the file is there already, and the output is not. */
+  private FileOutput opened(String location) throws IOException {
+    boolean done = false;
+    try {
+      FileOutput output = open(location);
+      done = true;
+      return output;
+    } finally {
+      if (!done) {
+        WrittenFile.delete(location, conf);
+      }
+    }
+  }
+
   private Lane lane(PartitionKey partition) throws IOException {
     if (current != null && !rules.fanout) {
       current.finish();
@@ -147,7 +161,7 @@ final class TaskFiles {
     void write(InternalRow row) throws IOException {
       if (output == null) {
         String folder = rules.spec(partition.specId).folder(partition);
-        output = open(rules.names.location(partitionId, taskId, epoch, ++count, folder));
+        output = opened(rules.names.location(partitionId, taskId, epoch, ++count, folder));
       }
       output.write(row);
       if (++unchecked == ROWS_BETWEEN_CHECKS) {

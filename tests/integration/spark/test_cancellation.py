@@ -1,0 +1,66 @@
+"""Statements that are cancelled in the middle of a write: the table is as it was, and no file is left behind."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from hms_iceberg.catalog import Catalog
+    from hms_iceberg.table import Table
+
+pytestmark = pytest.mark.spark
+
+ROWS = 4000
+STATEMENTS = {
+    "inserted": "insert into {t} select slow(id), id from range(0, 4000, 1, 2)",
+    "updated_mor": "update {t} set v = slow(v) + 1 where id >= 0",
+}
+"""By the names of tables: statements that write for some time."""
+
+
+def make(catalog: Catalog, name: str) -> Table:
+    mode = "merge-on-read" if name.endswith("_mor") else "copy-on-write"
+    properties = {f"write.{kind}.mode": mode for kind in ("delete", "update", "merge")}
+    table = catalog.create_table(name, pa.schema([("id", pa.int64()), ("v", pa.int64())]), properties=properties)
+    table.append(pa.table({"id": range(ROWS), "v": range(ROWS)}))
+    return table
+
+
+def data_files(table: Table) -> set[str]:
+    """All files in the folder of the data, but for checksums."""
+    folder = Path(table.location().removeprefix("file:")) / "data"
+    return {str(path) for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")}
+
+
+@pytest.mark.parametrize("name", list(STATEMENTS))
+def test_a_cancelled_statement_changes_nothing_and_leaves_no_file(
+    spark: SparkSession, catalog: Catalog, namespace: str, name: str
+) -> None:
+    table = make(catalog, f"{namespace}.{name}")
+    before = data_files(table)
+    spark.udf.register("slow", lambda value: (time.sleep(0.01), value)[1], "bigint")
+
+    def cancel() -> None:
+        until = time.monotonic() + 60
+        while data_files(table) == before and time.monotonic() < until:
+            time.sleep(0.02)
+        spark.sparkContext.cancelAllJobs()
+
+    thread = threading.Thread(target=cancel)
+    thread.start()
+    with pytest.raises(Exception, match="cancelled"):
+        spark.sql(STATEMENTS[name].format(t=f"{namespace}.{name}"))
+    thread.join()
+    until = time.monotonic() + 30
+    while data_files(table) != before and time.monotonic() < until:  # tasks end a little later than their job
+        time.sleep(0.1)
+    assert data_files(table) == before
+    assert len(table.refresh().snapshots()) == 1
