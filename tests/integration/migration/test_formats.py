@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.orc as orc
 import pytest
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.migration import MigrationOptions, migrate, rollback
-from tests.support.hive_warehouse import HiveWarehouse, data_files
+from tests.support.hive_warehouse import HiveWarehouse, data_files, local_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -94,6 +97,58 @@ def test_orc_and_avro_tables_have_the_same_rows_in_spark_and_python_and_are_take
     assert warehouse.rows("t") == before
     spark.catalog.refreshTable(name)
     assert len(answer(spark, f"select * from {name}")) == 5
+
+
+def test_partitions_of_several_formats_are_read_each_as_its_descriptor_says(
+    spark: SparkSession, warehouse: HiveWarehouse
+) -> None:
+    name = f"{warehouse.namespace}.t"
+    spark.sql(f"create table {name} (id int, price double) partitioned by (k int) stored as textfile")
+    for number, kind in enumerate(("parquet", "orc", "avro")):
+        part = f"{name}_{kind}"
+        spark.sql(f"create table {part} (id int, price double) stored as {kind}")
+        spark.sql(f"insert into {part} values ({number}, {number}.25), (null, null)")
+        warehouse.attach_partition("t", [str(number)], f"t_{kind}")
+    spark.sql(f"alter table {name} add columns (later string)")
+    expected = answer(spark, f"select * from {name}")
+    assert len(expected) == 6
+
+    migrate(warehouse.catalog, name)
+
+    assert answer(spark, f"select * from {name}") == ours(warehouse.catalog, name) == expected
+    formats = {task.file.file_format for task in warehouse.catalog.load_table(name).scan().plan_files()}
+    assert formats == {"PARQUET", "ORC", "AVRO"}
+    rollback(warehouse.catalog, name)
+    spark.catalog.refreshTable(name)
+    assert answer(spark, f"select * from {name}") == expected
+
+    spark.sql(f"insert into {name} partition (k = 9) values (9, 9.5, 'x')")
+    with pytest.raises(UnsupportedError, match=r"(?s)partition k=9 is stored as LazySimpleSerDe.*--rewrite"):
+        migrate(warehouse.catalog, name)
+
+
+def test_files_of_hive_with_places_for_names_are_read_as_spark_reads_them(
+    spark: SparkSession, warehouse: HiveWarehouse
+) -> None:
+    name = f"{warehouse.namespace}.t"
+    columns = "Id int, price decimal(9,2), place struct<x:int,label:string>, later string"
+    spark.sql(f"create table {name} ({columns}) stored as orc")
+    folder = local_path(warehouse.rows("t").table.sd.location)
+    place = pa.struct([("x", pa.int32()), ("label", pa.string())])
+    old = {
+        "_col0": pa.array([1, None], pa.int32()),
+        "_col1": pa.array([Decimal("1.5"), None], pa.decimal128(7, 2)),
+        "_col2": pa.array([{"x": 1, "label": "a"}, None], place),
+    }
+    orc.write_table(pa.table(old), str(folder / "000000_0"))
+    spark.sql(f"insert into {name} values (3, 3.25, named_struct('x', 3, 'label', 'c'), 'new')")
+    expected = answer(spark, f"select * from {name}")
+    assert len(expected) == 3
+
+    migrate(warehouse.catalog, name)
+
+    assert answer(spark, f"select * from {name}") == ours(warehouse.catalog, name) == expected
+    assert [row["Id"] for row in ours(warehouse.catalog, name, row_filter="Id >= 2")] == [3]
 
 
 @pytest.mark.parametrize("zone", ["America/Los_Angeles", "Asia/Kolkata"])

@@ -12,10 +12,10 @@ from hms_iceberg.catalog import Catalog
 from hms_iceberg.cli.main import main
 from hms_iceberg.errors import MigrationError, UnsupportedError
 from hms_iceberg.hms.embedded import EmbeddedMetastore
-from hms_iceberg.migration import migrate
+from hms_iceberg.migration import migrate, rollback
 from hms_iceberg.migration.proof.verify import LEVELS, verify
 from hms_iceberg.migration.rewrite import rewrite
-from tests.support.hive_warehouse import HiveWarehouse, all_files
+from tests.support.hive_warehouse import HiveWarehouse, all_files, data_files, local_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -111,6 +111,41 @@ def test_a_difference_stops_the_switch_and_leaves_the_hive_table_as_it_was(
 
     assert (warehouse.rows("t"), warehouse.names()) == (before, ["t"])
     assert all_files(before.location) == files
+
+
+@pytest.mark.parametrize(
+    ("form", "keys"),
+    [
+        ("stored as textfile", 1),
+        ("stored as rcfile", 0),
+        ("row format serde 'org.apache.hadoop.hive.serde2.lazybinary.LazyBinarySerDe' stored as sequencefile", 0),
+    ],
+)
+def test_what_can_only_be_copied_is_copied_proved_switched_and_taken_back(
+    spark: SparkSession, catalog: Catalog, namespace: str, warehouse: HiveWarehouse, reader: Any, form: str, keys: int
+) -> None:
+    from hms_iceberg.spark.migration.copying import SparkCopier
+
+    name = f"{namespace}.t"
+    make(spark, name, form, keys=keys, properties="tblproperties ('team' = 'ops')")
+    expected, before = answer(spark, name), warehouse.rows("t")
+    migrated = sorted(row.replace("'__HIVE_DEFAULT_PARTITION__'", "None") for row in expected)
+    files = data_files(before.location)
+    assert len(expected) == 5
+
+    result = rewrite(
+        catalog, name, rows=SparkCopier(spark), proof=lambda hive, it: verify(hive, it, "sums", reader).differences
+    )
+
+    assert result.records == 5 and 0 < result.files <= len(files)
+    assert answer(spark, name) == migrated and answer(spark, f"{name}_backup_") == expected
+    table = catalog.load_table(name)
+    assert table.properties["team"] == "ops" and [field.name for field in table.spec().fields] == ["part"] * keys
+    assert data_files(before.location) == files
+    rollback(catalog, name)
+    assert warehouse.rows("t") == before and answer(spark, name) == expected
+    assert warehouse.names() == ["t"] and data_files(before.location) == files
+    assert not all_files(local_path(table.location()))
 
 
 def test_transactional_tables_are_not_rewritten(catalog: Catalog, namespace: str, warehouse: HiveWarehouse) -> None:
