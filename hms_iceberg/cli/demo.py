@@ -23,13 +23,19 @@ if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
     from hms_iceberg.hms.embedded import EmbeddedMetastore
 
-_STEPS = 7
+_STEPS = 8
 _BY_MONTH = "select month, count(*) as flights, avg(dep_delay) as delay from nyc.flights group by month order by month"
 _JOIN = """select a.name as airline, p.name as destination, count(*) as flights
 from nyc.flights f                                -- Iceberg
 join nyc.airlines a on f.carrier = a.carrier      -- Hive
 join nyc.airports p on f.dest = p.faa             -- Hive
 where f.year = 2014 group by 1, 2 order by 1"""
+_MERGE = """merge into nyc.flights f
+using (select * from values ('B6', 601, 0), ('AA', 1, 7) as v(carrier, flight, dep_delay)) news
+on f.year = 2014 and f.carrier = news.carrier and f.flight = news.flight
+when matched then update set dep_delay = news.dep_delay
+when not matched then insert (year, month, day, carrier, flight, dep_delay)
+  values (2014, 1, 1, news.carrier, news.flight, news.dep_delay)"""
 _LOG_LINES_SHOWN = 20
 _SEPARATED_FROM = 10_000
 
@@ -45,8 +51,8 @@ def demo(keep: Path | None) -> None:
     """Show everything on real data, with a metastore of its own.
 
     Builds a Hive warehouse with Spark (flights of New York 2013), turns one table into an Iceberg table in place,
-    appends to it and queries it from Python, joins it with Hive tables in Spark SQL, and travels in time. Takes about a
-    minute and cleans up after itself.
+    appends to it and queries it from Python, joins it with Hive tables in Spark SQL, travels in time, and merges rows
+    into it. Takes about a minute and cleans up after itself.
 
     Example: hms-iceberg demo
     """
@@ -94,6 +100,7 @@ class _Demo:
             before_append = dt.datetime.now(dt.timezone.utc)
             self._use_python(catalog)
             self._join_and_travel(extended, first_snapshot, before_append)
+            self._merge(extended)
         self._console.rule()
         self._say(f"Done in {time.monotonic() - started:.0f} s.")
         if self._kept:
@@ -175,6 +182,12 @@ class _Demo:
             moment = before_append.strftime("%Y-%m-%d %H:%M:%S.%f")
             for version in ("", f" version as of {first_snapshot}", f" timestamp as of '{moment}'"):
                 self._show_sql(spark, f"select count(*) as flights from nyc.flights{version}")
+
+    def _merge(self, spark: SparkSession) -> None:
+        with self._step("Change it with Spark SQL"):
+            self._code(_MERGE)
+            spark.sql(_MERGE)
+            self._show_sql(spark, "select carrier, flight, dep_delay from nyc.flights where year = 2014 order by 1, 2")
 
     # ---------------------------------------------------------------------------------------- how it looks
 

@@ -34,13 +34,14 @@ def test_the_demo_runs_to_its_end_and_what_it_keeps_can_be_used(tmp_path: Path) 
     assert "Every row is the same as before the migration." in result.stdout
     assert result.stdout.count("336,776") >= 4  # in Hive, migrated, and twice by time travel
     assert "336,779" in result.stdout
+    assert re.search(r"AA +1 +7 *\n +B6 +601 +0 *\n", result.stdout)
     assert re.search(r"Done in \d+ s\.", result.stdout)
     with (
         EmbeddedMetastore(folder / "metastore", folder / "warehouse") as metastore,
         load_catalog("kept", type="hive", uri=metastore.uri) as catalog,
     ):
-        assert catalog.load_table("nyc.flights").scan().to_arrow().num_rows == 336_779
-        assert rollback(catalog, "nyc.flights", discard_changes=True).discarded_snapshots == 1
+        assert catalog.load_table("nyc.flights").scan().to_arrow().num_rows == 336_780
+        assert rollback(catalog, "nyc.flights", discard_changes=True).discarded_snapshots == 2
         assert catalog.list_tables("nyc") == []
 
 
