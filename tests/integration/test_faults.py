@@ -35,6 +35,7 @@ CHILD = """
     import os, signal, sys
     import pyarrow as pa
     from hms_iceberg.catalog import load_catalog
+    from hms_iceberg.hms.commit.lease import HiveLease
 
     uri, name, who, count, lock, point = sys.argv[1:7]
     catalog = load_catalog("child", type="hive", uri=uri, **{"iceberg.engine.hive.lock-enabled": lock})
@@ -67,7 +68,7 @@ CHILD = """
 
         table.storage.create = counted
     elif point == "before swap":
-        dying(catalog.metastore, "swap", "before")
+        dying(HiveLease, "swap", "before")
     elif point == "under the lock":
         dying(catalog.metastore.client, "alter_table", "before")
     elif point == "after the alter":
