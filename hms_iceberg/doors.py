@@ -50,7 +50,7 @@ _HOMES = {
     "view_metadata.from_json": f"{_SPEC}.views.view_metadata_json:view_metadata_from_dict",
     # What is read from files.
     "manifest.entries": f"{_SPEC}.manifests.manifest_avro:decode_manifest",
-    "snapshot.manifests": "hms_iceberg.scan.manifest_source:manifests_of",
+    "snapshot.manifests": "hms_iceberg.scan.manifests.manifest_source:manifests_of",
     # What is bound to a schema.
     "expression.bind": "hms_iceberg.expressions.binding:bind",
     # Arrow.

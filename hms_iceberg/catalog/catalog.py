@@ -21,16 +21,16 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
 from hms_iceberg.metastore_names import metadata_file_location, namespace_name, table_identifier, text_properties
-from hms_iceberg.scan.cache import bound_shared_cache
-from hms_iceberg.scan.preload import planning_ready
+from hms_iceberg.scan.manifests.cache import bound_shared_cache
+from hms_iceberg.scan.manifests.preload import planning_ready
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import UNSORTED, SortOrder
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
+from hms_iceberg.table.changes.table_definition import TableDefinition
 from hms_iceberg.table.purge import purge_files
-from hms_iceberg.table.table_definition import TableDefinition
 from hms_iceberg.table.transaction import TableTransaction
 from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Created, CreatedOrReplaced, Origin

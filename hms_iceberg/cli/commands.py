@@ -59,12 +59,12 @@ SUBJECTS: dict[str, dict[str, Entry]] = {
         **_of("snapshots.diff", diff="Tell what changed between two snapshots."),
     },
     "Maintenance": {
-        **_of("report", report="Show pictures of tables, or write them to an HTML page."),
-        **_of("check", check="Check the metadata of tables against their files."),
-        **_of("repair", repair="Repair a damaged table as far as that is safe."),
-        **_of("maintain", maintain="Look after many tables: once, or as a service."),
+        **_of("care.report", report="Show pictures of tables, or write them to an HTML page."),
+        **_of("care.check", check="Check the metadata of tables against their files."),
+        **_of("care.repair", repair="Repair a damaged table as far as that is safe."),
+        **_of("care.maintain", maintain="Look after many tables: once, or as a service."),
         **_of(
-            "table_care",
+            "care.table_care",
             compute_partition_stats="Write statistics of a table's partitions.",
             compute_table_stats="Count the distinct values of a table's columns.",
             convert_equality_deletes="Turn equality deletes into position deletes or vectors.",
@@ -86,15 +86,15 @@ SUBJECTS: dict[str, dict[str, Entry]] = {
         ),
     },
     "Migration": _of(
-        "migrate",
+        "migration.migrate",
         migrate="Turn Hive tables into Iceberg tables, in place.",
         rollback_migration="Turn a migrated table back into the Hive table it was.",
         verify="Compare an Iceberg table with a Hive table.",
     ),
     "Metastore": {
-        **_of("doctor", doctor="Look at machine, metastore, storage, locks and clocks."),
-        **_of("locks", locks="Look at the metastore's locks; release one of a dead holder."),
-        **_of("metastore", metastore="Start, stop and look at an embedded Hive Metastore."),
+        **_of("care.doctor", doctor="Look at machine, metastore, storage, locks and clocks."),
+        **_of("servers.locks", locks="Look at the metastore's locks; release one of a dead holder."),
+        **_of("servers.metastore", metastore="Start, stop and look at an embedded Hive Metastore."),
     },
     "This program": {
         **_of("completion", completion="Print what makes a shell complete commands.", version="Print the version."),

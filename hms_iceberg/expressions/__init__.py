@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         BoundSetPredicate,
         BoundUnaryPredicate,
     )
-    from hms_iceberg.expressions.parser import parse
+    from hms_iceberg.expressions.text.parser import parse
     from hms_iceberg.expressions.tree import (
         AlwaysFalse,
         AlwaysTrue,
@@ -102,7 +102,7 @@ def __getattr__(name: str) -> Any:
     """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "parser" if name == "parse" else "bound" if name.startswith("Bound") else "tree"
+    home = "text.parser" if name == "parse" else "bound" if name.startswith("Bound") else "tree"
     value = getattr(import_module(f"{__name__}.{home}"), name)
     globals()[name] = value
     return value

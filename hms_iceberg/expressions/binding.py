@@ -139,7 +139,7 @@ def _bind(binder: _Binder, expression: BooleanExpression) -> BooleanExpression:
         return expression
     raise TypeMismatchError(
         f"Cannot bind {expression!r} ({type(expression).__name__}): expected an expression; "
-        "hms_iceberg.expressions.parser.parse makes one from a string"
+        "hms_iceberg.expressions.text.parser.parse makes one from a string"
     )
 
 

@@ -21,7 +21,7 @@ from typing import Any
 from uuid import UUID
 
 from hms_iceberg.expressions.literals import Literal
-from hms_iceberg.expressions.text_values import literal_from_text
+from hms_iceberg.expressions.text.text_values import literal_from_text
 from hms_iceberg.spec.types import (
     BinaryType,
     BooleanType,

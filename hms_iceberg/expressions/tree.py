@@ -116,7 +116,7 @@ class _Junction(BooleanExpression):
             if not isinstance(each, BooleanExpression):
                 raise TypeMismatchError(
                     f"Cannot combine {each!r} ({type(each).__name__}) with {cls._word!r}: expected expressions; "
-                    "hms_iceberg.expressions.parser.parse makes one from a string"
+                    "hms_iceberg.expressions.text.parser.parse makes one from a string"
                 )
             if isinstance(each, cls._absorbing):
                 return each

@@ -23,7 +23,7 @@ from hms_iceberg.maintenance.findings import Finding
 from hms_iceberg.maintenance.manifest_check import check_manifest
 from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.maintenance.summary_check import check_summary
-from hms_iceberg.scan.manifest_source import manifests_of
+from hms_iceberg.scan.manifests.manifest_source import manifests_of
 from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent, ManifestEntry, ManifestFile
 from hms_iceberg.spec.manifests.manifest_avro import decode_manifest
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.maintenance.deleting import delete_files, path_of
-from hms_iceberg.table.manage_snapshots import Time
+from hms_iceberg.table.changes.manage_snapshots import Time
+from hms_iceberg.table.reading.time_travel import milliseconds
 from hms_iceberg.table.table import Table
-from hms_iceberg.table.time_travel import milliseconds
 from hms_iceberg.updates.expire_snapshots import ExpireSnapshots, UnreachableFiles, unreachable_files
 
 logger = logging.getLogger(__name__)

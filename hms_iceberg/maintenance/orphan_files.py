@@ -15,15 +15,15 @@ from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.maintenance.deleting import delete_files, path_of
-from hms_iceberg.scan.manifest_source import manifests_of
+from hms_iceberg.scan.manifests.manifest_source import manifests_of
 from hms_iceberg.scan.planner import Planner, manifest_source
 from hms_iceberg.spec.manifests.manifest import ManifestContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import GC_ENABLED, bool_property
 from hms_iceberg.storage import FileInfo, Storage
-from hms_iceberg.table.manage_snapshots import Time
+from hms_iceberg.table.changes.manage_snapshots import Time
+from hms_iceberg.table.reading.time_travel import milliseconds
 from hms_iceberg.table.table import Table
-from hms_iceberg.table.time_travel import milliseconds
 
 logger = logging.getLogger(__name__)
 

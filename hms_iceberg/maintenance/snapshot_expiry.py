@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from types import TracebackType
 
 from hms_iceberg.maintenance.expire_snapshots import ExpiryResult, expire_snapshots
-from hms_iceberg.table.manage_snapshots import Time
+from hms_iceberg.table.changes.manage_snapshots import Time
 from hms_iceberg.table.table import Table
 
 

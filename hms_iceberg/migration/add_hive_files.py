@@ -16,12 +16,12 @@ from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HiveTable
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.metastore_names import table_identifier
+from hms_iceberg.migration.hive.source_files import list_files
 from hms_iceberg.migration.progress import Progress, silent
-from hms_iceberg.migration.source_files import list_files
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.table import Table
-from hms_iceberg.table.add_files import add_files as add_to_table
-from hms_iceberg.table.change_options import ChangeOptions
+from hms_iceberg.table.changes.add_files import add_files as add_to_table
+from hms_iceberg.table.changes.change_options import ChangeOptions
 from hms_iceberg.transaction.origin import Existing
 from hms_iceberg.transaction.transaction import Transaction
 

@@ -11,14 +11,14 @@ from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HivePartition, HiveTable
-from hms_iceberg.migration.file_schemas import INSTANT, LOCAL
-from hms_iceberg.migration.footers import FooterReader, SourceFooters
 from hms_iceberg.migration.formats.avro_names import URL, declared_schema
-from hms_iceberg.migration.hive_types import TypeOptions
+from hms_iceberg.migration.hive.file_schemas import INSTANT, LOCAL
+from hms_iceberg.migration.hive.footers import FooterReader, SourceFooters
+from hms_iceberg.migration.hive.hive_types import TypeOptions
+from hms_iceberg.migration.hive.refusals import Reason, Refusal, Remedy, of_texts
+from hms_iceberg.migration.hive.source import SourceTable, carried_parameters, look_at_source
+from hms_iceberg.migration.hive.source_files import Listing, list_files
 from hms_iceberg.migration.progress import Progress, silent
-from hms_iceberg.migration.refusals import Reason, Refusal, Remedy, of_texts
-from hms_iceberg.migration.source import SourceTable, carried_parameters, look_at_source
-from hms_iceberg.migration.source_files import Listing, list_files
 from hms_iceberg.migration.state import HIDDEN_FOLDER, PARTITIONED_METADATA, UNPARTITIONED_METADATA
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.name_mapping import NAME_MAPPING_PROPERTY

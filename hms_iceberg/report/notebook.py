@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from hms_iceberg.spec.schema import Schema
     from hms_iceberg.spec.snapshots import Snapshot
     from hms_iceberg.table.readable import ReadableTable
-    from hms_iceberg.table.scan import TableScan
+    from hms_iceberg.table.reading.scan import TableScan
 
 
 def table_html(table: ReadableTable) -> str:

@@ -10,8 +10,8 @@ from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.cache import ManifestCache
-from hms_iceberg.scan.manifest_source import manifests_of, named_snapshot, named_table
+from hms_iceberg.scan.manifests.cache import ManifestCache
+from hms_iceberg.scan.manifests.manifest_source import manifests_of, named_snapshot, named_table
 from hms_iceberg.scan.plan import ScanPlan
 from hms_iceberg.scan.planner import DataFiles, Planner, manifest_source
 from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestFile

@@ -17,9 +17,9 @@ from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.appends import added_files, snapshot_or_current, snapshots_between
-from hms_iceberg.scan.cache import ManifestCache
 from hms_iceberg.scan.delete_index import DeleteIndex
-from hms_iceberg.scan.manifest_source import ManifestSource, manifests_of, named_snapshot, named_table
+from hms_iceberg.scan.manifests.cache import ManifestCache
+from hms_iceberg.scan.manifests.manifest_source import ManifestSource, manifests_of, named_snapshot, named_table
 from hms_iceberg.scan.plan import FileScanTask, ScanPlan
 from hms_iceberg.scan.planner import DataFiles, DeleteFiles, Planner, manifest_source
 from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent, ManifestFile

@@ -20,7 +20,7 @@ from hms_iceberg.spark.read_questions import PlanScan
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
-from hms_iceberg.table.scan import TableScan
+from hms_iceberg.table.reading.scan import TableScan
 
 logger = logging.getLogger(__name__)
 

@@ -26,15 +26,15 @@ from hms_iceberg.errors import (
     UnsupportedError,
 )
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
-from hms_iceberg.scan.preload import planning_ready
+from hms_iceberg.scan.manifests.preload import planning_ready
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import UNSORTED, SortOrder
 from hms_iceberg.spec.table_properties import METADATA_PATH
 from hms_iceberg.storage import Storage
+from hms_iceberg.table.changes.table_definition import TableDefinition
 from hms_iceberg.table.table import Table
-from hms_iceberg.table.table_definition import TableDefinition
 from hms_iceberg.table.transaction import TableTransaction
 from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Created

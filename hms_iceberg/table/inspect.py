@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.columns.frames import frame_to_arrow
 from hms_iceberg.arrow.deletes.position_delete_table import position_deletes
-from hms_iceberg.expressions.parser import parse
+from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.scan.metadata_tables import MetadataRequest, metadata_table

@@ -7,7 +7,7 @@ import logging
 from hms_iceberg.errors import IcebergError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage
-from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
 
 logger = logging.getLogger(__name__)
 

@@ -18,11 +18,11 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
 from hms_iceberg.spec.sorting import SortOrder
 from hms_iceberg.storage import FileIO, Storage
-from hms_iceberg.table.incremental_scans import ChangelogScan, IncrementalAppendScan
 from hms_iceberg.table.inspect import InspectTable
 from hms_iceberg.table.locations import LocationProvider
-from hms_iceberg.table.scan import TableScan
-from hms_iceberg.table.time_travel import snapshot_as_of
+from hms_iceberg.table.reading.incremental_scans import ChangelogScan, IncrementalAppendScan
+from hms_iceberg.table.reading.scan import TableScan
+from hms_iceberg.table.reading.time_travel import snapshot_as_of
 
 if TYPE_CHECKING:
     import bodo

@@ -11,11 +11,11 @@ from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
-from hms_iceberg.table.change_methods import ChangeMethods
-from hms_iceberg.table.change_options import ChangeOptions
-from hms_iceberg.table.pending import Begun
-from hms_iceberg.table.update_snapshot import UpdateSnapshot
-from hms_iceberg.table.write_methods import RowWriteMethods
+from hms_iceberg.table.changes.change_methods import ChangeMethods
+from hms_iceberg.table.changes.change_options import ChangeOptions
+from hms_iceberg.table.changes.pending import Begun
+from hms_iceberg.table.changes.update_snapshot import UpdateSnapshot
+from hms_iceberg.table.rows.write_methods import RowWriteMethods
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.append import FastAppend
 

@@ -28,9 +28,9 @@ from hms_iceberg.spec.table_properties import (
     bool_property,
     int_property,
 )
-from hms_iceberg.updates.machinery.listed_manifests import manifests_of_all
 from hms_iceberg.updates.machinery.live_files import live_files
-from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
+from hms_iceberg.updates.machinery.manifests.listed_manifests import manifests_of_all
+from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 logger = logging.getLogger(__name__)

@@ -28,8 +28,8 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.transforms import parse_transform
+from hms_iceberg.table.changes.table_definition import TableDefinition
 from hms_iceberg.table.table import Table
-from hms_iceberg.table.table_definition import TableDefinition
 from hms_iceberg.transaction.origin import Created
 from hms_iceberg.transaction.transaction import Transaction
 from tests.support.memory_metastore import InMemoryMetastore

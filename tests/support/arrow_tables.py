@@ -16,7 +16,7 @@ from hms_iceberg.arrow.reading.read import read_tasks
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.expressions.binding import bind
-from hms_iceberg.expressions.parser import parse
+from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.plan import FileScanTask
 from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent

@@ -7,9 +7,9 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from hms_iceberg.expressions.parser import parse
+from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
-from hms_iceberg.scan.cache import ManifestCache
+from hms_iceberg.scan.manifests.cache import ManifestCache
 from hms_iceberg.scan.plan import ScanPlan, ScanRequest
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.spec.manifests.manifest import (

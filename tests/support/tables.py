@@ -23,7 +23,7 @@ from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Created, Existing
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.append import FastAppend
-from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
 from hms_iceberg.updates.machinery.update import Update
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.memory_storage import InMemoryStorage

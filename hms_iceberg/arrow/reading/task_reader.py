@@ -29,7 +29,7 @@ from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.expressions.bound import BoundReference
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue
 from hms_iceberg.expressions.visitors import bound_predicates, referenced_field_ids
-from hms_iceberg.scan.manifest_source import named_snapshot
+from hms_iceberg.scan.manifests.manifest_source import named_snapshot
 from hms_iceberg.scan.metadata_filter import is_of_table, only_tests
 from hms_iceberg.scan.metrics_filter import files_may_match
 from hms_iceberg.scan.plan import FileScanTask

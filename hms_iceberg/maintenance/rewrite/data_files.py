@@ -10,7 +10,7 @@ from typing import Any
 
 from hms_iceberg.arrow.writing.file_router import TARGET_FILE_BYTES
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.expressions.parser import parse
+from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.maintenance.rewrite.commits import GroupCommits
 from hms_iceberg.maintenance.rewrite.layout import layout_of

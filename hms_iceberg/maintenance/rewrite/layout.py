@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from hms_iceberg.errors import InvalidInputError, UnknownColumnError, UnsupportedError
-from hms_iceberg.expressions.tokens import Token, tokenize
+from hms_iceberg.expressions.text.tokens import Token, tokenize
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import NullOrder, SortDirection, SortField, SortOrder, check_sort_order

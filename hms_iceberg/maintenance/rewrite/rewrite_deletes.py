@@ -16,7 +16,7 @@ import numpy as np
 from hms_iceberg.arrow.deletes.delete_writer import DeletedPositions, write_row_deletes
 from hms_iceberg.arrow.deletes.position_deletes import PositionDeletes, read_position_deletes
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.expressions.parser import parse
+from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.maintenance.rewrite.commits import GroupCommits, Replaced
 from hms_iceberg.maintenance.rewrite.file_groups import FileGroup, in_job_order, is_worth_it, limited, packed
@@ -31,7 +31,7 @@ from hms_iceberg.spec.table_properties import int_property
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import Table
 from hms_iceberg.updates.machinery.file_matching import FileMatcher
-from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on
 
 _TARGET_BYTES = ("write.delete.target-file-size-bytes", 64 * 1024 * 1024)

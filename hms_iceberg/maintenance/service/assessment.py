@@ -15,7 +15,7 @@ from hms_iceberg.maintenance.service.policy import Policy
 from hms_iceberg.spec.manifests.manifest import ManifestContent
 from hms_iceberg.spec.table_properties import GC_ENABLED, MANIFEST_TARGET_SIZE_BYTES, bool_property, int_property
 from hms_iceberg.table.table import Table
-from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
+from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
 
 ORPHANS_LOOKED_FOR = "maintenance.state.orphans-looked-for-ms"
 Stop = Callable[[], bool]

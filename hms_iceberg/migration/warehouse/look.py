@@ -12,9 +12,9 @@ from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import IcebergError, InvalidInputError
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HiveTable
+from hms_iceberg.migration.hive.refusals import Refusal, Remedy
 from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlan, MigrationPlanner
 from hms_iceberg.migration.progress import Progress, in_threads, silent
-from hms_iceberg.migration.refusals import Refusal, Remedy
 from hms_iceberg.migration.state import MIGRATION_ID, find_state
 from hms_iceberg.migration.warehouse.plan import State, TablePlan, WarehousePlan
 

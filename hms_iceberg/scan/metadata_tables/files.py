@@ -9,9 +9,9 @@ from typing import Any
 
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.bound_columns import stored_bounds
-from hms_iceberg.scan.manifest_frames import MANIFEST, ManifestDecoder, file_dtypes, metric_dtypes
+from hms_iceberg.scan.manifests.manifest_frames import MANIFEST, ManifestDecoder, file_dtypes, metric_dtypes
+from hms_iceberg.scan.manifests.metric_columns import map_values
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable, partition_struct
-from hms_iceberg.scan.metric_columns import map_values
 from hms_iceberg.scan.partition_columns import polars_dtype
 from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.schema import Schema

@@ -9,7 +9,7 @@ from functools import cached_property
 from hms_iceberg.errors import NoSuchSnapshotError
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.manifest_source import manifests_of
+from hms_iceberg.scan.manifests.manifest_source import manifests_of
 from hms_iceberg.scan.partition_columns import PartitionColumns, partition_columns
 from hms_iceberg.spec.manifests.manifest import ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata

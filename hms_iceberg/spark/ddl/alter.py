@@ -16,7 +16,7 @@ from hms_iceberg.storage import Storage
 from hms_iceberg.table.transaction import TableTransaction
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.properties import SetProperties
-from hms_iceberg.updates.schema_changes import (
+from hms_iceberg.updates.schema.schema_changes import (
     AddColumn,
     DeleteColumn,
     MoveColumn,
@@ -25,7 +25,7 @@ from hms_iceberg.updates.schema_changes import (
     SetDefault,
     UpdateColumn,
 )
-from hms_iceberg.updates.schema_update import SchemaUpdate
+from hms_iceberg.updates.schema.schema_update import SchemaUpdate
 
 _LOCATION, _SNAPSHOT, _CHERRY_PICK = "location", "current-snapshot-id", "cherry-pick-snapshot-id"
 _SAID_OTHERWISE = {

@@ -24,7 +24,7 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import CHANGELOG_COLUMNS
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
-from hms_iceberg.table.incremental_scans import ChangelogScan
+from hms_iceberg.table.reading.incremental_scans import ChangelogScan
 
 if TYPE_CHECKING:
     import pyarrow as pa

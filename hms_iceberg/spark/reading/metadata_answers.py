@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from hms_iceberg.expressions.residuals import residual_evaluator
+from hms_iceberg.expressions.projection.residuals import residual_evaluator
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.bound_columns import stored_bounds
 from hms_iceberg.scan.delete_index import key_metric_columns
-from hms_iceberg.scan.manifest_source import manifests_of
+from hms_iceberg.scan.manifests.manifest_source import manifests_of
 from hms_iceberg.scan.plan import ScanPlan
 from hms_iceberg.scan.planner import file_metrics
 from hms_iceberg.spark.schemas import spark_value

@@ -21,7 +21,7 @@ from hms_iceberg.spark.writing.written_files import data_files
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.table import Table
-from hms_iceberg.table.row_change import RowChange
+from hms_iceberg.table.rows.row_change import RowChange
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.overwrite import Overwrite
 from hms_iceberg.updates.row_delta import RowDelta

@@ -11,7 +11,7 @@ from hms_iceberg.spark.reading.conditions import row_filter
 from hms_iceberg.spark.rowlevel.pinned import change_of
 from hms_iceberg.spark.writing.write_questions import DeleteWhere
 from hms_iceberg.table import Table
-from hms_iceberg.table.row_change import RowChange
+from hms_iceberg.table.rows.row_change import RowChange
 from hms_iceberg.updates.delete import DeleteFiles
 
 logger = logging.getLogger(__name__)

@@ -6,8 +6,8 @@ from hms_iceberg.spark.writing.write_questions import CommitWrite, DeleteWhere
 from hms_iceberg.spark.writing.write_settings import WriteSettings
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.table import Table
-from hms_iceberg.table.change_options import ChangeOptions
-from hms_iceberg.table.row_change import RowChange
+from hms_iceberg.table.changes.change_options import ChangeOptions
+from hms_iceberg.table.rows.row_change import RowChange
 from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Existing
 from hms_iceberg.transaction.transaction import Transaction

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from hms_iceberg.table.update_schema import UpdateSchema
+from hms_iceberg.table.changes.update_schema import UpdateSchema
 
 __all__ = ["UpdateSchema"]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from hms_iceberg.table.update_spec import UpdateSortOrder
+from hms_iceberg.table.changes.update_spec import UpdateSortOrder
 
 __all__ = ["UpdateSortOrder"]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from hms_iceberg.table.update_spec import UpdateSpec
+from hms_iceberg.table.changes.update_spec import UpdateSpec
 
 __all__ = ["UpdateSpec"]

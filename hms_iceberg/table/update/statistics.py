@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from hms_iceberg.table.manage_snapshots import UpdateStatistics
+from hms_iceberg.table.changes.manage_snapshots import UpdateStatistics
 
 __all__ = ["UpdateStatistics"]

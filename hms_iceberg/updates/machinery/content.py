@@ -9,9 +9,9 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntry, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation
-from hms_iceberg.updates.machinery.manifest_files import check_specs, manifest_list_of, write_added
-from hms_iceberg.updates.machinery.manifest_filter import Removal, remove_files
-from hms_iceberg.updates.machinery.manifest_merge import merge_manifests
+from hms_iceberg.updates.machinery.manifests.manifest_files import check_specs, manifest_list_of, write_added
+from hms_iceberg.updates.machinery.manifests.manifest_filter import Removal, remove_files
+from hms_iceberg.updates.machinery.manifests.manifest_merge import merge_manifests
 from hms_iceberg.updates.machinery.snapshot_writer import SnapshotDraft, parent_on, write_snapshot
 from hms_iceberg.updates.machinery.summary import SummaryBuilder
 from hms_iceberg.updates.machinery.update import Workspace

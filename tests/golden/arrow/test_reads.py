@@ -14,7 +14,7 @@ import pytest
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.reading.read import scan_to_batches
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
-from hms_iceberg.expressions.parser import parse
+from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.scan.plan import ScanRequest
 from hms_iceberg.scan.planner import plan_scan

@@ -16,7 +16,7 @@ from uuid import UUID
 import pytest
 
 from hms_iceberg.expressions.evaluate import evaluator
-from hms_iceberg.expressions.parser import parse
+from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.spec.metadata.metadata_json import metadata_from_json
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata

@@ -16,9 +16,9 @@ import pytest
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import IcebergError
-from hms_iceberg.expressions.parser import parse
+from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue
-from hms_iceberg.scan.cache import ManifestCache
+from hms_iceberg.scan.manifests.cache import ManifestCache
 from hms_iceberg.scan.plan import ScanPlan, ScanRequest
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.spec.metadata.metadata_json import metadata_from_json

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
 
-from hms_iceberg.scan.manifest_source import manifests_of
+from hms_iceberg.scan.manifests.manifest_source import manifests_of
 from hms_iceberg.spec.transforms import IdentityTransform
 from hms_iceberg.spec.types import LongType
 from tests.support.spark_tables import Rows, data_files, delete_positions, delete_vector, plan_text

@@ -21,8 +21,8 @@ from hms_iceberg.spec.sorting import UNSORTED
 from hms_iceberg.spec.views.view_metadata import ViewMetadata
 from hms_iceberg.storage import OutputFile
 from hms_iceberg.table import Table, TableTransaction
-from hms_iceberg.table.update_schema import UpdateSchema
-from hms_iceberg.table.update_spec import UpdateSortOrder, UpdateSpec
+from hms_iceberg.table.changes.update_schema import UpdateSchema
+from hms_iceberg.table.changes.update_spec import UpdateSortOrder, UpdateSpec
 from hms_iceberg.view import View
 
 

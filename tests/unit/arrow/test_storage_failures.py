@@ -15,7 +15,7 @@ from hms_iceberg.arrow.formats.readers import open_reader
 from hms_iceberg.arrow.metrics.footer_metrics import read_footer
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import CorruptDataFileError, CorruptFileError, MissingFileError, StorageError
-from hms_iceberg.scan.cache import shared_cache
+from hms_iceberg.scan.manifests.cache import shared_cache
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import Table

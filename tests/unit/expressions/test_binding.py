@@ -8,8 +8,8 @@ import pytest
 from hms_iceberg.errors import TypeMismatchError, UnknownColumnError
 from hms_iceberg.expressions.binding import bind, rewrite_not
 from hms_iceberg.expressions.bound import BoundLiteralPredicate, BoundSetPredicate
-from hms_iceberg.expressions.parser import parse
 from hms_iceberg.expressions.terms import Reference
+from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, EqualTo, IsNull, Not, Operation, Or, Transformed
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import UnknownTransform, VoidTransform

@@ -7,7 +7,7 @@ import pytest
 from hms_iceberg.errors import TypeMismatchError
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.evaluate import evaluator
-from hms_iceberg.expressions.parser import parse
+from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.visitors import (
     BoundExpressionVisitor,
     bound_predicates,

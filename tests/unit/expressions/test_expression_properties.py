@@ -11,8 +11,8 @@ from hms_iceberg.errors import ExpressionParseError
 from hms_iceberg.expressions.binding import bind, rewrite_not
 from hms_iceberg.expressions.evaluate import evaluator
 from hms_iceberg.expressions.literals import stored_literal
-from hms_iceberg.expressions.parser import parse
 from hms_iceberg.expressions.terms import Reference
+from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import EqualTo, Not, Transformed
 from hms_iceberg.expressions.visitors import unbind
 from hms_iceberg.spec.schema import Schema

@@ -41,7 +41,7 @@ from hms_iceberg.spec.statistics import PartitionStatisticsFile
 from hms_iceberg.spec.transforms import IdentityTransform
 from hms_iceberg.spec.types import LongType, NestedField, StringType
 from hms_iceberg.table import StaticTable, Table
-from hms_iceberg.updates.machinery.manifest_files import entries_of
+from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.tables import QUICK
 

@@ -23,7 +23,7 @@ from hms_iceberg.maintenance import (
 from hms_iceberg.maintenance.dangling_deletes import dangling_deletes
 from hms_iceberg.spec.manifests.manifest import ManifestContent
 from hms_iceberg.table import Table
-from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
+from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
 from tests.support.interruptions import CHANGES, Disrepair, InterruptingStorage, Killed
 
 SOME = {"min-input-files": 2, "max-concurrent-file-group-rewrites": 1}

@@ -15,12 +15,12 @@ from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.hms.rows.hive_rows import HiveColumn, HivePartition, HiveStorage, HiveTable
-from hms_iceberg.migration.footers import FooterReader, SourceFooters
-from hms_iceberg.migration.hive_types import TypeOptions
+from hms_iceberg.migration.hive.footers import FooterReader, SourceFooters
+from hms_iceberg.migration.hive.hive_types import TypeOptions
+from hms_iceberg.migration.hive.source import SourceTable, inspect_source
+from hms_iceberg.migration.hive.source_files import list_files
 from hms_iceberg.migration.migration_plan import MigrationOptions
 from hms_iceberg.migration.progress import in_threads, silent
-from hms_iceberg.migration.source import SourceTable, inspect_source
-from hms_iceberg.migration.source_files import list_files
 
 SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 

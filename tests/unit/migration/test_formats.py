@@ -18,11 +18,11 @@ import pytest
 from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.hms.rows.hive_rows import HiveColumn, HiveStorage, HiveTable
-from hms_iceberg.migration.footers import FooterReader, SourceFooters
-from hms_iceberg.migration.hive_types import TypeOptions
+from hms_iceberg.migration.hive.footers import FooterReader, SourceFooters
+from hms_iceberg.migration.hive.hive_types import TypeOptions
+from hms_iceberg.migration.hive.source import inspect_source
+from hms_iceberg.migration.hive.source_files import list_files
 from hms_iceberg.migration.progress import silent
-from hms_iceberg.migration.source import inspect_source
-from hms_iceberg.migration.source_files import list_files
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import from_bytes, to_python
 

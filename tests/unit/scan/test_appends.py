@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
-from hms_iceberg.expressions.parser import parse
+from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.scan.appends import AppendRequest, plan_appends
 from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
 from hms_iceberg.spec.schema import Schema

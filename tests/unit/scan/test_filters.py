@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.evaluate import evaluator
 from hms_iceberg.expressions.literals import stored_literal
-from hms_iceberg.expressions.parser import parse
+from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import And, BooleanExpression, Not, Operation, Or, predicate
 from hms_iceberg.scan.bound_columns import bound_dtype, comparable, decode_bounds
-from hms_iceberg.scan.metric_columns import map_values
+from hms_iceberg.scan.manifests.metric_columns import map_values
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema

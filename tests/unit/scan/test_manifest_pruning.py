@@ -5,7 +5,7 @@ import struct
 
 import pytest
 
-from hms_iceberg.expressions.parser import parse
+from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.spec.manifests.manifest import FieldSummary, ManifestFile
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from hms_iceberg.expressions.parser import parse
+from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (

@@ -14,8 +14,8 @@ from hms_iceberg.errors import (
     UnknownColumnError,
     UnsupportedError,
 )
-from hms_iceberg.expressions.parser import parse
-from hms_iceberg.scan.cache import ManifestCache
+from hms_iceberg.expressions.text.parser import parse
+from hms_iceberg.scan.manifests.cache import ManifestCache
 from hms_iceberg.scan.plan import ScanRequest
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.spec.manifests.manifest import DataFile, ManifestEntry, ManifestEntryStatus

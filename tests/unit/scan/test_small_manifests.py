@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from hms_iceberg.scan.cache import ManifestCache
+from hms_iceberg.scan.manifests.cache import ManifestCache
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import LongType, NestedField

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hms_iceberg.errors import CorruptManifestError
-from hms_iceberg.scan.manifest_frames import ManifestDecoder
+from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder
 from hms_iceberg.scan.partition_columns import partition_columns
 from hms_iceberg.spec.manifests.manifest import FieldSummary, ManifestContent, ManifestFile
 from hms_iceberg.spec.manifests.manifest_avro import decode_manifest, decode_manifest_list, encode_manifest_list

@@ -14,7 +14,7 @@ from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import InvalidInputError, MissingDependencyError, MissingFileError, UnknownColumnError
 from hms_iceberg.expressions import EqualTo
 from hms_iceberg.expressions.binding import bind
-from hms_iceberg.expressions.parser import parse
+from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.partitioning import PartitionField, PartitionFieldValue, PartitionKey, PartitionSpec
 from hms_iceberg.schema import Schema, prune_columns
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata

@@ -38,7 +38,7 @@ from hms_iceberg.spec.types import (
     UnknownType,
     UUIDType,
 )
-from hms_iceberg.table.upsert import UpsertResult
+from hms_iceberg.table.rows.upsert import UpsertResult
 from tests.support.row_tables import MODES, create
 
 UTC = dt.timezone.utc

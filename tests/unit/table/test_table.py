@@ -26,7 +26,7 @@ from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.statistics import StatisticsFile
 from hms_iceberg.spec.transforms import BucketTransform, TruncateTransform
 from hms_iceberg.table import StaticTable, Table
-from hms_iceberg.table.time_travel import milliseconds, snapshot_as_of
+from hms_iceberg.table.reading.time_travel import milliseconds, snapshot_as_of
 from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.row_delta import RowDelta
 from tests.support.memory_metastore import InMemoryMetastore

@@ -24,8 +24,8 @@ from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.append import FastAppend
 from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionSpecUpdate
 from hms_iceberg.updates.properties import SetProperties
-from hms_iceberg.updates.schema_changes import AddColumn
-from hms_iceberg.updates.schema_update import SchemaUpdate
+from hms_iceberg.updates.schema.schema_changes import AddColumn
+from hms_iceberg.updates.schema.schema_update import SchemaUpdate
 from tests.support import memory_metastore as outcomes
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.memory_storage import InMemoryStorage

@@ -17,8 +17,8 @@ from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform
 from hms_iceberg.transaction.workspace import FileWorkspace
 from hms_iceberg.updates import rewrite_manifests
 from hms_iceberg.updates.delete import DeleteFiles
-from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
-from hms_iceberg.updates.machinery.manifest_splice import ManifestSplice
+from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.machinery.manifests.manifest_splice import ManifestSplice
 from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
 from hms_iceberg.updates.row_delta import RowDelta

@@ -18,7 +18,7 @@ from hms_iceberg.spec.types import StringType
 from hms_iceberg.updates.append import FastAppend
 from hms_iceberg.updates.delete import DeleteFiles
 from hms_iceberg.updates.machinery.isolation import Isolation
-from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
+from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.merge_append import MergeAppend
 from hms_iceberg.updates.overwrite import Overwrite
@@ -27,8 +27,8 @@ from hms_iceberg.updates.replace_partitions import ReplacePartitions
 from hms_iceberg.updates.rewrite_files import RewriteFiles
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
 from hms_iceberg.updates.row_delta import RowDelta
-from hms_iceberg.updates.schema_changes import AddColumn
-from hms_iceberg.updates.schema_update import SchemaUpdate
+from hms_iceberg.updates.schema.schema_changes import AddColumn
+from hms_iceberg.updates.schema.schema_update import SchemaUpdate
 from tests.support import memory_metastore as outcomes
 from tests.support.tables import BY_CITY, World, data_file, deletion_vector, metadata, position_deletes
 

@@ -23,7 +23,7 @@ from hms_iceberg.updates.append import FastAppend
 from hms_iceberg.updates.cherry_pick import CherryPick
 from hms_iceberg.updates.delete import DeleteFiles
 from hms_iceberg.updates.expire_snapshots import ExpireSnapshots, unreachable_files
-from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
+from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionSpecUpdate
 from hms_iceberg.updates.properties import SetProperties

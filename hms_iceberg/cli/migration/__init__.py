@@ -1,0 +1,1 @@
+"""Commands that migrate Hive tables."""

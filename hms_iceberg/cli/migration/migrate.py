@@ -1,0 +1,219 @@
+"""`hms-iceberg migrate` and `hms-iceberg rollback-migration`."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hms_iceberg.cli.connection import catalog_options, key_values, open_catalog
+from hms_iceberg.cli.migration.spark import Ways, spark_for, spark_options
+from hms_iceberg.cli.migration.warehouse import Work
+from hms_iceberg.cli.output import OUTPUT_OPTION, Output
+from hms_iceberg.cli.progress import progress_bars
+
+if TYPE_CHECKING:
+    from hms_iceberg.migration import MigrationResult, RollbackResult
+
+LEVEL = click.Choice(["counts", "sums", "rows"])
+Kept = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("tables", metavar="DB.TABLE…", nargs=-1)
+@catalog_options
+@OUTPUT_OPTION
+@click.option("--exclude", multiple=True, metavar="PATTERN", help="Leave tables of such names out; may be repeated.")
+@click.option("--jobs", type=click.IntRange(1, 64), default=2, show_default=True, help="Tables side by side.")
+@click.option(
+    "--plan", "plan_file", type=Kept, metavar="FILE", help="Keep the plan of many tables here, or take it up."
+)
+@click.option("--html", type=Kept, metavar="FILE", help="Write the state of every table as a page.")
+@click.option("--accept-choices", is_flag=True, help="Migrate tables with the choices that the plan found for them.")
+@click.option("--dry-run", is_flag=True, help="Check everything and say what would be done; change nothing.")
+@click.option("--backup-name", metavar="NAME", help="Name of the Hive table afterwards [default: TABLE_backup_].")
+@click.option(
+    "--timestamp-type",
+    type=click.Choice(["timestamp", "timestamptz"]),
+    help="What every Hive timestamp becomes [default: what the files hold].",
+)
+@click.option("--char-as-string", is_flag=True, help="Migrate char(n) columns as strings.")
+@click.option("--include-subdirectories", is_flag=True, help="Migrate files below a partition's directory too.")
+@click.option("--table-property", "table_properties", multiple=True, metavar="KEY=VALUE", help="May be repeated.")
+@click.option("--threads", type=click.IntRange(1, 512), help="Directories or footers read at once.")
+@click.option("--take-over", is_flag=True, help="Go on with a migration whose process is certainly dead.")
+@click.option("--rewrite", is_flag=True, help="Copy tables that cannot stay where they are, with Spark.")
+@click.option(
+    "--verify", "level", type=LEVEL, help="Compare rows before the switch, with Spark; a difference stops it."
+)
+@spark_options
+def migrate(
+    tables: tuple[str, ...],
+    catalog_name: str | None,
+    uri: str | None,
+    properties: tuple[str, ...],
+    output: str,
+    exclude: tuple[str, ...],
+    jobs: int,
+    plan_file: Path | None,
+    html: Path | None,
+    accept_choices: bool,
+    dry_run: bool,
+    backup_name: str | None,
+    table_properties: tuple[str, ...],
+    threads: int | None,
+    rewrite: bool,
+    level: str | None,
+    spark_settings: tuple[str, ...],
+    **choices: Any,
+) -> None:
+    """Turn Hive tables into Iceberg tables, in place.
+
+    No file is moved, copied or rewritten, but for tables that can only be copied (--rewrite). The Hive table stays
+    under the backup's name; dropping it never deletes data. After a crash, run the same command again: it finishes the
+    migration, or undoes it and starts anew.
+
+    In names, * and ? stand for anything. Of many tables a plan is made first, which --plan keeps in a file; the same
+    command goes on with it where it stopped. One table's failure is not another's.
+
+    Example: hms-iceberg migrate web.clicks --dry-run
+
+    Example: hms-iceberg migrate 'web.*' 'sales.fact_*' --exclude 'web.tmp_*' --plan plan.json --jobs 4
+    """
+    from hms_iceberg import migration
+
+    options = migration.MigrationOptions(
+        backup_name=backup_name,
+        properties=key_values(table_properties),
+        **choices,
+    )
+    if threads is not None:
+        options = dataclasses.replace(options, threads=threads)
+    many = len(tables) != 1 or plan_file is not None or html is not None or exclude or set(tables[0]) & set("*?[")
+    if not tables and (plan_file is None or not plan_file.exists()):
+        raise click.UsageError("Name a table, a pattern such as 'web.*', or the --plan of an earlier run.")
+    if many and backup_name is not None:
+        raise click.UsageError("--backup-name is for one table; of many, each backup has its table's name.")
+    with (
+        open_catalog(catalog_name, uri, properties) as catalog,
+        spark_for(catalog, (rewrite or level is not None) and not dry_run, spark_settings) as spark,
+    ):
+        ways = Ways(spark, level, rewrite)
+        if many:
+            Work(catalog, options, jobs, Output(output), ways, plan_file, html).migrate(
+                tables, exclude, dry_run, accept_choices
+            )
+            return
+        with progress_bars() as progress:
+            result = ways.migrate(catalog, tables[0], options, dry_run=dry_run, progress=progress)
+        Output(output).text(describe_migration(result), dataclasses.asdict(result))
+
+
+@click.command()
+@click.argument("table", metavar="DB.TABLE")
+@click.option("--against", required=True, metavar="DB.TABLE", help="The Hive table, such as the backup.")
+@click.option("--level", type=LEVEL, default="sums", show_default=True, help="How they are compared.")
+@spark_options
+@catalog_options
+@OUTPUT_OPTION
+def verify(
+    table: str,
+    against: str,
+    level: str,
+    spark_settings: tuple[str, ...],
+    catalog_name: str | None,
+    uri: str | None,
+    properties: tuple[str, ...],
+    output: str,
+) -> None:
+    """Compare an Iceberg table with a Hive table, which Spark reads.
+
+    counts: rows, and nulls as the metadata tell them. sums: per column sums, least and greatest values and a checksum
+    that does not depend on the order; this program reads the Iceberg table. rows: every row, both tables read by Spark.
+    Ends with code 1 where they differ.
+
+    Example: hms-iceberg verify web.clicks --against web.clicks_backup_
+    """
+    from hms_iceberg.migration.proof.verify import verify as compare
+    from hms_iceberg.spark.migration.hive_reader import SparkHiveReader
+
+    with (
+        open_catalog(catalog_name, uri, properties) as catalog,
+        spark_for(catalog, True, spark_settings) as spark,
+    ):
+        result = compare(against, catalog.load_table(table), level, SparkHiveReader(spark))
+    same = f"{table} holds what {against} holds ({level}): {result.rows:,} rows, in {result.seconds:.1f} s."
+    unlike = "\n  - ".join([f"{table} and {against} differ ({level}):", *result.differences])
+    Output(output).text(same if result.is_equal else unlike, dataclasses.asdict(result))
+    if not result.is_equal:
+        raise click.exceptions.Exit(1)
+
+
+@click.command("rollback-migration")
+@click.argument("table", metavar="DB.TABLE")
+@catalog_options
+@OUTPUT_OPTION
+@click.option("--backup-name", metavar="NAME", help="Name of the Hive table [default: TABLE_backup_].")
+@click.option("--discard-changes", is_flag=True, help="Go back although the Iceberg table was changed since.")
+@click.option("--take-over", is_flag=True, help="Undo a migration whose process is certainly dead.")
+def rollback_migration(
+    table: str,
+    catalog_name: str | None,
+    uri: str | None,
+    properties: tuple[str, ...],
+    output: str,
+    backup_name: str | None,
+    discard_changes: bool,
+    take_over: bool,
+) -> None:
+    """Turn a migrated table back into the Hive table it was.
+
+    Also undoes a migration that crashed. The Iceberg table's metadata is deleted; rows added to it are not in the Hive
+    table.
+
+    Example: hms-iceberg rollback-migration web.clicks
+    """
+    from hms_iceberg import migration
+
+    with open_catalog(catalog_name, uri, properties) as catalog, progress_bars() as progress:
+        result = migration.rollback(
+            catalog,
+            table,
+            backup_name=backup_name,
+            discard_changes=discard_changes,
+            take_over=take_over,
+            progress=progress,
+        )
+    Output(output).text(describe_rollback(result), dataclasses.asdict(result))
+
+
+def describe_migration(result: MigrationResult) -> str:
+    """What a migration did, in a few lines."""
+    from hms_iceberg.migration.warehouse.page import human_size
+
+    found = (
+        f"{result.files:,} files ({human_size(result.bytes)}, {result.records:,} rows)"
+        f"{f' in {result.partitions:,} partitions' if result.partitions else ''}"
+    )
+    if result.dry_run:
+        return (
+            f"{result.table} can be migrated: {found}. Nothing was changed.\n"
+            f"The Hive table would stay as {result.backup}."
+        )
+    if result.already_done:
+        return f"{result.table} is an Iceberg table already; the Hive table is {result.backup}."
+    gap = f"Its name was unresolved for {result.unresolved_ms:.0f} ms.\n" if result.unresolved_ms else ""
+    return (
+        f"{result.table} is an Iceberg table: {found}, in {result.seconds:.1f} s. No file was moved.\n{gap}"
+        f"The Hive table stays as {result.backup}. To go back: hms-iceberg rollback-migration {result.table}"
+    )
+
+
+def describe_rollback(result: RollbackResult) -> str:
+    """What a way back did, in a few lines."""
+    if result.files is None:
+        return f"{result.table} is the Hive table it was; what an unfinished migration had left is gone."
+    lost = f" {result.discarded_snapshots} snapshots were discarded." if result.discarded_snapshots else ""
+    return f"{result.table} is the Hive table it was, with {result.files:,} files.{lost}"

@@ -1,0 +1,124 @@
+"""`hms-iceberg migrate` of many tables: makes or takes up a plan, carries it out, tells of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hms_iceberg.cli.migration.spark import Ways
+from hms_iceberg.cli.output import Output
+from hms_iceberg.cli.progress import progress_bars
+
+if TYPE_CHECKING:
+    from hms_iceberg.catalog import Catalog
+    from hms_iceberg.migration import MigrationOptions
+    from hms_iceberg.migration.warehouse.plan import TablePlan, WarehousePlan
+
+_COLUMNS = ("table", "state", "partitions", "files", "rows", "size", "seconds", "why")
+
+
+@dataclass(frozen=True)
+class Work:
+    """One run of the command.
+
+    Attributes:
+        catalog: the catalog on whose metastore the tables are.
+        options: what the user chose for all tables.
+        jobs: how many tables are worked on side by side.
+        output: tells the report.
+        ways: how tables are migrated.
+        plan_file: where the plan is kept; None for nowhere.
+        html: where the page goes; None for nowhere.
+    """
+
+    catalog: Catalog
+    options: MigrationOptions
+    jobs: int
+    output: Output
+    ways: Ways
+    plan_file: Path | None = None
+    html: Path | None = None
+
+    def migrate(
+        self, patterns: Sequence[str], exclude: Sequence[str], dry_run: bool = False, accept_choices: bool = False
+    ) -> None:
+        """Plan, or take the plan of an earlier run up, and carry it out.
+
+        Args:
+            patterns: names of tables; without meaning where there is a plan.
+            exclude: names of tables to leave out.
+            dry_run: make the plan only.
+            accept_choices: migrate tables with the choices that the plan has for them.
+        """
+        from hms_iceberg.migration.warehouse.plan import Outcome
+        from hms_iceberg.migration.warehouse.run import migrate_warehouse
+
+        plan = self._plan(patterns, exclude)
+        if not dry_run:
+            plan = migrate_warehouse(
+                self.catalog,
+                plan,
+                self.options,
+                jobs=self.jobs,
+                rewrite=self.ways.copy if self.ways.rewrite else None,
+                in_place=self.ways.in_place,
+                accept_choices=accept_choices,
+                kept_in=self.plan_file,
+                told=_tell,
+            )
+        self._report(plan)
+        if not dry_run and any(each.outcome in (Outcome.FAILED, Outcome.LEFT) for each in plan.tables):
+            raise click.exceptions.Exit(1)
+
+    def _plan(self, patterns: Sequence[str], exclude: Sequence[str]) -> WarehousePlan:
+        from hms_iceberg.migration.warehouse.look import plan_warehouse
+        from hms_iceberg.migration.warehouse.plan import WarehousePlan
+
+        if self.plan_file is not None and self.plan_file.exists():
+            return WarehousePlan.read(self.plan_file)
+        with progress_bars() as progress:
+            plan = plan_warehouse(self.catalog, patterns, exclude, self.options, jobs=self.jobs, progress=progress)
+        if self.plan_file is not None:
+            plan.write(self.plan_file)
+        return plan
+
+    def _report(self, plan: WarehousePlan) -> None:
+        from hms_iceberg.migration.warehouse.page import html_page, human_size, shown_state, shown_why
+
+        if self.html is not None:
+            self.html.write_text(html_page(plan), encoding="utf-8")
+        if self.output.is_json:
+            self.output.json([each.to_json() for each in plan.tables])
+            return
+        self.output.rows(
+            _COLUMNS,
+            [
+                (
+                    each.table,
+                    shown_state(each),
+                    each.partitions,
+                    each.files,
+                    each.rows,
+                    human_size(each.bytes),
+                    each.took or each.seconds,
+                    shown_why(each),
+                )
+                for each in plan.tables
+            ],
+        )
+        counts = Counter(map(shown_state, plan.tables))
+        told = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
+        left = f"; about {plan.seconds:,.0f} s of work left" if plan.seconds else ""
+        click.echo(f"{len(plan.tables)} tables: {told}{left}.", err=True)
+
+
+def _tell(entry: TablePlan) -> None:
+    from hms_iceberg.migration.warehouse.page import shown_state
+
+    text = f": {entry.message}" if entry.message else f" in {entry.took:.1f} s"
+    click.echo(f"{entry.table} {shown_state(entry)}{text}", err=True)

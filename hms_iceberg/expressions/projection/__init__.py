@@ -1,0 +1,1 @@
+"""Predicates over rows turned into predicates over partitions, and what of them is left."""

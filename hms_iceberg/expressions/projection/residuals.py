@@ -1,0 +1,133 @@
+"""What of a predicate is left to test in the rows of one partition.
+
+A test that the partition decides becomes true or false; the others stay. Source: Iceberg specification, "Scan
+Planning".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from hms_iceberg.expressions.binding import bind
+from hms_iceberg.expressions.bound import BoundPredicate, BoundTransform
+from hms_iceberg.expressions.evaluate import Test, evaluator, value_test
+from hms_iceberg.expressions.projection.transform_projections import project
+from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or
+from hms_iceberg.expressions.visitors import ExpressionVisitor, fold
+from hms_iceberg.spec.partitioning import PartitionSpec
+from hms_iceberg.spec.schema import Schema
+
+Residual = Callable[[Sequence[Any]], BooleanExpression]
+
+
+def residual_evaluator(
+    spec: PartitionSpec, expression: BooleanExpression, schema: Schema, case_sensitive: bool = True
+) -> Residual:
+    """A function from a partition to the predicate that its rows must still be tested with.
+
+    Args:
+        spec: the partition spec.
+        expression: the predicate over rows, bound or unbound.
+        schema: the columns that it names.
+        case_sensitive: how column names are matched.
+
+    Returns:
+        A function of a partition tuple (stored values in the order of the spec's fields) that gives a bound tree:
+        AlwaysTrue where all rows match, AlwaysFalse where none does. Results are kept for partitions seen lately.
+
+    Raises:
+        UnknownColumnError: there is no such column.
+        TypeMismatchError: a literal does not compare with its column.
+    """
+    bound = bind(schema, expression, case_sensitive)
+    if spec.is_unpartitioned() or not isinstance(bound, (And, Or, BoundPredicate)):
+        return lambda partition: bound
+    residual_of = fold(bound, _ResidualVisitor(spec, schema))
+    cached = lru_cache(maxsize=4096)(residual_of)
+    return lambda partition: cached(tuple(partition))
+
+
+class _ResidualVisitor(ExpressionVisitor[Residual]):
+    """Makes functions from partition tuple to what is left of the expression."""
+
+    def __init__(self, spec: PartitionSpec, schema: Schema) -> None:
+        self.spec = spec
+        self.partition_type = spec.partition_type(schema)
+
+    def visit_true(self) -> Residual:
+        return lambda partition: AlwaysTrue()
+
+    def visit_false(self) -> Residual:
+        return lambda partition: AlwaysFalse()
+
+    def visit_and(self, operands: Sequence[Residual]) -> Residual:
+        parts = tuple(operands)
+        return lambda partition: And(*(part(partition) for part in parts))
+
+    def visit_or(self, operands: Sequence[Residual]) -> Residual:
+        parts = tuple(operands)
+        return lambda partition: Or(*(part(partition) for part in parts))
+
+    def visit_bound(self, predicate: BoundPredicate) -> Residual:
+        fields = self.spec.fields_by_source_id(predicate.ref.field_id)
+        some = [self._test(project(field, predicate, strict=False)) for field in fields]
+        every = [self._test(project(field, predicate, strict=True)) for field in fields]
+        might = [test for test in some if test is not None]
+        must = [test for test in every if test is not None]
+
+        def residual(partition: Sequence[Any]) -> BooleanExpression:
+            if any(test(partition) for test in must):
+                return AlwaysTrue()
+            if not all(test(partition) for test in might):
+                return AlwaysFalse()
+            return predicate
+
+        return residual
+
+    def _test(self, projected: BooleanExpression | None) -> Test | None:
+        return None if projected is None else evaluator(self.partition_type, projected)
+
+
+def residual_by_constants(expression: BooleanExpression, constants: Mapping[int, Any]) -> BooleanExpression:
+    """What of a bound predicate is left to test in rows that all have the same values in some fields.
+
+    For the columns that a file lacks (their initial default, or None) and those that partitions give.
+
+    Args:
+        expression: a bound tree.
+        constants: field id to stored value, or None.
+
+    Returns:
+        A bound tree that tests none of these fields.
+    """
+    return fold(expression, _ConstantResidual(constants))
+
+
+class _ConstantResidual(ExpressionVisitor[BooleanExpression]):
+    """Makes the same tree again, simplified by what becomes of its tests."""
+
+    def __init__(self, constants: Mapping[int, Any]) -> None:
+        self.constants = constants
+
+    def visit_true(self) -> BooleanExpression:
+        return AlwaysTrue()
+
+    def visit_false(self) -> BooleanExpression:
+        return AlwaysFalse()
+
+    def visit_and(self, operands: Sequence[BooleanExpression]) -> BooleanExpression:
+        return And(*operands)
+
+    def visit_or(self, operands: Sequence[BooleanExpression]) -> BooleanExpression:
+        return Or(*operands)
+
+    def visit_bound(self, predicate: BoundPredicate) -> BooleanExpression:
+        ref, term = predicate.ref, predicate.term
+        if ref.field_id not in self.constants:
+            return predicate
+        value = self.constants[ref.field_id]
+        if isinstance(term, BoundTransform):
+            value = term.transform.bind(ref.type)(value)
+        return AlwaysTrue() if value_test(predicate)(value) else AlwaysFalse()

@@ -1,0 +1,1 @@
+"""Filter strings: cut into tokens, parsed, and their literals read."""

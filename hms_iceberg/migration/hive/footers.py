@@ -1,0 +1,181 @@
+"""Reads the footers of a table's files in parallel: metrics for Iceberg, and whether the files fit the table."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hms_iceberg.arrow.columns.file_schema import FileLeaf, file_leaves, identified
+from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
+from hms_iceberg.errors import CorruptDataFileError
+from hms_iceberg.migration.formats.format_footers import SourceFooter, read_source_footer
+from hms_iceberg.migration.formats.kinds import ORC
+from hms_iceberg.migration.hive.file_schemas import FileSchemaFacts, contradictions, examine, merge_mapped
+from hms_iceberg.migration.hive.source import SourceTable
+from hms_iceberg.migration.hive.source_files import SourceFile
+from hms_iceberg.migration.progress import FOOTERS, Progress, in_threads
+from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.name_mapping import MappedField, NameMapping, create_name_mapping
+from hms_iceberg.storage import Storage
+
+_MAX_PROBLEMS = 10
+
+
+@dataclass(frozen=True)
+class SourceFooters:
+    """What the footers of all files say.
+
+    Attributes:
+        data_files: the files as manifests hold them, in the order of the listing.
+        name_mapping: the table's columns under every name that a file has for them.
+        timestamps: for each column of timestamps by field id, what files hold: instants, local times, or both.
+        orc_timestamps: the same of ORC files, which can be read as nothing else.
+        problems: files that cannot be migrated, and why; at most ten.
+        damaged: whether one of them cannot be read at all.
+    """
+
+    data_files: tuple[DataFile, ...]
+    name_mapping: NameMapping
+    timestamps: dict[int, frozenset[str]]
+    orc_timestamps: dict[int, frozenset[str]]
+    problems: tuple[str, ...]
+    damaged: bool = False
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What files of one schema have in common."""
+
+    of_schema: FileSchemaFacts
+    leaves: tuple[FileLeaf, ...]
+
+
+class FooterReader:
+    """Reads footers in threads, each file's once; files with the same schema share what was found out about it.
+
+    Args:
+        storage: where the files are.
+        source: the table they belong to.
+        modes: metrics modes by field id.
+    """
+
+    def __init__(self, storage: Storage, source: SourceTable, modes: Mapping[int, MetricsMode]) -> None:
+        self._storage = storage
+        self._schema = source.schema
+        self._modes = modes
+        self._keys = frozenset(name.lower() for name in source.partition_columns)
+        self._columns = source.schema.fields[: len(source.schema.fields) - len(self._keys)]
+        self._avro_names = source.avro_names
+        self._facts: dict[tuple[str, bytes, frozenset[str]], _Facts] = {}
+        self._keys_in_files: set[str] = set()
+        self._damaged = False
+        self._done: dict[tuple[SourceFile, tuple[Any, ...], str], DataFile] = {}
+        self._lock = threading.Lock()
+
+    def fits(self, source: SourceTable) -> bool:
+        """Whether what was read so far is of use for this state of the table."""
+        keys = frozenset(name.lower() for name in source.partition_columns)
+        return self._schema == source.schema and self._keys == keys and self._avro_names == source.avro_names
+
+    def read_all(
+        self, source: SourceTable, files: Sequence[SourceFile], threads: int, progress: Progress
+    ) -> SourceFooters:
+        """Read the footer of every file that was not read before.
+
+        Args:
+            source: the table's present state.
+            files: its files.
+            threads: how many footers are read at once.
+            progress: told how many are read.
+
+        Raises:
+            MissingFileError: a file disappeared since it was listed.
+        """
+        data_files: list[DataFile] = []
+        problems: list[str] = []
+        read = in_threads(lambda file: self._read(file, source), files, threads)
+        for done, (data_file, found) in enumerate(read, start=1):
+            problems += found
+            if data_file is not None:
+                data_files.append(data_file)
+            progress(FOOTERS, done, len(files))
+            if len(problems) >= _MAX_PROBLEMS:
+                break
+        mapping, doubled = self._name_mapping()
+        problems += [f"the files have the name {name!r} for several columns of the table" for name in doubled]
+        timestamps = self._timestamps(self._facts), self._timestamps(key for key in self._facts if key[0] == ORC)
+        return SourceFooters(tuple(data_files), mapping, *timestamps, tuple(problems[:_MAX_PROBLEMS]), self._damaged)
+
+    def _read(self, file: SourceFile, source: SourceTable) -> tuple[DataFile | None, list[str]]:
+        """One file as manifests hold it, or why it cannot be migrated."""
+        partition, file_format = source.partition_values[file.partition], source.formats[file.partition]
+        key = (replace(file, partition=0), partition, file_format)
+        known = self._done.get(key)
+        if known is not None:
+            return known, []
+        try:
+            footer = read_source_footer(self._storage, file.location, file_format)
+            facts = self._facts_of(footer, file_format, file.location)
+        except CorruptDataFileError as error:
+            self._damaged = True
+            return None, [str(error)]
+        problems = [*footer.problems, *facts.of_schema.problems]
+        if problems:
+            return None, [f"file {file.location} {problem}" for problem in problems]
+        data_file = DataFile(
+            file_path=file.location,
+            file_format=file_format,
+            partition=partition,
+            record_count=footer.rows,
+            file_size_in_bytes=file.size,
+            split_offsets=footer.split_offsets,
+            **footer.metrics(facts.leaves, self._schema, self._modes).as_fields(),
+        )
+        self._done[key] = data_file
+        return data_file, []
+
+    def _facts_of(self, footer: SourceFooter, file_format: str, location: str) -> _Facts:
+        schema = footer.schema
+        key = (file_format, schema.serialize().to_pybytes(), footer.int96)
+        found = self._facts.get(key)
+        if found is None:
+            facts = examine(self._columns, schema, footer.int96, file_format, self._avro_names)
+            leaves = file_leaves(identified(schema, NameMapping(facts.mapped)))
+            if footer.columns not in (0, len(leaves)) and not facts.problems:
+                raise CorruptDataFileError(
+                    f"Cannot read the footer of {location}: its schema has {len(leaves)} columns, its statistics "
+                    f"{footer.columns}."
+                )
+            found = _Facts(facts, tuple(leaves))
+            with self._lock:
+                self._facts[key] = found
+                self._keys_in_files.update(name.lower() for name in schema.names if name.lower() in self._keys)
+        return found
+
+    def _name_mapping(self) -> tuple[NameMapping, list[str]]:
+        """The names of all files together, and those that stand for two columns.
+
+        Where files hold a partition column too, it has no name in the mapping: Hive takes its value from the
+        partition, and so must Iceberg's readers.
+        """
+        own = create_name_mapping(self._schema).fields
+        data = [
+            own[: len(self._columns)],
+            *(facts.of_schema.mapped for facts in self._facts.values() if not facts.of_schema.problems),
+        ]
+        merged = merge_mapped(data)
+        keys: list[MappedField] = [
+            mapped if mapped.names[0].lower() not in self._keys_in_files else replace(mapped, names=())
+            for mapped in own[len(self._columns) :]
+        ]
+        return NameMapping((*merged, *keys)), list(contradictions(merged))
+
+    def _timestamps(self, keys: Iterable[Any]) -> dict[int, frozenset[str]]:
+        """What files of these schemas hold in each column of timestamps."""
+        merged: dict[int, frozenset[str]] = {}
+        for key in keys:
+            for field_id, kind in self._facts[key].of_schema.timestamps.items():
+                merged[field_id] = merged.get(field_id, frozenset()) | {kind}
+        return merged

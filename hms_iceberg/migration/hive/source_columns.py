@@ -1,0 +1,113 @@
+"""The columns of a Hive table as Iceberg has them, and the values of its partitions."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+from hms_iceberg.errors import InvalidInputError, UnsupportedError
+from hms_iceberg.hms.rows.hive_rows import HiveColumn, HivePartition, HiveTable
+from hms_iceberg.migration.formats.kinds import provider_of
+from hms_iceberg.migration.hive.hive_types import TypeOptions, parse_hive_type
+from hms_iceberg.migration.hive.spark_schema import parse_spark_schema, spark_schema_json
+from hms_iceberg.spec.types import IcebergType, NestedField, StringType, TimestampType, TimestamptzType
+from hms_iceberg.spec.values.single_values import from_python
+
+_IDS = re.compile(r"\b\d+: ")
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+def columns_of(table: HiveTable, options: TypeOptions) -> tuple[NestedField, ...]:
+    """Data columns, then partition columns; Spark's own schema where it has one that is still true.
+
+    Args:
+        table: the table's row.
+        options: choices for timestamps and chars.
+
+    Raises:
+        UnsupportedError: Iceberg cannot hold a column; names it and says why.
+    """
+    ids = count(1)
+    spark_json = spark_schema_json(table.parameters)
+    is_spark_source = provider_of(table) != "hive"
+    if is_spark_source and spark_json is not None:
+        return _spark_ordered(table, parse_spark_schema(spark_json, options, ids))
+    hive = tuple(_hive_column(column, options, ids) for column in (*table.columns, *table.partition_keys))
+    if spark_json is None:
+        return hive
+    try:
+        spark = parse_spark_schema(spark_json, options, ids)
+    except UnsupportedError:
+        return hive
+    same = len(spark) == len(hive) and all(
+        theirs.name.lower() == ours.name and _folded(theirs.field_type) == _folded(ours.field_type)
+        for theirs, ours in zip(spark, hive, strict=True)
+    )
+    return tuple(replace(field, doc=hive[index].doc) for index, field in enumerate(spark)) if same else hive
+
+
+def _hive_column(column: HiveColumn, options: TypeOptions, ids: Iterator[int]) -> NestedField:
+    try:
+        kind = parse_hive_type(column.type, options, ids)
+    except UnsupportedError as error:
+        raise UnsupportedError(f"Column {column.name!r}: {error}") from error
+    return NestedField(next(ids), column.name, kind, doc=column.comment)
+
+
+def _spark_ordered(table: HiveTable, fields: tuple[NestedField, ...]) -> tuple[NestedField, ...]:
+    """Spark's columns with the partition columns last, in the order of the metastore's partition keys."""
+    names = Counter(field.name.lower() for field in fields)
+    twice = [name for name, number in names.items() if number > 1]
+    if twice:
+        raise UnsupportedError(f"two columns are called {twice[0]!r} but for upper and lower case.")
+    by_name = {field.name.lower(): field for field in fields}
+    expected = int(table.parameters.get("spark.sql.sources.schema.numPartCols", "0") or 0)
+    keys = [key.name.lower() for key in table.partition_keys]
+    if len(keys) != expected or not set(keys) <= by_name.keys():
+        raise UnsupportedError(
+            "its partitions are not in the metastore (a table of Spark 2.0 or older); run "
+            f"`MSCK REPAIR TABLE {table}` in Spark first."
+        )
+    return (*(field for field in fields if field.name.lower() not in keys), *(by_name[key] for key in keys))
+
+
+def _folded(kind: IcebergType) -> str:
+    return _IDS.sub("", str(kind)).lower()
+
+
+# ------------------------------------------------------------------------------------- partition values
+
+
+def stored_values(partition: HivePartition, keys: Sequence[NestedField]) -> tuple[Any, ...]:
+    """The values of a partition as Iceberg stores them.
+
+    Args:
+        partition: its row.
+        keys: the partition columns.
+
+    Raises:
+        UnsupportedError: one is not of its column's type.
+    """
+    values: list[Any] = []
+    for text, key in zip(partition.values, keys, strict=True):
+        if text == HIVE_NULL:
+            values.append(None)
+            continue
+        try:
+            values.append(from_python(key.field_type, _python_text(text, key.field_type)))
+        except InvalidInputError as error:
+            raise UnsupportedError(
+                f"the partition {key.name}={text} is not a {key.field_type} ({error}); drop or rename the partition."
+            ) from error
+    return tuple(values)
+
+
+def _python_text(text: str, kind: IcebergType) -> str:
+    """Hive's text of a value as ISO has it: a blank between date and time becomes a T."""
+    if isinstance(kind, (TimestampType, TimestamptzType)):
+        return text.strip().replace(" ", "T")
+    return text if isinstance(kind, StringType) else text.strip()

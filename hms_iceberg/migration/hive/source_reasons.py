@@ -1,0 +1,115 @@
+"""What speaks against the migration of a Hive table, as far as the metastore's rows tell.
+
+Source: Apache Hive language manual, "DDL" and "Transactions"; Apache Spark, `HiveExternalCatalog`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from hms_iceberg.hms.rows.hive_rows import VIEWS, HivePartition, HiveTable
+from hms_iceberg.migration.formats.kinds import format_of, shown_format
+from hms_iceberg.migration.hive.refusals import Reason, Remedy
+from hms_iceberg.migration.hive.spark_schema import spark_schema_json
+from hms_iceberg.spec.types import NestedField, NestedType, TimestamptzType
+
+_PLACEHOLDER = "-__PLACEHOLDER__"
+_IN_PLACE = "and only Parquet, ORC and Avro can be migrated in place."
+# Tables and sessions that set these find columns by their places in files, whatever the names.
+_BY_POSITION = ("parquet.column.index.access", "orc.force.positional.evolution")
+
+
+def table_location(table: HiveTable) -> str:
+    """Where a table's files are; where Hive cannot read a table, Spark keeps its path in the SerDe's parameters."""
+    location = table.location
+    if location.rstrip("/").endswith(_PLACEHOLDER):
+        location = table.storage.serde_parameters.get("path", location)
+    return location.rstrip("/")
+
+
+def reasons_against(table: HiveTable, partitions: Sequence[HivePartition]) -> list[Reason]:
+    """Why a table cannot be migrated, whatever its columns are.
+
+    Args:
+        table: the table's row.
+        partitions: the rows of all of its partitions.
+    """
+    parameters = table.parameters
+    if table.is_iceberg:
+        return [Reason("it is an Iceberg table already.")]
+    if table.table_type in VIEWS:
+        return [Reason("it is a view; migrate the tables below it.")]
+    if "storage_handler" in parameters:
+        return [Reason(f"its rows are kept by {parameters['storage_handler']}, not in files of the warehouse.")]
+    reasons = [Reason(text, Remedy.REWRITE) for text in _only_by_copy(table)]
+    if parameters.get("transactional", "").lower() == "true":
+        text = (
+            "it is a transactional (ACID) table, whose files hold deleted rows too, and Spark reads none; copy it with"
+        )
+        reasons.append(Reason(f"{text} Hive into a table that is not."))
+    if not table.columns and not spark_schema_json(parameters):
+        reasons.append(Reason("it has no columns."))
+    return [*reasons, *_reasons_in_storage(table, partitions)]
+
+
+def _only_by_copy(table: HiveTable) -> list[str]:
+    parameters, texts = table.parameters, []
+    buckets = table.storage.bucket_count > 0 and table.storage.bucket_columns
+    if buckets or int(parameters.get("spark.sql.sources.schema.numBuckets", "0") or 0) > 0:
+        texts.append("it is bucketed, and Iceberg's buckets use another hash; copy it into a new table.")
+    if table.storage.stored_as_sub_directories:
+        texts.append("its skewed values are stored in directories of their own (list bucketing); copy it.")
+    for name in _BY_POSITION:
+        if "true" in (parameters.get(name), table.storage.serde_parameters.get(name)):
+            texts.append(f"it matches columns by position ({name}=true), and Iceberg by name; copy it.")
+    return texts
+
+
+def _reasons_in_storage(table: HiveTable, partitions: Sequence[HivePartition]) -> list[Reason]:
+    if not table.partition_keys and format_of(table) is None:
+        return [Reason(f"it is stored as {shown_format(table)}, {_IN_PLACE}", Remedy.REWRITE)]
+    for row in partitions:
+        if format_of(table, row) is None:
+            text = f"partition {_partition_name(table, row)} is stored as {shown_format(table, row)}, {_IN_PLACE}"
+            return [Reason(text, Remedy.REWRITE)]
+    if table.partition_keys and not partitions and format_of(table) is None:
+        return [Reason(f"it is stored as {shown_format(table)}, {_IN_PLACE}", Remedy.REWRITE)]
+    if not table_location(table):
+        return [Reason("it has no location.")]
+    return _reasons_in_locations(partitions)
+
+
+def _reasons_in_locations(partitions: Sequence[HivePartition]) -> list[Reason]:
+    if any(not row.storage.location for row in partitions):
+        return [Reason("a partition has no location.")]
+    shared = [place for place, n in Counter(row.storage.location.rstrip("/") for row in partitions).items() if n > 1]
+    if shared:
+        text = f"several partitions share the location {shared[0]}, and a file can be in one partition only."
+        return [Reason(text, Remedy.REWRITE)]
+    return []
+
+
+def reasons_in_partition_keys(table: HiveTable, columns: Sequence[NestedField]) -> list[Reason]:
+    """Why a table's partition columns cannot be those of an Iceberg table.
+
+    Args:
+        table: the table's row.
+        columns: its columns, the partition columns last.
+    """
+    reasons = []
+    for key in columns[len(columns) - len(table.partition_keys) :]:
+        if isinstance(key.field_type, NestedType):
+            text = f"its partition column {key.name!r} has type {key.field_type}, which cannot be partitioned by."
+            reasons.append(Reason(text))
+        if isinstance(key.field_type, TimestamptzType):
+            text = (
+                f"its partition column {key.name!r} is a timestamp, and the names of partitions do not say of which "
+                "time zone; pass --timestamp-type timestamp to take them without zone."
+            )
+            reasons.append(Reason(text, Remedy.OPTION))
+    return reasons
+
+
+def _partition_name(table: HiveTable, partition: HivePartition) -> str:
+    return "/".join(f"{key.name}={value}" for key, value in zip(table.partition_keys, partition.values, strict=False))

@@ -1,0 +1,1 @@
+"""Manifests of a snapshot: which matter, and their entries as columns."""

@@ -1,0 +1,311 @@
+"""A bounded cache of decoded manifests.
+
+Manifests never change, so that a decoded one is good for as long as it is kept. The bound is on bytes. What does not
+fit beside the manifests of the same plan is not kept at all: a table larger than the cache would otherwise push its own
+first manifests out while it reads the last ones, and find none of them the next time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+from hms_iceberg.lazy import pl
+from hms_iceberg.scan.manifests.manifest_frames import MANIFEST, ManifestDecoder, columnar_schema
+from hms_iceberg.scan.manifests.map_layout import Metric, metric_name
+from hms_iceberg.scan.manifests.metric_columns import MetricColumns
+from hms_iceberg.scan.partition_columns import PartitionColumns
+from hms_iceberg.spec.manifests.manifest import ManifestFile
+from hms_iceberg.spec.table_properties import int_property
+
+DEFAULT_CACHE_BYTES = 512 * 1024 * 1024
+# The name is Apache Iceberg's. Decoded manifests take about three times the bytes of their files.
+CACHE_BYTES = ("io.manifest.cache.max-total-bytes", DEFAULT_CACHE_BYTES)
+
+
+class ManifestFrame:
+    """Decoded manifests: their live files as a frame, and their metrics column by column.
+
+    Attributes:
+        frame: the files, in the columns of :class:`hms_iceberg.scan.manifests.manifest_frames.ManifestDecoder`.
+        source: where metrics are that nobody has asked for yet.
+        metrics: those that were asked for.
+    """
+
+    __slots__ = ("frame", "metrics", "source")
+
+    def __init__(self, frame: pl.DataFrame, source: FrameMetrics, metrics: MetricColumns | None = None) -> None:
+        self.frame = frame
+        self.source = source
+        self.metrics = metrics or MetricColumns(source)
+
+    @property
+    def size(self) -> int:
+        """Bytes that the decoded columns take, and the files that are kept."""
+        return int(self.frame.estimated_size()) + self.metrics.size + self.source.size
+
+    def without_file(self) -> ManifestFrame:
+        """The same columns; what else is asked for is read from storage again."""
+        source = self.source.without_file()
+        return ManifestFrame(self.frame, source, self.metrics.on(source))
+
+
+class FrameMetrics:
+    """Files of a frame of which no metrics are known; what others that have some begin with.
+
+    Args:
+        files: the files, with ``record_count`` and ``split_offsets``.
+    """
+
+    def __init__(self, files: pl.DataFrame) -> None:
+        self._files = files
+
+    @property
+    def record_counts(self) -> pl.Series:
+        """Rows in each file."""
+        return self._files["record_count"]
+
+    @property
+    def row_groups(self) -> pl.Series:
+        """In how many parts each file may be split; 0 where unknown."""
+        return self._files["split_offsets"].list.len().fill_null(0)
+
+    @property
+    def size(self) -> int:
+        """Bytes that are kept beside the files."""
+        return 0
+
+    def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
+        """What the files say of fields."""
+        return {}
+
+    def without_file(self) -> FrameMetrics:
+        """The same without the bytes of a file."""
+        return self
+
+
+class EncodedMetrics(FrameMetrics):
+    """The metrics of a manifest, of which only those are decoded that are asked for.
+
+    Args:
+        files: its files.
+        manifest: its row in the manifest list.
+        partitions: names and types of the partition columns.
+        read: reads its bytes again.
+        data: its bytes, if they are kept.
+    """
+
+    def __init__(
+        self,
+        files: pl.DataFrame,
+        manifest: ManifestFile,
+        partitions: PartitionColumns,
+        read: Callable[[ManifestFile], bytes],
+        data: bytes | None,
+    ) -> None:
+        super().__init__(files)
+        self.manifest = manifest
+        self.partitions = partitions
+        self._read = read
+        self._data = data
+
+    @property
+    def size(self) -> int:
+        """Bytes of the manifest, where they are kept."""
+        return 0 if self._data is None else len(self._data)
+
+    def bytes(self) -> bytes:
+        """The manifest."""
+        return self._read(self.manifest) if self._data is None else self._data
+
+    def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
+        """What the files say of fields."""
+        return _load([self], metrics)[0]
+
+    def without_file(self) -> EncodedMetrics:
+        """The same without the bytes of the manifest."""
+        return EncodedMetrics(self._files, self.manifest, self.partitions, self._read, None)
+
+
+class _JoinedMetrics(FrameMetrics):
+    """The metrics of several manifests, below one another."""
+
+    def __init__(self, files: pl.DataFrame, parts: Sequence[ManifestFrame]) -> None:
+        super().__init__(files)
+        self._parts = parts
+
+    def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
+        """What the files say of fields."""
+        lacking = [each for each in self._parts if not each.metrics.has(metrics)]
+        for part, loaded in zip(lacking, _load([each.source for each in lacking], metrics), strict=True):
+            part.metrics.keep(loaded)
+        return {each: pl.concat([part.metrics.loaded[each] for part in self._parts]) for each in metrics}
+
+
+def _load(sources: Sequence[FrameMetrics], metrics: Sequence[Metric]) -> list[Mapping[Metric, pl.Series]]:
+    """Metrics of some manifests; those of one schema are decoded together."""
+    encoded = [each for each in sources if isinstance(each, EncodedMetrics)]
+    loaded: dict[int, Mapping[Metric, pl.Series]] = {}
+    files = [(each.bytes(), each.manifest) for each in encoded]
+    for numbers in alike(files, encoded[0].partitions) if encoded else ():
+        decoder = ManifestDecoder([files[number] for number in numbers], encoded[0].partitions)
+        found = decoder.metrics(metrics)
+        start = 0
+        for number in numbers:
+            rows = len(encoded[number].record_counts)
+            loaded[number] = {metric: values.slice(start, rows) for metric, values in found.items()}
+            start += rows
+    return [loaded[number] for number in range(len(encoded))]
+
+
+def alike(files: Sequence[tuple[bytes, ManifestFile]], partitions: PartitionColumns) -> list[list[int]]:
+    """The numbers of manifests that can be decoded together, in order."""
+    if len(files) == 1:
+        return [[0]]
+    groups: dict[bytes, list[int]] = {}
+    for number, (data, manifest) in enumerate(files):
+        groups.setdefault(columnar_schema(data, manifest, partitions), []).append(number)
+    return list(groups.values())
+
+
+def decode_manifests(
+    files: Sequence[tuple[bytes, ManifestFile]],
+    partitions: PartitionColumns,
+    metrics: Sequence[Metric],
+    read: Callable[[ManifestFile], bytes],
+) -> list[ManifestFrame]:
+    """Manifests of one spec with some metrics; the others are decoded when they are looked at.
+
+    Args:
+        files: manifests with their bytes.
+        partitions: names and types of the partition columns.
+        metrics: those that are certain to be looked at.
+        read: reads the bytes of a manifest again.
+    """
+    frames: dict[int, ManifestFrame] = {}
+    for numbers in alike(files, partitions) if files else ():
+        decoded = ManifestDecoder([files[number] for number in numbers], partitions).files(metrics)
+        counts = {0: decoded.height} if len(numbers) == 1 else dict(decoded.group_by(MANIFEST).len().iter_rows())
+        start = 0
+        for place, number in enumerate(numbers):
+            data, manifest = files[number]
+            part = decoded.slice(start, counts.get(place, 0))
+            start += part.height
+            frame = part.drop(MANIFEST, *map(metric_name, metrics))
+            source = EncodedMetrics(frame, manifest, partitions, read, data)
+            loaded = {metric: part[metric_name(metric)] for metric in metrics}
+            frames[number] = ManifestFrame(frame, source, MetricColumns(source, loaded))
+    return [frames[number] for number in range(len(files))]
+
+
+def join_frames(frames: Sequence[ManifestFrame]) -> ManifestFrame:
+    """Manifests of one spec as one."""
+    if len(frames) == 1:
+        return frames[0]
+    files = pl.concat([each.frame for each in frames], rechunk=True)
+    return ManifestFrame(files, _JoinedMetrics(files, frames))
+
+
+@dataclass
+class _Slot:
+    manifest: ManifestFrame
+    size: int
+    plan: int
+
+
+class ManifestCache:
+    """Decoded manifests by location, least recently used first out. Safe for use by several threads.
+
+    Args:
+        max_bytes: bound of what is kept; 0 keeps nothing.
+    """
+
+    def __init__(self, max_bytes: int = DEFAULT_CACHE_BYTES) -> None:
+        self.max_bytes = max_bytes
+        self._slots: OrderedDict[Hashable, _Slot] = OrderedDict()
+        self._size = 0
+        self._plans = 0
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    @property
+    def size(self) -> int:
+        """Bytes kept now."""
+        return self._size
+
+    def begin_plan(self) -> int:
+        """A number for a plan; manifests of the same plan do not push each other out."""
+        with self._lock:
+            self._plans += 1
+            return self._plans
+
+    def get(self, key: Hashable, plan: int) -> ManifestFrame | None:
+        """The manifest kept under a key, or None."""
+        with self._lock:
+            slot = self._slots.get(key)
+            if slot is None:
+                return None
+            slot.plan = plan
+            self._slots.move_to_end(key)
+            return slot.manifest
+
+    def put(self, key: Hashable, manifest: ManifestFrame, plan: int) -> None:
+        """Keep a manifest as it is now, where it fits; in the second half of the room without the bytes of its file."""
+        with self._lock:
+            self._forget(key)
+            is_roomy = self._size + manifest.size <= self.max_bytes // 2
+            kept = manifest if is_roomy else manifest.without_file()
+            size = kept.size
+            if self._make_room(size, plan):
+                self._slots[key] = _Slot(kept, size, plan)
+                self._size += size
+
+    def resize(self, max_bytes: int) -> None:
+        """Set another bound; what is too much for it is forgotten, least recently used first."""
+        with self._lock:
+            self.max_bytes = max_bytes
+            while self._size > max_bytes:
+                self._forget(next(iter(self._slots)))
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._slots.clear()
+            self._size = 0
+
+    def _make_room(self, needed: int, plan: int) -> bool:
+        if needed > self.max_bytes:
+            return False
+        while self._size + needed > self.max_bytes:
+            oldest = next(iter(self._slots.values()))
+            if oldest.plan == plan:
+                return False
+            self._forget(next(iter(self._slots)))
+        return True
+
+    def _forget(self, key: Hashable) -> None:
+        slot = self._slots.pop(key, None)
+        if slot is not None:
+            self._size -= slot.size
+
+
+_shared = ManifestCache()
+
+
+def bound_shared_cache(properties: Mapping[str, str]) -> None:
+    """Give the shared cache the bound of ``CACHE_BYTES``; without the property it stays as it is.
+
+    Raises:
+        ConfigurationError: the value is not an integer.
+    """
+    if CACHE_BYTES[0] in properties:
+        _shared.resize(int_property(properties, CACHE_BYTES))
+
+
+def shared_cache() -> ManifestCache:
+    """The cache that all scans of this process use unless they are given one of their own."""
+    return _shared

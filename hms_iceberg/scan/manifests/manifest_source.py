@@ -1,0 +1,213 @@
+"""The manifests of a snapshot: which there are, which may matter, and their decoded frames, several at a time."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
+
+from hms_iceberg.errors import (
+    CorruptFileError,
+    CorruptManifestError,
+    MissingFileError,
+    TypeMismatchError,
+    UnknownColumnError,
+    UnsupportedError,
+)
+from hms_iceberg.scan.manifests.cache import ManifestCache, ManifestFrame, decode_manifests, join_frames
+from hms_iceberg.scan.manifests.map_layout import Metric
+from hms_iceberg.scan.partition_columns import PartitionColumns
+from hms_iceberg.spec.manifests.avro_container import read_container
+from hms_iceberg.spec.manifests.manifest import ManifestFile
+from hms_iceberg.spec.manifests.manifest_avro import decode_manifest_list
+from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.storage import Storage
+
+T = TypeVar("T")
+
+# Some of the time of a read is waiting, so that a few more threads than cores do not hurt.
+_THREADS = max(4, 2 * (os.cpu_count() or 1))
+_READERS = 16
+# Manifests of so many entries at most are decoded together, up to so many entries and manifests in one go.
+_SMALL = 500
+_GROUP_ENTRIES = 2000
+_GROUP_MANIFESTS = 200
+
+
+@contextmanager
+def named_snapshot(snapshot_id: int | None, location: str) -> Iterator[None]:
+    """Errors of files that are gone or damaged also name the snapshot and the table that need them.
+
+    Args:
+        snapshot_id: the snapshot; None for none.
+        location: of the table.
+    """
+    try:
+        yield
+    except (MissingFileError, CorruptFileError) as error:
+        owner = "" if snapshot_id is None else f"snapshot {snapshot_id} of "
+        if owner and owner in str(error):
+            raise
+        raise type(error)(f"{error} It belongs to {owner}the table at {location}.") from error
+
+
+@contextmanager
+def named_table(location: str, name: str | None = None) -> Iterator[None]:
+    """Errors of unknown columns and wrong types name the table, or its location where it has no name."""
+    try:
+        yield
+    except (UnknownColumnError, TypeMismatchError) as error:
+        table = f"table {name}" if name else f"the table at {location}"
+        raise type(error)(f"{error}. This is about {table}.") from error
+
+
+def manifests_of(snapshot: Snapshot, storage: Storage, *, checked: bool = True) -> list[ManifestFile]:
+    """The manifests of a snapshot, in order.
+
+    Args:
+        snapshot: the snapshot.
+        storage: where its files are.
+        checked: whether rows that contradict themselves are refused.
+
+    Raises:
+        MissingFileError: the manifest list is gone.
+        CorruptManifestError: it cannot be read.
+    """
+    if snapshot.manifest_list is not None:
+        return decode_manifest_list(
+            storage.read(snapshot.manifest_list), snapshot.manifest_list, snapshot.snapshot_id, checked=checked
+        )
+    return [_unlisted(location, snapshot, storage) for location in snapshot.manifest_locations or ()]
+
+
+def _unlisted(location: str, snapshot: Snapshot, storage: Storage) -> ManifestFile:
+    """A manifest that an old v1 snapshot names itself; only the manifest knows its partition spec."""
+    data = storage.read(location)
+    try:
+        spec_id = read_container(data, f"manifest {location}").text("partition-spec-id")
+    except CorruptFileError as error:
+        raise CorruptManifestError(str(error)) from error
+    return ManifestFile(
+        manifest_path=location,
+        manifest_length=len(data),
+        partition_spec_id=int(spec_id or 0),
+        added_snapshot_id=snapshot.snapshot_id,
+    )
+
+
+class ManifestSource:
+    """Reads manifests through the cache, several at a time.
+
+    Args:
+        storage: where manifests are.
+        partitions: the table's partition columns.
+        cache: decoded manifests.
+    """
+
+    def __init__(self, storage: Storage, partitions: PartitionColumns, cache: ManifestCache) -> None:
+        self._storage = storage
+        self.partitions = partitions
+        self._cache = cache
+        self._plan = cache.begin_plan()
+        self._cached = 0
+        self._lock = threading.Lock()
+
+    @property
+    def cached(self) -> int:
+        """How many manifests were found in the cache."""
+        return self._cached
+
+    def map(
+        self,
+        manifests: Sequence[ManifestFile],
+        function: Callable[[int, ManifestFrame], T],
+        metrics: Callable[[int], Sequence[Metric]] = lambda spec_id: (),
+    ) -> list[T]:
+        """What a function makes of the manifests, in their order; decoding and function run in threads.
+
+        Args:
+            manifests: the manifests.
+            function: gets a spec id and the columns of one manifest, or of several small ones, of that spec.
+            metrics: which metrics the function is certain to look at, by spec id.
+
+        Raises:
+            MissingFileError: a manifest is gone; names it.
+            CorruptManifestError: a manifest cannot be read.
+        """
+        groups = _groups(manifests)
+
+        def work(group: Sequence[ManifestFile]) -> T:
+            spec_id = group[0].partition_spec_id
+            needed = metrics(spec_id)
+            found = [self._find(self._key(each)) for each in group]
+            made = [-1 if each is None else each.metrics.columns_made for each in found]
+            frames = self._decode(group, found, needed, pool)
+            joined = join_frames(frames)
+            joined.metrics.prepare(needed)
+            result = function(spec_id, joined)
+            for manifest, frame, before in zip(group, frames, made, strict=True):
+                if frame.metrics.columns_made != before:
+                    self._cache.put(self._key(manifest), frame, self._plan)
+            return result
+
+        with ThreadPoolExecutor(_READERS, thread_name_prefix="iceberg-read") as pool:
+            if len(groups) <= 1:
+                return [work(each) for each in groups]
+            with ThreadPoolExecutor(_THREADS, thread_name_prefix="iceberg-plan") as workers:
+                return list(workers.map(work, groups))
+
+    def _decode(
+        self,
+        group: Sequence[ManifestFile],
+        found: Sequence[ManifestFrame | None],
+        metrics: Sequence[Metric],
+        pool: ThreadPoolExecutor,
+    ) -> list[ManifestFrame]:
+        """The manifests of a group: those that were found, and the others decoded together."""
+        missing = [manifest for manifest, frame in zip(group, found, strict=True) if frame is None]
+        # A pool is no use to a manifest that is alone, and its thread takes a while to start.
+        read = pool.map(self._read, missing) if len(missing) > 1 else map(self._read, missing)
+        files = list(zip(read, missing, strict=True))
+        decoded = iter(decode_manifests(files, self.partitions, metrics, self._read))
+        return [next(decoded) if frame is None else frame for frame in found]
+
+    def _find(self, key: Hashable) -> ManifestFrame | None:
+        found = self._cache.get(key, self._plan)
+        if found is not None:
+            with self._lock:
+                self._cached += 1
+        return found
+
+    def _key(self, manifest: ManifestFile) -> Hashable:
+        names = self.partitions.columns(manifest.partition_spec_id)
+        dtypes = tuple(self.partitions.dtypes[name] for name in names)
+        return manifest.manifest_path, manifest.sequence_number, manifest.first_row_id, names, dtypes
+
+    def _read(self, manifest: ManifestFile) -> bytes:
+        if manifest.key_metadata is not None:
+            raise UnsupportedError(
+                f"Cannot read manifest {manifest.manifest_path}: it is encrypted, which is not supported"
+            )
+        return self._storage.read(manifest.manifest_path)
+
+
+def _groups(manifests: Sequence[ManifestFile]) -> list[list[ManifestFile]]:
+    """Small manifests of one spec together, every other one alone; in the order of the first of each group."""
+    groups: list[list[ManifestFile]] = []
+    open_groups: dict[int, tuple[list[ManifestFile], int]] = {}
+    for manifest in manifests:
+        rows = manifest.entries_count
+        if rows is None or rows > _SMALL:
+            groups.append([manifest])
+            continue
+        group, size = open_groups.get(manifest.partition_spec_id, ([], 0))
+        if not group:
+            groups.append(group)
+        group.append(manifest)
+        size += rows
+        is_full = size >= _GROUP_ENTRIES or len(group) >= _GROUP_MANIFESTS
+        open_groups[manifest.partition_spec_id] = ([], 0) if is_full else (group, size)
+    return groups

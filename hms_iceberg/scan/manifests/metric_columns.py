@@ -1,0 +1,257 @@
+"""The metrics of files, one column at a time.
+
+A file's metrics are maps from field id to value. Here the values of one field become a column with one row per file,
+null where the file says nothing of the field. The files are those of a manifest, whose metrics are decoded when they
+are first looked at; or objects: data files that are being committed, row groups of a file that is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from hms_iceberg.expressions.bound import BoundReference
+from hms_iceberg.lazy import pl
+from hms_iceberg.scan.bound_columns import decode_bounds
+from hms_iceberg.scan.manifests.map_layout import Metric, metric_dtype
+from hms_iceberg.spec.types import IcebergType, UUIDType
+
+
+class ContentMetrics(Protocol):
+    """The part of a file that metrics are read from; `spec.manifests.DataFile` has it."""
+
+    @property
+    def record_count(self) -> int:
+        """Rows in the file."""
+
+    @property
+    def value_counts(self) -> Mapping[int, int] | None:
+        """Field id to number of values, nulls and NaN included."""
+
+    @property
+    def null_value_counts(self) -> Mapping[int, int] | None:
+        """Field id to number of nulls."""
+
+    @property
+    def nan_value_counts(self) -> Mapping[int, int] | None:
+        """Field id to number of NaN."""
+
+    @property
+    def lower_bounds(self) -> Mapping[int, bytes] | None:
+        """Field id to lower bound as single-value bytes."""
+
+    @property
+    def upper_bounds(self) -> Mapping[int, bytes] | None:
+        """Field id to upper bound as single-value bytes."""
+
+
+class MetricSource(Protocol):
+    """Where the metrics of some files are."""
+
+    @property
+    def record_counts(self) -> pl.Series:
+        """Rows in each file."""
+
+    @property
+    def row_groups(self) -> pl.Series:
+        """In how many parts each file may be split; 0 where unknown."""
+
+    def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
+        """What the files say of fields; null where they say nothing."""
+
+
+class ObjectMetrics:
+    """Metrics of files that are objects; a `MetricSource`."""
+
+    def __init__(self, files: Sequence[ContentMetrics]) -> None:
+        self._files = files
+
+    @property
+    def record_counts(self) -> pl.Series:
+        """Rows in each file."""
+        return pl.Series([each.record_count for each in self._files], dtype=pl.Int64)
+
+    @property
+    def row_groups(self) -> pl.Series:
+        """In how many parts each file may be split; 0 where unknown."""
+        return pl.Series([len(getattr(each, "split_offsets", None) or ()) for each in self._files], dtype=pl.UInt32)
+
+    def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
+        """What the files say of fields."""
+        return {metric: self._column(*metric) for metric in metrics}
+
+    def _column(self, name: str, field_id: int) -> pl.Series:
+        maps: list[Mapping[int, Any] | None] = [getattr(each, name) for each in self._files]
+        values = [None if each is None else each.get(field_id) for each in maps]
+        return pl.Series(values, dtype=metric_dtype(name))
+
+
+class MetricColumns:
+    """Metrics by field id, one row for each file; each column is made once.
+
+    What a file may hold is unknown, and so possible, where metrics are missing: none were written, or the file lacks
+    the column (its rows then have the column's initial default).
+
+    Args:
+        source: where the metrics are.
+        loaded: what was loaded from it already.
+    """
+
+    def __init__(self, source: MetricSource, loaded: Mapping[Metric, pl.Series] | None = None) -> None:
+        self._source = source
+        self._values: dict[Metric, pl.Series] = {}
+        self._bounds: dict[tuple[str, int, IcebergType], pl.Series] = {}
+        self.keep(loaded or {})
+
+    def __len__(self) -> int:
+        return len(self.record_counts)
+
+    @property
+    def record_counts(self) -> pl.Series:
+        """Rows in each file."""
+        return self._source.record_counts
+
+    @property
+    def loaded(self) -> Mapping[Metric, pl.Series]:
+        """The metrics that are loaded."""
+        return self._values
+
+    def has(self, metrics: Sequence[Metric]) -> bool:
+        """Whether metrics are loaded."""
+        return self._values.keys() >= set(metrics)
+
+    def on(self, source: MetricSource) -> MetricColumns:
+        """The same columns; others come from another source."""
+        copy = MetricColumns(source, self._values)
+        copy._bounds.update(self._bounds)
+        return copy
+
+    def prepare(self, metrics: Iterable[Metric]) -> None:
+        """Load several metrics at once, where they are not yet."""
+        missing = [metric for metric in metrics if metric not in self._values]
+        if missing:
+            self.keep(self._source.load(missing))
+
+    def keep(self, loaded: Mapping[Metric, pl.Series]) -> None:
+        """Take metrics that were loaded elsewhere."""
+        for metric, values in loaded.items():
+            # A negative count stands for an unknown one.
+            self._values[metric] = values.set(values < 0, None) if metric[0].endswith("counts") else values
+
+    @property
+    def columns_made(self) -> int:
+        """How many columns were made of the source's."""
+        return len(self._values) + len(self._bounds)
+
+    @property
+    def size(self) -> int:
+        """Bytes of these columns."""
+        return sum(int(each.estimated_size()) for each in (*self._values.values(), *self._bounds.values()))
+
+    def value_counts(self, field_id: int) -> pl.Series:
+        """Values of a field in each file, nulls and NaN included."""
+        return self._column("value_counts", field_id)
+
+    def null_counts(self, field_id: int) -> pl.Series:
+        """Nulls of a field in each file."""
+        return self._column("null_value_counts", field_id)
+
+    def nan_counts(self, field_id: int) -> pl.Series:
+        """NaN of a field in each file."""
+        return self._column("nan_value_counts", field_id)
+
+    def stored_bounds(self, field_id: int) -> tuple[pl.Series, pl.Series]:
+        """Lower and upper bounds of a field as they are stored."""
+        self.prepare((("lower_bounds", field_id), ("upper_bounds", field_id)))
+        return self._column("lower_bounds", field_id), self._column("upper_bounds", field_id)
+
+    # ------------------------------------------------------------- what the rules of `metrics_filter` ask
+
+    def lower(self, ref: BoundReference) -> pl.Series:
+        """Lower bounds of a field, comparable (see :mod:`hms_iceberg.scan.bound_columns`)."""
+        return self._bound("lower_bounds", ref)
+
+    def upper(self, ref: BoundReference) -> pl.Series:
+        """Upper bounds of a field, comparable."""
+        return self._bound("upper_bounds", ref)
+
+    def bounds(self, ref: BoundReference) -> tuple[pl.Series, pl.Series]:
+        """Both, decoded at once."""
+        self.prepare((("lower_bounds", ref.field_id), ("upper_bounds", ref.field_id)))
+        return self.lower(ref), self.upper(ref)
+
+    def may_be_null(self, ref: BoundReference) -> pl.Series:
+        """Where some row may be null."""
+        nulls = (self.null_counts(ref.field_id) != 0).fill_null(True)
+        return nulls | self._uncounted_rows(ref) if _in_optional(ref) else nulls
+
+    def may_be_value(self, ref: BoundReference) -> pl.Series:
+        """Where some row may be no null."""
+        self.prepare((("value_counts", ref.field_id), ("null_value_counts", ref.field_id)))
+        return (self.value_counts(ref.field_id) != self.null_counts(ref.field_id)).fill_null(True)
+
+    def may_be_nan(self, ref: BoundReference) -> pl.Series:
+        """Where some row may be NaN."""
+        return (self.nan_counts(ref.field_id) != 0).fill_null(True)
+
+    def may_not_be_nan(self, ref: BoundReference) -> pl.Series:
+        """Where some row may be null, or a value other than NaN."""
+        others = (self.nan_counts(ref.field_id) != self.value_counts(ref.field_id)).fill_null(True)
+        return others | self._uncounted_rows(ref) if _in_optional(ref) else others
+
+    def may_be_number(self, ref: BoundReference) -> pl.Series:
+        """Where some row may be neither null nor NaN."""
+        self.prepare((name, ref.field_id) for name in ("value_counts", "null_value_counts", "nan_value_counts"))
+        known = self.nan_counts(ref.field_id) + self.null_counts(ref.field_id).fill_null(0)
+        return (known != self.value_counts(ref.field_id)).fill_null(True)
+
+    def _uncounted_rows(self, ref: BoundReference) -> pl.Series:
+        """Where values may be missing from the counts: some writers leave out rows whose struct is null."""
+        every_row = self.value_counts(ref.field_id) == self.record_counts
+        return ~every_row.fill_null(False)
+
+    def _bound(self, name: str, ref: BoundReference) -> pl.Series:
+        key = (name, ref.field_id, ref.type)
+        if key not in self._bounds:
+            stored = self._column(name, ref.field_id)
+            if isinstance(ref.type, UUIDType):
+                stored = self._of_one_row_group(stored)
+            self._bounds[key] = decode_bounds(stored, ref.type)
+        return self._bounds[key]
+
+    def _of_one_row_group(self, stored: pl.Series) -> pl.Series:
+        """Bounds of UUIDs that can be relied on: Java merges those of several row groups in another order."""
+        nothing = pl.Series([None], dtype=pl.Binary).new_from_index(0, len(stored))
+        return stored.zip_with(self._source.row_groups <= 1, nothing)
+
+    def _column(self, name: str, field_id: int) -> pl.Series:
+        self.prepare(((name, field_id),))
+        return self._values[name, field_id]
+
+
+def _in_optional(ref: BoundReference) -> bool:
+    """Whether a field is null where a struct around it is."""
+    return any(parent.optional for parent in ref.path[:-1])
+
+
+def map_values(maps: pl.Series, key: int) -> pl.Series:
+    """The value of one key in each of a column of maps, null where a map lacks it.
+
+    Args:
+        maps: lists of key/value structs.
+        key: the key.
+    """
+    value_type = maps.dtype.inner.to_schema()["value"]  # type: ignore[attr-defined]
+    if len(maps) == 0 or maps.null_count() == len(maps):
+        return pl.Series(maps.name, [None] * len(maps), dtype=value_type)
+    # Files of one writer list their columns in the same order: look where the first file has the key.
+    first = maps[0]
+    keys = [] if first is None else first.struct.field("key").to_list()
+    if key in keys:
+        at_place = maps.list.get(keys.index(key), null_on_oob=True)
+        if (at_place.struct.field("key") == key).sum() == len(maps):
+            return at_place.struct.field("value")
+    pairs = pl.DataFrame({"pair": maps}).with_row_index("row").explode("pair").unnest("pair")
+    values = pairs.filter(pl.col("key") == key).unique("row", keep="last", maintain_order=True)
+    rows = pl.DataFrame({"row": pl.Series(range(len(maps)), dtype=pl.UInt32)})
+    return rows.join(values.select("row", "value"), on="row", how="left", maintain_order="left")["value"]

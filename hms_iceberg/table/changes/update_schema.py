@@ -1,0 +1,174 @@
+"""Building a change of the schema, with PyIceberg's names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from hms_iceberg.errors import UnknownColumnError
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import IcebergType, parse_primitive
+from hms_iceberg.spec.values.single_values import from_python
+from hms_iceberg.table.changes.pending import Begun, PendingChange
+from hms_iceberg.updates.machinery.update import Update
+from hms_iceberg.updates.schema.schema_changes import (
+    AddColumn,
+    DeleteColumn,
+    MoveColumn,
+    RenameColumn,
+    SchemaChange,
+    SetDefault,
+    SetIdentifierFields,
+    UnionByName,
+    UpdateColumn,
+)
+from hms_iceberg.updates.schema.schema_update import SchemaUpdate
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Name = str | tuple[str, ...]
+
+
+class UpdateSchema(PendingChange):
+    """Columns by name: dotted text, or a tuple of names where one of them has a dot in it.
+
+    >>> with table.update_schema() as update:
+    ...     update.add_column("address.zip", StringType())
+    ...     update.rename_column("amount", "price")
+    """
+
+    def __init__(self, begun: Begun, allow_incompatible_changes: bool = False, case_sensitive: bool = True) -> None:
+        super().__init__(begun)
+        self._changes: tuple[SchemaChange, ...] = ()
+        self._allow_incompatible = allow_incompatible_changes
+        self._case_sensitive = case_sensitive
+
+    def _update(self, changes: tuple[SchemaChange, ...]) -> SchemaUpdate:
+        return SchemaUpdate(changes, self._case_sensitive, self._allow_incompatible)
+
+    def _updates(self) -> list[Update]:
+        return [self._update(self._changes)] if self._changes else []
+
+    def _add(self, change: SchemaChange) -> UpdateSchema:
+        # Names may clash for a while, and identifier fields be set after they were dropped: the schema as a whole is
+        # checked by `apply` and `commit`.
+        changes = (*self._changes, change)
+        self._update(changes).edited(self._metadata)
+        self._changes = changes
+        return self
+
+    def apply(self) -> Schema:
+        """The schema that the changes would make; nothing is committed."""
+        return self._preview(self._update(self._changes)).schema()
+
+    def case_sensitive(self, case_sensitive: bool) -> UpdateSchema:
+        """Whether column names must match in case, from here on."""
+        self._case_sensitive = case_sensitive
+        return self
+
+    def add_column(
+        self,
+        path: Name,
+        field_type: IcebergType | str,
+        doc: str | None = None,
+        required: bool = False,
+        default_value: Any = None,
+    ) -> UpdateSchema:
+        """Adds a column at the end of its struct. Its rows so far hold the default, or null.
+
+        Args:
+            path: the name; a list or map as parent stands for its elements or values.
+            field_type: a type, or its text (`"decimal(9,2)"`).
+            doc: a description.
+            required: needs a default (format version 3), or `allow_incompatible_changes`.
+            default_value: as Python or stored value; needs format version 3.
+
+        Raises:
+            InvalidSchemaChangeError: the name is taken, or the column is required and has no default.
+            UnknownColumnError: the parent does not exist.
+        """
+        kind = parse_primitive(field_type) if isinstance(field_type, str) else field_type
+        default = None if default_value is None else from_python(kind, default_value)
+        return self._add(AddColumn(_path(path), kind, doc, required, default))
+
+    def delete_column(self, path: Name) -> UpdateSchema:
+        """Drops a column with all that is nested in it.
+
+        Raises:
+            InvalidSchemaChangeError: a partition field, the sort order or the identifier fields need it.
+            UnknownColumnError: it does not exist.
+        """
+        return self._add(DeleteColumn(_path(path)))
+
+    def rename_column(self, path_from: Name, new_name: str) -> UpdateSchema:
+        """Renames a column; `new_name` is its own name, without that of a struct around it."""
+        return self._add(RenameColumn(_path(path_from), new_name))
+
+    def update_column(
+        self,
+        path: Name,
+        field_type: IcebergType | str | None = None,
+        required: bool | None = None,
+        doc: str | None = None,
+    ) -> UpdateSchema:
+        """Changes what is given: promotes the type, makes the column optional or required, describes it.
+
+        Raises:
+            InvalidSchemaChangeError: the type is no promotion, or optional becomes required without
+                `allow_incompatible_changes`.
+        """
+        kind = parse_primitive(field_type) if isinstance(field_type, str) else field_type
+        return self._add(UpdateColumn(_path(path), kind, required, doc))
+
+    def make_column_optional(self, path: Name) -> UpdateSchema:
+        """Lets a column hold nulls."""
+        return self._add(UpdateColumn(_path(path), required=False))
+
+    def set_default_value(self, path: Name, default_value: Any) -> UpdateSchema:
+        """What rows written from now on hold where they have no value; None removes it. Needs format version 3."""
+        default = None
+        if default_value is not None:
+            schema = self.apply() if self._changes else self._metadata.schema()
+            default = from_python(schema.find_type(".".join(_path(path)), self._case_sensitive), default_value)
+        return self._add(SetDefault(_path(path), default))
+
+    def move_first(self, path: Name) -> UpdateSchema:
+        """Moves a column to the front of its struct."""
+        return self._add(MoveColumn(_path(path)))
+
+    def move_before(self, path: Name, before_path: Name) -> UpdateSchema:
+        """Moves a column before another one of its struct."""
+        return self._add(MoveColumn(_path(path), self._neighbour(path, before_path)))
+
+    def move_after(self, path: Name, after_path: Name) -> UpdateSchema:
+        """Moves a column after another one of its struct."""
+        return self._add(MoveColumn(_path(path), self._neighbour(path, after_path), after=True))
+
+    def _neighbour(self, path: Name, other: Name) -> tuple[str, ...]:
+        """The reference's path; a bare name stands for a sibling of a nested column."""
+        own, reference = _path(path), _path(other)
+        if len(reference) == 1 and len(own) > 1:
+            sibling = (*own[:-1], *reference)
+            try:
+                self.apply().find_id(".".join(sibling), self._case_sensitive)
+            except UnknownColumnError:
+                return reference
+            return sibling
+        return reference
+
+    def set_identifier_fields(self, *names: str) -> UpdateSchema:
+        """Sets the fields that together identify a row; none removes them."""
+        return self._add(SetIdentifierFields(tuple(_path(name) for name in names)))
+
+    def union_by_name(self, new_schema: Schema | pa.Schema) -> UpdateSchema:
+        """Adds missing columns of another schema, promotes types, and makes columns optional if they are there."""
+        from hms_iceberg.arrow.columns.arrow_schema import from_arrow
+
+        version = self._metadata.format_version
+        schema = new_schema if isinstance(new_schema, Schema) else from_arrow(new_schema, format_version=version)
+        return self._add(UnionByName(schema))
+
+
+def _path(name: Name | Iterable[str]) -> tuple[str, ...]:
+    return tuple(name.split(".")) if isinstance(name, str) else tuple(name)

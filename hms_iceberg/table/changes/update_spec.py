@@ -1,0 +1,112 @@
+"""Building changes of partition spec and sort order, with PyIceberg's names."""
+
+from __future__ import annotations
+
+from hms_iceberg.spec.partitioning import PartitionSpec
+from hms_iceberg.spec.sorting import NullOrder, SortDirection, SortOrder
+from hms_iceberg.spec.transforms import IdentityTransform, Transform, parse_transform
+from hms_iceberg.table.changes.pending import Begun, PendingChange
+from hms_iceberg.updates.machinery.update import Update
+from hms_iceberg.updates.partition_spec import (
+    AddPartitionField,
+    PartitionChange,
+    PartitionSpecUpdate,
+    RemovePartitionField,
+    RenamePartitionField,
+)
+from hms_iceberg.updates.sort_order import ReplaceSortOrder, SortKey
+
+
+class UpdateSpec(PendingChange):
+    """Changes of the partition spec for data that is written from now on.
+
+    >>> with table.update_spec() as update:
+    ...     update.add_field("ts", DayTransform(), "day")
+    ...     update.remove_field("city")
+    """
+
+    def __init__(self, begun: Begun, case_sensitive: bool = True) -> None:
+        super().__init__(begun)
+        self._changes: tuple[PartitionChange, ...] = ()
+        self._case_sensitive = case_sensitive
+
+    def _updates(self) -> list[Update]:
+        return [PartitionSpecUpdate(self._changes, self._case_sensitive)] if self._changes else []
+
+    def _add(self, change: PartitionChange) -> UpdateSpec:
+        changes = (*self._changes, change)
+        self._preview(PartitionSpecUpdate(changes, self._case_sensitive))
+        self._changes = changes
+        return self
+
+    def apply(self) -> PartitionSpec:
+        """The spec that the changes would make; nothing is committed."""
+        return self._preview(PartitionSpecUpdate(self._changes, self._case_sensitive)).spec()
+
+    def add_field(
+        self, source_column_name: str, transform: Transform | str, partition_field_name: str | None = None
+    ) -> UpdateSpec:
+        """Partitions by a transform (`DayTransform()`, `"bucket[16]"`) of a column.
+
+        Raises:
+            InvalidPartitionSpecError: the transform does not fit, or there is such a field already.
+        """
+        return self._add(AddPartitionField(source_column_name, _transform(transform), partition_field_name))
+
+    def add_identity(self, source_column_name: str) -> UpdateSpec:
+        """Partitions by a column itself."""
+        return self.add_field(source_column_name, IdentityTransform())
+
+    def remove_field(self, name: str) -> UpdateSpec:
+        """Stops partitioning by a field."""
+        return self._add(RemovePartitionField(name))
+
+    def rename_field(self, name: str, new_name: str) -> UpdateSpec:
+        """Renames a field."""
+        return self._add(RenamePartitionField(name, new_name))
+
+
+class UpdateSortOrder(PendingChange):
+    """The sort order of data that is written from now on: the keys given, in their order, replace the present ones."""
+
+    def __init__(self, begun: Begun, case_sensitive: bool = True) -> None:
+        super().__init__(begun)
+        self._keys: tuple[SortKey, ...] = ()
+        self._case_sensitive = case_sensitive
+
+    def _updates(self) -> list[Update]:
+        return [ReplaceSortOrder(self._keys, self._case_sensitive)]
+
+    def apply(self) -> SortOrder:
+        """The order that the keys would make; nothing is committed."""
+        return self._preview(ReplaceSortOrder(self._keys, self._case_sensitive)).sort_order()
+
+    def _add(self, key: SortKey) -> UpdateSortOrder:
+        keys = (*self._keys, key)
+        self._preview(ReplaceSortOrder(keys, self._case_sensitive))
+        self._keys = keys
+        return self
+
+    def asc(
+        self,
+        source_column_name: str,
+        transform: Transform | str | None = None,
+        null_order: NullOrder = NullOrder.NULLS_LAST,
+    ) -> UpdateSortOrder:
+        """Adds an ascending key; nulls come last unless told otherwise, as in PyIceberg."""
+        return self._add(SortKey(source_column_name, _transform(transform), SortDirection.ASC, null_order))
+
+    def desc(
+        self,
+        source_column_name: str,
+        transform: Transform | str | None = None,
+        null_order: NullOrder = NullOrder.NULLS_LAST,
+    ) -> UpdateSortOrder:
+        """Adds a descending key."""
+        return self._add(SortKey(source_column_name, _transform(transform), SortDirection.DESC, null_order))
+
+
+def _transform(transform: Transform | str | None) -> Transform:
+    if transform is None:
+        return IdentityTransform()
+    return parse_transform(transform) if isinstance(transform, str) else transform

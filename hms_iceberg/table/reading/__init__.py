@@ -1,0 +1,1 @@
+"""Scans as their user holds them."""

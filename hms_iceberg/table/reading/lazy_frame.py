@@ -1,0 +1,174 @@
+"""A scan as a polars LazyFrame: columns, rows and simple filters that a query asks for are asked of the scan.
+
+What polars hands over as an expression is read from its JSON form. Tests that are not understood are left out of what
+the scan is asked, and polars' own filter runs over the rows in any case, so that leaving out loses nothing but time.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow
+from hms_iceberg.expressions.literals import Literal, literal, stored_literal
+from hms_iceberg.expressions.terms import Reference
+from hms_iceberg.expressions.tree import And, BooleanExpression, Operation, Or, predicate
+from hms_iceberg.lazy import pl
+from hms_iceberg.spec.types import DateType, TimestampNanoType, TimestampType, TimestamptzNanoType, TimestamptzType
+
+if TYPE_CHECKING:
+    from hms_iceberg.table.reading.scan import TableScan
+
+_COMPARISONS = {
+    "Eq": Operation.EQ,
+    "NotEq": Operation.NOT_EQ,
+    "Lt": Operation.LT,
+    "LtEq": Operation.LT_EQ,
+    "Gt": Operation.GT,
+    "GtEq": Operation.GT_EQ,
+}
+_TURNED = {"Lt": "Gt", "LtEq": "GtEq", "Gt": "Lt", "GtEq": "LtEq"}
+_UNARY = {
+    "IsNull": Operation.IS_NULL,
+    "IsNotNull": Operation.NOT_NULL,
+    "IsNan": Operation.IS_NAN,
+    "IsNotNan": Operation.NOT_NAN,
+}
+
+
+def lazy_frame(scan: TableScan) -> pl.LazyFrame:
+    """A frame that reads when it is collected, and then no more than its query needs.
+
+    Args:
+        scan: the scan.
+    """
+    from polars.io.plugins import register_io_source
+
+    empty = pl.DataFrame(to_arrow(scan.projection()).empty_table())
+
+    def read(
+        columns: list[str] | None, test: pl.Expr | None, rows: int | None, batch_rows: int | None
+    ) -> Iterator[pl.DataFrame]:
+        narrowed = scan if columns is None else replace(scan, selected_fields=_selected(scan, columns))
+        # A filter below a limit would let other rows in.
+        pushed = None if test is None or scan.limit is not None else pushed_down(test)
+        if pushed is not None:
+            narrowed = narrowed.filter(pushed)
+        if test is None and rows is not None:
+            narrowed = replace(narrowed, limit=rows if scan.limit is None else min(rows, scan.limit))
+        found = False
+        for batch in narrowed.to_arrow_batch_reader():
+            frame = pl.DataFrame(batch)
+            found = True
+            yield frame if test is None else frame.filter(test)
+        if not found:
+            yield empty if columns is None else empty.select(columns)
+
+    return register_io_source(read, schema=empty.schema)
+
+
+def _selected(scan: TableScan, columns: list[str]) -> tuple[str, ...]:
+    """What to select for some of the scan's columns; of a struct no more than the scan does."""
+    if "*" in scan.selected_fields:
+        return tuple(columns)
+    return tuple(name for name in scan.selected_fields if any(f"{name}.".startswith(f"{each}.") for each in columns))
+
+
+def pushed_down(test: pl.Expr) -> BooleanExpression | None:
+    """A filter that every row matches that polars' expression matches; None if it is not understood.
+
+    Args:
+        test: a boolean expression.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the form may change, and then nothing is pushed down
+            tree = json.loads(test.meta.serialize(format="json"))
+        return _expression(tree)
+    except (TypeError, ValueError, KeyError, AttributeError):
+        return None
+
+
+def _expression(node: Any) -> BooleanExpression | None:
+    if not isinstance(node, dict):
+        return None
+    if "BinaryExpr" in node:
+        return _binary(node["BinaryExpr"])
+    if "Function" in node:
+        return _function(node["Function"])
+    column = _column(node)
+    return None if column is None else predicate(Operation.EQ, column, literal(True))
+
+
+def _binary(node: dict[str, Any]) -> BooleanExpression | None:
+    name, left, right = node["op"], node["left"], node["right"]
+    if name in ("And", "LogicalAnd"):
+        parts = [each for each in (_expression(left), _expression(right)) if each is not None]
+        return And(*parts) if parts else None
+    if name in ("Or", "LogicalOr"):
+        first, second = _expression(left), _expression(right)
+        return None if first is None or second is None else Or(first, second)
+    if "Literal" in left:
+        left, right, name = right, left, _TURNED.get(name, name)
+    column, value = _column(left), _literal(right)
+    if name not in _COMPARISONS or column is None or value is None:
+        return None
+    return predicate(_COMPARISONS[name], column, value)
+
+
+def _function(node: dict[str, Any]) -> BooleanExpression | None:
+    column, function = _column(node["input"][0]), node["function"]
+    if column is None:
+        return None
+    if function == {"StringExpr": "StartsWith"}:
+        prefix = _literal(node["input"][1])
+        return None if prefix is None else predicate(Operation.STARTS_WITH, column, prefix)
+    kind = function.get("Boolean")
+    if isinstance(kind, str):
+        return predicate(_UNARY[kind], column) if kind in _UNARY else None
+    if isinstance(kind, dict) and "IsBetween" in kind:
+        low, high = (_literal(each) for each in node["input"][1:3])
+        if low is not None and high is not None:
+            return And(predicate(Operation.GT_EQ, column, low), predicate(Operation.LT_EQ, column, high))
+    return None
+
+
+def _column(node: Any) -> Reference | None:
+    """A column, or a field of a struct column."""
+    if not isinstance(node, dict):
+        return None
+    if "Column" in node:
+        return Reference(node["Column"])
+    function = node.get("Function")
+    if function is not None and isinstance(function["function"], dict):
+        struct = function["function"].get("StructExpr")
+        parent = _column(function["input"][0])
+        if isinstance(struct, dict) and "FieldByName" in struct and parent is not None:
+            return Reference(f"{parent.name}.{struct['FieldByName']}")
+    return None
+
+
+def _literal(node: Any) -> Literal | None:
+    found = node.get("Literal") if isinstance(node, dict) else None
+    while isinstance(found, dict) and set(found) & {"Scalar", "Dyn"}:
+        (found,) = found.values()
+    if not isinstance(found, dict) or len(found) != 1:
+        return None
+    ((kind, value),) = found.items()
+    if kind.startswith(("Int", "UInt", "Float", "String", "Boolean", "Str")) and isinstance(value, (int, float, str)):
+        return literal(value)
+    if kind == "Date" and isinstance(value, int):
+        return stored_literal(value, DateType())
+    if kind == "Datetime":
+        return _datetime(*value)
+    return None
+
+
+def _datetime(value: int, unit: str, zone: Any) -> Literal:
+    if unit == "Nanoseconds":
+        return stored_literal(value, TimestampNanoType() if zone is None else TimestamptzNanoType())
+    micros = value * 1000 if unit == "Milliseconds" else value
+    return stored_literal(micros, TimestampType() if zone is None else TimestamptzType())

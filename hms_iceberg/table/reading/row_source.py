@@ -1,0 +1,199 @@
+"""What all scans share: which rows and columns are wanted, and the forms in which the rows can be had."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from hms_iceberg.errors import InvalidInputError, MissingDependencyError
+from hms_iceberg.expressions.text.parser import parse
+from hms_iceberg.expressions.tree import AlwaysTrue, And, BooleanExpression
+from hms_iceberg.lazy import pl
+from hms_iceberg.scan.manifests.manifest_source import named_table
+from hms_iceberg.scan.metadata_filter import filter_schema
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.metadata_columns import metadata_column
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.storage import Storage
+
+if TYPE_CHECKING:
+    import bodo
+    import daft
+    import duckdb
+    import pandas as pd
+    import pyarrow as pa
+    import ray
+
+S = TypeVar("S", bound="RowSource")
+
+
+@dataclass(frozen=True)
+class RowSource(ABC):
+    """A frozen description of a read; every method that narrows it returns a new one, and only `to_*`, `count` and
+    `plan_files` read anything.
+
+    Attributes:
+        metadata: the table at the version that is read.
+        storage: where its files are.
+        row_filter: which rows.
+        selected_fields: which columns, `("*",)` for all.
+        case_sensitive: whether column names must match in case.
+        options: further reading options.
+        limit: at most this many rows, None for all.
+        table_name: what errors call the table; None takes its location.
+    """
+
+    metadata: TableMetadata
+    storage: Storage
+    row_filter: str | BooleanExpression = field(default_factory=AlwaysTrue)
+    selected_fields: tuple[str, ...] = ("*",)
+    case_sensitive: bool = True
+    options: Mapping[str, str] = field(default_factory=dict)
+    limit: int | None = None
+    table_name: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.row_filter, str):
+            object.__setattr__(self, "row_filter", parse(self.row_filter))
+        if self.limit is not None and (isinstance(self.limit, bool) or self.limit < 0):
+            raise InvalidInputError(f"Limit of a scan: expected a number of rows from 0, got {self.limit!r}.")
+
+    # ----------------------------------------------------------------------------------------- narrowing
+
+    def filter(self: S, expression: str | BooleanExpression) -> S:
+        """Only rows that also match `expression`."""
+        if isinstance(expression, str):
+            expression = parse(expression)
+        return replace(self, row_filter=And(self._filter, expression))
+
+    def select(self: S, *names: str) -> S:
+        """Only these columns; of those selected so far, if any were."""
+        if "*" in self.selected_fields:
+            return replace(self, selected_fields=names)
+        return replace(self, selected_fields=tuple(name for name in self.selected_fields if name in names))
+
+    def with_case_sensitive(self: S, case_sensitive: bool = True) -> S:
+        """Whether column names must match in case."""
+        return replace(self, case_sensitive=case_sensitive)
+
+    # --------------------------------------------------------------------------------------- description
+
+    @property
+    def table_schema(self) -> Schema:
+        """All columns that the scan could read."""
+        return self.metadata.schema()
+
+    def projection(self) -> Schema:
+        """The columns of the result; `_file`, `_pos` and the other metadata columns come after the table's own.
+
+        Raises:
+            UnknownColumnError: a selected column does not exist.
+        """
+        schema, names = self.table_schema, self.selected_fields
+        extra = []
+        for name in names:
+            column = metadata_column(name, self.metadata.partition_specs, schema)
+            if column is not None and name not in schema.index_by_name:
+                extra.append(column)
+        own = [name for name in names if all(name != column.name for column in extra)]
+        with named_table(self.metadata.location, self.table_name):
+            selected = schema.select(*own, case_sensitive=self.case_sensitive)
+        return Schema(*selected.fields, *extra, schema_id=schema.schema_id) if extra else selected
+
+    @property
+    def _filter(self) -> BooleanExpression:
+        assert not isinstance(self.row_filter, str)
+        return self.row_filter
+
+    @property
+    def filter_schema(self) -> Schema:
+        """All columns that the filter may name: those of the table, and the metadata columns that it does name."""
+        return filter_schema(self.metadata, self.table_schema, self._filter)
+
+    # ------------------------------------------------------------------------------------------- reading
+
+    @abstractmethod
+    def to_arrow_batch_reader(self) -> pa.RecordBatchReader:
+        """The rows as record batches, read as they are asked for."""
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as an Arrow table."""
+        return self.to_arrow_batch_reader().read_all()
+
+    def to_pandas(self, **options: Any) -> pd.DataFrame:
+        """The rows as a pandas data frame; `options` go to `pyarrow.Table.to_pandas`.
+
+        A uuid is a `uuid.UUID`; within nested columns, pyarrow gives its 16 bytes.
+        """
+        from hms_iceberg.arrow.columns.frames import for_pandas
+
+        try:
+            return for_pandas(self.to_arrow()).to_pandas(**options)
+        except ImportError as error:
+            raise MissingDependencyError("to_pandas needs pandas: pip install pandas") from error
+
+    def to_polars(self) -> pl.DataFrame:
+        """The rows as a polars data frame."""
+        frame = pl.from_arrow(self.to_arrow())
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+    def to_duckdb(
+        self, table_name: str, connection: duckdb.DuckDBPyConnection | None = None
+    ) -> duckdb.DuckDBPyConnection:
+        """Registers the rows as a table of a DuckDB connection (a new one in memory by default), and returns it."""
+        try:
+            import duckdb
+        except ImportError as error:
+            raise MissingDependencyError("to_duckdb needs DuckDB: pip install duckdb") from error
+        connection = connection or duckdb.connect(database=":memory:")
+        connection.register(table_name, self.to_arrow())
+        return connection
+
+    def to_daft(self) -> daft.DataFrame:
+        """The rows as a Daft data frame."""
+        try:
+            import daft
+        except ImportError as error:
+            raise MissingDependencyError("to_daft needs Daft: pip install daft") from error
+        return daft.from_arrow(self.to_arrow())
+
+    def to_ray(self) -> ray.data.Dataset:
+        """The rows as a dataset of Ray."""
+        try:
+            import ray.data
+        except ImportError as error:
+            raise MissingDependencyError("to_ray needs Ray: pip install 'ray[data]'") from error
+        return ray.data.from_arrow(self.to_arrow())
+
+    def to_bodo(self) -> bodo.pandas.DataFrame:
+        """The rows as a data frame of Bodo."""
+        try:
+            import bodo.pandas
+        except ImportError as error:
+            raise MissingDependencyError("to_bodo needs Bodo: pip install bodo") from error
+        return bodo.pandas.from_pandas(self.to_pandas())
+
+    def update(self: S, **overrides: Any) -> S:
+        """The same read with other attributes."""
+        return replace(self, **overrides)
+
+    def count(self) -> int:
+        """How many rows the scan has."""
+        return sum(batch.num_rows for batch in self.to_arrow_batch_reader())
+
+
+def limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    """Batches of at most so many rows altogether; no batch is asked for beyond that."""
+    if limit is None:
+        yield from batches
+        return
+    left = limit
+    while left > 0:
+        batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch.slice(0, left)
+        left -= batch.num_rows

@@ -1,0 +1,1 @@
+"""Changing rows: deletes, overwrites, updates, upserts, and the writing of what is new."""

@@ -1,0 +1,276 @@
+"""One change of rows on behalf of a transaction: which files it touches, what is written, and how it is committed.
+
+Source: Iceberg documentation, "Configuration": `write.<operation>.mode` and `write.<operation>.isolation-level`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import pyarrow as pa
+
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow
+from hms_iceberg.arrow.columns.nested import conform
+from hms_iceberg.arrow.deletes.delete_writer import DeletedPositions, delete_granularity, write_row_deletes
+from hms_iceberg.arrow.reading.row_rewrites import AffectedRows, Replacement, RowRewriter, earlier_positions
+from hms_iceberg.errors import ConfigurationError, TypeMismatchError, UnsupportedError
+from hms_iceberg.expressions.text.parser import parse
+from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.scan.plan import ScanPlan, ScanRequest
+from hms_iceberg.scan.planner import ALL_MATCH, plan_scan
+from hms_iceberg.scan.tasks import FileScanTask, content_files
+from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent
+from hms_iceberg.table.changes.change_options import ChangeOptions
+from hms_iceberg.table.changes.writes import write_rows
+from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.updates.machinery.isolation import Isolation, isolation_of
+from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
+from hms_iceberg.updates.machinery.snapshot_writer import parent_on
+from hms_iceberg.updates.overwrite import Overwrite
+from hms_iceberg.updates.require_unchanged import RequireUnchanged
+from hms_iceberg.updates.row_delta import RowDelta
+
+logger = logging.getLogger(__name__)
+
+COPY_ON_WRITE, MERGE_ON_READ = "copy-on-write", "merge-on-read"
+
+
+@dataclass(frozen=True)
+class FilteredFiles:
+    """The live data files that may hold rows of a filter.
+
+    Args:
+        plan: all of them.
+        whole: those of which certainly every row matches, by location.
+    """
+
+    plan: ScanPlan
+    whole: dict[str, DataFile]
+
+    def __bool__(self) -> bool:
+        return len(self.plan) > 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there are no others."""
+        return len(self.whole) == len(self.plan)
+
+    def partial(self) -> list[FileScanTask]:
+        """The other ones, which have to be read."""
+        if self.is_whole:
+            return []
+        return [task for task in self.plan.tasks() if task.file.file_path not in self.whole]
+
+
+_ACTIONS = {"delete": "delete from", "update": "update rows of", "merge": "upsert into"}
+
+
+class RowChange:
+    """Reads a table as a transaction sees it, and adds the change of its rows to the transaction.
+
+    Args:
+        transaction: what the change becomes part of.
+        operation: `delete`, `update` or `merge`: whose mode and isolation level apply.
+        options: what the caller says besides.
+        action: what the caller does, to complete 'cannot … the table'; that of the operation unless given.
+
+    Raises:
+        ConfigurationError: the table's mode or isolation level is none that exists.
+        UnsupportedError: merge-on-read in a table of format version 1.
+    """
+
+    def __init__(
+        self, transaction: Transaction, operation: str, options: ChangeOptions, action: str | None = None
+    ) -> None:
+        self.transaction = transaction
+        self.options = options
+        self.metadata = transaction.metadata
+        self.table = ".".join(transaction.identifier)
+        self.storage = transaction.workspace.storage
+        self.action = action or _ACTIONS[operation]
+        self.isolation = isolation_of(self.metadata.properties, operation)
+        self.mode = self._mode(operation)
+        self.rewriter = RowRewriter(self.metadata, self.storage)
+        self.snapshot = parent_on(self.metadata, options.branch)
+
+    def _mode(self, operation: str) -> str:
+        name = f"write.{operation}.mode"
+        text = self.metadata.properties.get(name, COPY_ON_WRITE)
+        mode = text.strip().lower()
+        if mode not in (COPY_ON_WRITE, MERGE_ON_READ):
+            raise ConfigurationError(
+                f"Property {name} of table {self.table} is {text!r}, expected {COPY_ON_WRITE} or {MERGE_ON_READ}."
+            )
+        if mode == MERGE_ON_READ:
+            delete_granularity(self.metadata.properties)
+            if self.metadata.format_version < 2:
+                raise UnsupportedError(
+                    f"Cannot {operation} rows of table {self.table} by {MERGE_ON_READ}: format version 1 has no row "
+                    f"deletes. Upgrade the table (format-version 2), or set {name} to {COPY_ON_WRITE}."
+                )
+        return mode
+
+    # --------------------------------------------------------------------------------------------- reading
+
+    def files(self, row_filter: BooleanExpression) -> FilteredFiles:
+        """The files that may hold rows of a filter, and those that hold no others, from partitions and metrics alone.
+
+        Raises:
+            UnknownColumnError, TypeMismatchError: the filter does not fit the table.
+        """
+        plan = self.plan(row_filter, decide=True)
+        if not len(plan):
+            return FilteredFiles(plan, {})
+        frame = plan.files.filter(plan.files[ALL_MATCH])
+        whole = {file.file_path: file for file in content_files(frame, plan.partitions)}
+        return FilteredFiles(plan, whole)
+
+    def plan(self, row_filter: BooleanExpression, decide: bool = False) -> ScanPlan:
+        """The files to read for a filter.
+
+        Args:
+            row_filter: which rows.
+            decide: also find the files of which every row matches.
+
+        Raises:
+            UnknownColumnError, TypeMismatchError: the filter does not fit the table.
+        """
+        request = ScanRequest(
+            metadata=self.metadata,
+            snapshot_id=self.snapshot.snapshot_id if self.snapshot else None,
+            row_filter=row_filter,
+            case_sensitive=self.options.case_sensitive,
+            schema=self.metadata.schema(),
+            decide=decide,
+            table_name=self.table,
+        )
+        return plan_scan(request, self.storage)
+
+    # ------------------------------------------------------------------------------------------ committing
+
+    def commit_nothing(self, row_filter: BooleanExpression) -> None:
+        """Notes that no row had to be changed, which must hold on when the rest of the transaction is committed.
+
+        Args:
+            row_filter: which rows the change has read.
+        """
+        if self.isolation is Isolation.SERIALIZABLE:
+            self.transaction.add(RequireUnchanged(row_filter, self.options.branch, self.options.case_sensitive))
+
+    def commit(
+        self,
+        affected: Sequence[AffectedRows],
+        conflict_filter: BooleanExpression,
+        *,
+        replacement: Replacement | None = None,
+        whole: Sequence[DataFile] = (),
+        added: Sequence[DataFile] = (),
+        inserted: pa.Table | None = None,
+    ) -> None:
+        """Writes what is needed and adds the update to the transaction.
+
+        Args:
+            affected: rows to delete, or to replace where there is a replacement.
+            conflict_filter: which rows the change has read.
+            replacement: makes the new values of affected rows.
+            whole: data files that go with all of their rows.
+            added: data files, written already, to add.
+            inserted: further rows to write.
+        """
+        affected = self._with_all_deletes(affected)
+        copies = self.mode == COPY_ON_WRITE or not affected
+        deletes: list[DataFile] = []
+        removed = list(whole)
+        if copies:
+            rows = self.rewriter.rewritten(affected, replacement) if affected else None
+            removed += [each.file for each in affected]
+        else:
+            rows = self.rewriter.replaced(affected, replacement) if replacement is not None else None
+            deletes, obsolete = self._row_deletes(affected)
+            removed += obsolete
+        data = [*added, *self._write(rows, inserted)]
+        options = self.options.update_fields()
+        options |= {"case_sensitive": self.options.case_sensitive, "conflict_filter": conflict_filter}
+        options["action"] = self.action
+        if copies:
+            self.transaction.add(
+                Overwrite(added=tuple(data), removed=tuple(removed), isolation=self.isolation, **options)
+            )
+        else:
+            referenced = frozenset(each.file.file_path for each in affected) - {file.file_path for file in removed}
+            self.transaction.add(
+                RowDelta(
+                    added=(*data, *deletes),
+                    removed=tuple(removed),
+                    referenced=referenced,
+                    isolation=self.isolation,
+                    **options,
+                )
+            )
+
+    def _with_all_deletes(self, affected: Sequence[AffectedRows]) -> Sequence[AffectedRows]:
+        """The same rows, and every delete of their files: a plan with a filter leaves out deletes of other rows."""
+        manifests = manifest_list_of(self.snapshot, self.transaction.workspace) if affected else []
+        if not any(each.content is ManifestContent.DELETES and each.has_live_files() for each in manifests):
+            return affected
+        paths = {each.file.file_path for each in affected}
+        tasks = (task for task in self.plan(AlwaysTrue()).tasks() if task.file.file_path in paths)
+        complete = {task.file.file_path: task for task in tasks}
+        return [replace(each, task=complete[each.file.file_path]) for each in affected]
+
+    def _write(self, rows: pa.RecordBatchReader | None, inserted: pa.Table | None) -> tuple[DataFile, ...]:
+        """New data files of rewritten rows and, in the same files, of inserted ones."""
+        if rows is None:
+            return write_rows(self.transaction, inserted) if inserted is not None and inserted.num_rows else ()
+        batches = rows if inserted is None else chain(rows, self._as_rewritten(inserted))
+        reader = pa.RecordBatchReader.from_batches(rows.schema, batches)
+        return write_rows(self.transaction, reader, self.rewriter.schema)
+
+    def _as_rewritten(self, inserted: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Inserted rows with the columns of rewritten ones; their lineage begins with this commit."""
+        schema = to_arrow(self.rewriter.schema)
+        for batch in inserted.to_batches(max_chunksize=131_072):
+            lineage = [pa.nulls(batch.num_rows, pa.int64())] * (len(schema) - batch.num_columns)
+            columns = [
+                conform(column, wanted.type) for column, wanted in zip([*batch.columns, *lineage], schema, strict=True)
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    def _row_deletes(self, affected: Sequence[AffectedRows]) -> tuple[list[DataFile], list[DataFile]]:
+        """New delete files; and the files that go: delete files which the new ones repeat, data files without rows."""
+        deleted, removed = [], []
+        for each in affected:
+            earlier, obsolete = earlier_positions(self.storage, each.task, self.metadata.format_version)
+            rows = DeletedPositions(each.file, each.positions, earlier)
+            if len(rows.merged()) == each.file.record_count:
+                removed.append(each.file)
+                continue
+            deleted.append(rows)
+            removed += obsolete
+        written = write_row_deletes(self.metadata, self.storage, deleted, self.transaction.track)
+        return written, removed
+
+
+def as_expression(row_filter: str | BooleanExpression) -> BooleanExpression:
+    """A filter as an expression.
+
+    Raises:
+        ExpressionParseError: the text is no predicate.
+        TypeMismatchError: neither text nor an expression.
+    """
+    if isinstance(row_filter, str):
+        return parse(row_filter)
+    if isinstance(row_filter, BooleanExpression):
+        return row_filter
+    raise TypeMismatchError(
+        f'Cannot use {row_filter!r} as a filter: expected a text such as "id > 5" or an expression such as '
+        f"GreaterThan('id', 5), got {type(row_filter).__name__}."
+    )
+
+
+def rows_in(affected: Sequence[AffectedRows]) -> int:
+    """How many rows are affected."""
+    return int(sum(len(each.positions) for each in affected))

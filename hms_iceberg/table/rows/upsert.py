@@ -1,0 +1,337 @@
+"""Upsert: rows that replace those of the same key, or are inserted, as a join on columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hms_iceberg.arrow.columns.casting import SchemaFit
+from hms_iceberg.arrow.columns.nested import combine
+from hms_iceberg.arrow.columns.row_differences import differs
+from hms_iceberg.arrow.columns.row_keys import key_frame
+from hms_iceberg.arrow.columns.values import to_stored
+from hms_iceberg.arrow.reading.row_rewrites import AffectedRows, positions_of
+from hms_iceberg.arrow.reading.task_reader import read_task
+from hms_iceberg.arrow.writing.write import ArrowInput, batches_of
+from hms_iceberg.errors import InvalidInputError, SchemaMismatchError
+from hms_iceberg.expressions.literals import Literal, stored_literal
+from hms_iceberg.expressions.tree import (
+    AlwaysFalse,
+    AlwaysTrue,
+    And,
+    BooleanExpression,
+    GreaterThanOrEqual,
+    In,
+    IsNull,
+    LessThanOrEqual,
+    Or,
+)
+from hms_iceberg.lazy import pl
+from hms_iceberg.scan.manifests.manifest_source import named_table
+from hms_iceberg.scan.tasks import FileScanTask
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    IntegerType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+)
+from hms_iceberg.table.changes.change_options import ChangeOptions
+from hms_iceberg.table.rows.row_change import RowChange, rows_in
+from hms_iceberg.transaction.transaction import Transaction
+
+# Larger batches where keys are looked up, since each look-up has a cost of its own.
+_KEY_BATCH_ROWS = 1 << 20
+_IN_LIMIT = 200
+_BOUNDED = (IntegerType, LongType, StringType, BinaryType, DateType, DecimalType, TimestampType, TimestamptzType)
+
+
+@dataclass(frozen=True)
+class UpsertResult:
+    """What an upsert did.
+
+    Args:
+        rows_updated: rows of the table that were matched and changed.
+        rows_inserted: rows that had no match.
+    """
+
+    rows_updated: int = 0
+    rows_inserted: int = 0
+
+
+def upsert_rows(
+    transaction: Transaction,
+    rows: ArrowInput,
+    join_columns: Sequence[str] | None,
+    update_matched: bool,
+    insert_others: bool,
+    options: ChangeOptions,
+) -> UpsertResult:
+    """Updates the rows that have the same key as one of `rows`, and inserts the others; see `Table.upsert`."""
+    if not update_matched and not insert_others:
+        raise InvalidInputError(
+            f"Cannot upsert into table {'.'.join(transaction.identifier)}: it would neither update nor insert. Leave "
+            "when_matched_update_all or when_not_matched_insert_all true."
+        )
+    change = RowChange(transaction, "merge", options)
+    source = _Source(change, rows, join_columns)
+    if not source.rows.num_rows:
+        return UpsertResult()
+    scanned = source.filter()
+    matched = source.matches(list(change.plan(scanned).tasks()))
+    if update_matched:
+        source.refuse_shared_keys(matched)
+    changed = source.changed(matched) if update_matched else []
+    inserted = source.unmatched(matched) if insert_others else None
+    count = inserted.num_rows if inserted is not None else 0
+    if changed or count:
+        change.commit(changed, scanned, replacement=source.replacement, inserted=inserted)
+    else:
+        change.commit_nothing(scanned)
+    return UpsertResult(rows_in(changed), count)
+
+
+class _Source:
+    """The rows of an upsert, in memory: fitted to the table, and by key.
+
+    Raises:
+        InvalidInputError: no key, or a key twice.
+        SchemaMismatchError, TypeMismatchError, NullValueError: the rows do not fit the table.
+    """
+
+    def __init__(self, change: RowChange, rows: ArrowInput, join_columns: Sequence[str] | None) -> None:
+        self._change = change
+        schema = change.metadata.schema()
+        self._keys = _key_fields(schema, join_columns, change)
+        batches, incoming = batches_of(rows)
+        missing = [key.path[0] for key in self._keys if key.path[0] not in incoming.names]
+        if missing:
+            raise SchemaMismatchError(
+                f"Cannot upsert into table {change.table}: the rows lack the key column "
+                f"{', '.join(map(repr, missing))}; they have {', '.join(incoming.names)}."
+            )
+        fit = SchemaFit(incoming, schema, change.table)
+        self.rows = pa.Table.from_batches([fit.fit(batch) for batch in batches], fit.schema).combine_chunks()
+        key_ids = {key.field.field_id for key in self._keys}
+        self._updated = [
+            (place, field)
+            for place, field in enumerate(schema.fields)
+            if field.name in incoming.names and field.field_id not in key_ids
+        ]
+        self._frame = self._by_key()
+
+    def _by_key(self) -> pl.DataFrame:
+        frame = key_frame(key.values(self.rows) for key in self._keys)
+        twice = frame.is_duplicated()
+        if twice.any():
+            first = twice.arg_max() or 0
+            key = self._key_at(first)
+            raise InvalidInputError(
+                f"Cannot upsert into table {self._change.table}: {int(twice.sum()):,} of the rows share their key with "
+                f"another, the first is {key}. Which of them should win cannot be told: keep one row for each key."
+            )
+        return frame.with_row_index("source")
+
+    def _key_at(self, row: int) -> dict[str, Any]:
+        """The key of a row, for messages; times that Python does not have are integers."""
+        found = {}
+        for key in self._keys:
+            one = combine(key.values(self.rows).slice(row, 1))
+            try:
+                found[key.name] = one[0].as_py()
+            except (OverflowError, ValueError):
+                (found[key.name],) = to_stored(one, key.field.field_type)
+        return found
+
+    def filter(self) -> BooleanExpression:
+        """Which rows of the table may have one of the keys."""
+        expression: BooleanExpression = AlwaysTrue()
+        for key in self._keys:
+            column = key.values(self.rows)
+            # Not every writer counts the nulls of a field whose struct is null.
+            if not column.null_count or len(key.path) == 1:
+                expression = And(expression, _key_filter(key.name, key.field, column))
+        return expression
+
+    # -------------------------------------------------------------------------------------------- matching
+
+    def matches(self, tasks: Sequence[FileScanTask]) -> list[AffectedRows]:
+        """The live rows of the table that have one of the keys, with the row that has it here."""
+        rewriter = self._change.rewriter
+        schema = self._change.metadata.schema()
+        keys = schema.select_ids([key.field.field_id for key in self._keys])
+        context = rewriter.context(keys, _KEY_BATCH_ROWS)
+        names = [field.name for field in keys.fields]
+
+        def find(task: FileScanTask) -> AffectedRows:
+            positions, sources = [], []
+            for batch in read_task(context, task):
+                frame = key_frame(key.values(batch, names) for key in self._keys).with_row_index("row")
+                found = frame.join(self._frame, on=self._names, how="inner", nulls_equal=True).sort("row")
+                if found.height:
+                    positions.append(positions_of(batch)[found["row"].to_numpy()])
+                    sources.append(found["source"].to_numpy())
+            if not positions:
+                return AffectedRows(task, np.empty(0, np.int64), np.empty(0, np.uint32))
+            return AffectedRows(task, np.concatenate(positions), np.concatenate(sources))
+
+        return [each for each in rewriter.map(find, tasks) if len(each.positions)]
+
+    def refuse_shared_keys(self, matched: Sequence[AffectedRows]) -> None:
+        """Refuses if several rows of the table have the key of one row here.
+
+        Raises:
+            InvalidInputError: names the key.
+        """
+        sources = np.concatenate([each.sources for each in matched]) if matched else np.empty(0, np.int64)
+        found, counts = np.unique(sources, return_counts=True)
+        if (counts > 1).any():
+            first = int(found[counts.argmax()])
+            key = self._key_at(first)
+            raise InvalidInputError(
+                f"Cannot upsert into table {self._change.table}: {counts.max()} of its rows have the key {key}. Delete "
+                "all of them but one first, choose join_cols that identify a row, or pass "
+                "when_matched_update_all=False."
+            )
+
+    @property
+    def _names(self) -> list[str]:
+        return [f"k{place}" for place in range(len(self._keys))]
+
+    def changed(self, matched: Sequence[AffectedRows]) -> list[AffectedRows]:
+        """Of matched rows those that differ from the row with their key."""
+        if not self._updated:
+            return []
+        rewriter = self._change.rewriter
+        columns = Schema(*(field for _, field in self._updated))
+        context = rewriter.context(columns)
+
+        def compare(each: AffectedRows) -> AffectedRows:
+            assert each.sources is not None
+            keep = np.zeros(len(each.positions), np.bool_)
+            for batch, first, inside in rewriter.batches(context, each):
+                if len(inside):
+                    which = slice(first, first + len(inside))
+                    keep[which] = self._differ(batch.take(pa.array(inside)), each.sources[which])
+            return AffectedRows(each.task, each.positions[keep], each.sources[keep])
+
+        by_task = {each.task: each for each in matched}
+        found = rewriter.map(lambda task: compare(by_task[task]), list(by_task))
+        return [each for each in found if len(each.positions)]
+
+    def _differ(self, rows: pa.RecordBatch, sources: Any) -> Any:
+        result = np.zeros(rows.num_rows, np.bool_)
+        chosen = pa.array(sources)
+        for column, (_, field) in zip(rows.columns, self._updated, strict=True):
+            result |= differs(column, combine(self.rows.column(field.name).take(chosen)))
+        return result
+
+    def replacement(self, affected: AffectedRows, rows: pa.RecordBatch, which: slice) -> Mapping[int, pa.Array]:
+        """The new values of changed rows; a `row_rewrites.Replacement`."""
+        assert affected.sources is not None
+        chosen = pa.array(affected.sources[which])
+        return {place: combine(self.rows.column(place).take(chosen)) for place, _ in self._updated}
+
+    def unmatched(self, matched: Sequence[AffectedRows]) -> pa.Table:
+        """The rows whose key no row of the table has."""
+        new = np.ones(self.rows.num_rows, np.bool_)
+        for each in matched:
+            new[each.sources] = False
+        return self.rows.filter(pa.array(new))
+
+
+@dataclass(frozen=True)
+class _Key:
+    """One column of the key: at the top level, or within structs.
+
+    Attributes:
+        name: its dotted name.
+        path: the names of its structs and its own.
+        field: what it is.
+    """
+
+    name: str
+    path: tuple[str, ...]
+    field: NestedField
+
+    def values(self, rows: pa.Table | pa.RecordBatch, names: Sequence[str] | None = None) -> Any:
+        """The column of some rows; null if a struct around it is.
+
+        Args:
+            rows: the rows.
+            names: of their columns, where they are not those of the table.
+        """
+        column = rows.column((names or rows.schema.names).index(self.path[0]))
+        for name in self.path[1:]:
+            column = pc.struct_field(column, name)
+        return column
+
+
+def _key_fields(schema: Schema, join_columns: Sequence[str] | None, change: RowChange) -> list[_Key]:
+    names = join_columns
+    if names is None:
+        names = sorted(schema.identifier_field_names())
+    if isinstance(names, str) or not names:
+        raise InvalidInputError(
+            f"Cannot upsert into table {change.table}: it has no identifier fields, and join_cols names no columns. "
+            "Pass join_cols, a list of column names, or set the table's identifier fields (update_schema)."
+        )
+    with named_table(change.metadata.location, change.table):
+        fields = [schema.find_field(name, change.options.case_sensitive) for name in names]
+    keys = []
+    for name, field in zip(names, fields, strict=True):
+        path = _path(schema, field)
+        if not field.field_type.is_primitive or path is None:
+            raise InvalidInputError(
+                f"Cannot upsert into table {change.table} by column {name!r} of type {field.field_type}: keys are "
+                "columns of primitive types, at the top level or in structs."
+            )
+        keys.append(_Key(".".join(path), path, field))
+    if len({field.field_id for field in fields}) != len(fields):
+        raise InvalidInputError(f"Cannot upsert into table {change.table}: join_cols names a column twice: {names}.")
+    return keys
+
+
+def _path(schema: Schema, field: NestedField) -> tuple[str, ...] | None:
+    """The names that lead to a field through structs; None if a list or map is on the way."""
+    path: tuple[str, ...] = (field.name,)
+    parent = schema.parent_ids.get(field.field_id)
+    while parent is not None:
+        above = schema.index_by_id[parent]
+        if not isinstance(above.field_type, StructType):
+            return None
+        path, parent = (above.name, *path), schema.parent_ids.get(parent)
+    return path
+
+
+def _key_filter(name: str, field: NestedField, column: pa.ChunkedArray) -> BooleanExpression:
+    """What rows of the table with one of the keys have in a column: one of a few values, or one within bounds."""
+    if not isinstance(field.field_type, _BOUNDED):
+        return AlwaysTrue()
+    if column.null_count == len(column):
+        return IsNull(name) if column.null_count else AlwaysFalse()
+    expression: BooleanExpression
+    unique = pc.unique(column.drop_null()) if len(column) <= 100_000 else None
+    if unique is not None and len(unique) <= _IN_LIMIT:
+        expression = In(name, _literals(unique, field))
+    else:
+        bounds = pc.min_max(column)
+        low, high = _literals(pa.array([bounds["min"], bounds["max"]], column.type), field)
+        expression = And(GreaterThanOrEqual(name, low), LessThanOrEqual(name, high))
+    return Or(expression, IsNull(name)) if column.null_count else expression
+
+
+def _literals(values: pa.Array, field: NestedField) -> list[Literal]:
+    """Values as literals; by their stored form, since Python has no dates beyond the year 9999."""
+    return [stored_literal(each, field.field_type) for each in to_stored(values, field.field_type)]

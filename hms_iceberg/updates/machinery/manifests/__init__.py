@@ -1,0 +1,1 @@
+"""Manifests as updates read and write them."""

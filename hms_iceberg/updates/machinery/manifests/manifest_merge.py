@@ -1,0 +1,90 @@
+"""Merging small manifests into larger ones, by the `commit.manifest.*` properties.
+
+Manifests of one spec and content are packed in their order into bins of the target size, from the end, so that the
+first bin (with the newest manifests) is the one that is not full. The first bin is merged only when it has as many
+manifests as `commit.manifest.min-count-to-merge` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from hms_iceberg.spec.manifests.manifest import ManifestEntry, ManifestEntryStatus, ManifestFile
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.table_properties import (
+    MANIFEST_MERGE_ENABLED,
+    MANIFEST_MIN_COUNT_TO_MERGE,
+    MANIFEST_TARGET_SIZE_BYTES,
+    bool_property,
+    int_property,
+)
+from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, write_entries
+from hms_iceberg.updates.machinery.update import Workspace
+
+
+def merge_manifests(
+    manifests: Sequence[ManifestFile], base: TableMetadata, snapshot_id: int, workspace: Workspace
+) -> tuple[list[ManifestFile], int]:
+    """The manifests with small ones merged, and how many of the parent's were replaced.
+
+    Args:
+        manifests: all of one content (data or deletes), newest first.
+        base: the table, whose properties say when to merge.
+        snapshot_id: the snapshot that they are merged for.
+        workspace: remembers what was merged, so that a replay does not do it again.
+    """
+    if len(manifests) < 2 or not bool_property(base.properties, MANIFEST_MERGE_ENABLED):
+        return list(manifests), 0
+    target = max(1, int_property(base.properties, MANIFEST_TARGET_SIZE_BYTES))
+    min_count = int_property(base.properties, MANIFEST_MIN_COUNT_TO_MERGE)
+    by_spec: dict[int, list[ManifestFile]] = {}
+    for manifest in manifests:
+        by_spec.setdefault(manifest.partition_spec_id, []).append(manifest)
+    merged: list[ManifestFile] = []
+    replaced = 0
+    for spec_id in sorted(by_spec, reverse=True):
+        for bin_ in _packed_from_end(by_spec[spec_id], target):
+            is_first = bin_[0] is manifests[0]
+            if len(bin_) == 1 or (is_first and len(bin_) < min_count):
+                merged += bin_
+                continue
+            merged += _merged(tuple(bin_), base, snapshot_id, workspace)
+            replaced += sum(1 for manifest in bin_ if manifest.added_snapshot_id != snapshot_id)
+    return merged, replaced
+
+
+def _packed_from_end(manifests: list[ManifestFile], target: int) -> list[list[ManifestFile]]:
+    bins: list[list[ManifestFile]] = []
+    size = 0
+    for manifest in reversed(manifests):
+        if not bins or size + manifest.manifest_length > target:
+            bins.append([])
+            size = 0
+        bins[-1].append(manifest)
+        size += manifest.manifest_length
+    return [bin_[::-1] for bin_ in reversed(bins)]
+
+
+def _merged(
+    bin_: tuple[ManifestFile, ...], base: TableMetadata, snapshot_id: int, workspace: Workspace
+) -> tuple[ManifestFile, ...]:
+    key = (snapshot_id, "merged", base.format_version, tuple(manifest.manifest_path for manifest in bin_))
+    merged = workspace.once(key, lambda: _write_merged(bin_, base, snapshot_id, workspace))
+    for manifest in bin_:
+        if manifest.added_snapshot_id == snapshot_id:
+            workspace.release(manifest.manifest_path)
+    return merged
+
+
+def _write_merged(
+    bin_: tuple[ManifestFile, ...], base: TableMetadata, snapshot_id: int, workspace: Workspace
+) -> tuple[ManifestFile, ...]:
+    entries: list[ManifestEntry] = []
+    for manifest in bin_:
+        for entry in entries_of(manifest, workspace):
+            if entry.snapshot_id == snapshot_id:
+                entries.append(entry)
+            elif entry.is_live:
+                entries.append(replace(entry, status=ManifestEntryStatus.EXISTING))
+    return write_entries(entries, base, snapshot_id, workspace)

@@ -1,0 +1,1 @@
+"""Evolving the schema."""

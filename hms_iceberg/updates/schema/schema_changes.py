@@ -1,0 +1,272 @@
+"""Single changes of a schema, each an intention by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from hms_iceberg.errors import InvalidSchemaChangeError
+from hms_iceberg.spec.promotion import can_promote
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import IcebergType, ListType, MapType, NestedField, StructType
+from hms_iceberg.updates.schema.schema_editor import Path, SchemaEditor
+
+
+class SchemaChange(Protocol):
+    """One change: made on an editor, and the columns that it relies on or brings."""
+
+    def edit(self, editor: SchemaEditor) -> None:
+        """Makes the change."""
+        ...
+
+    def touches(self) -> tuple[Path, ...]:
+        """Columns that must still be what they were for the change to mean what it meant."""
+        ...
+
+    def adds(self) -> tuple[Path, ...]:
+        """Columns that the change brings, which nobody else may have brought."""
+        ...
+
+    def __str__(self) -> str:
+        """What the change does, to complete 'cannot …'."""
+        ...
+
+
+@dataclass(frozen=True)
+class AddColumn:
+    """Adds a column; `default` is a stored value."""
+
+    path: Path
+    field_type: IcebergType
+    doc: str | None = None
+    required: bool = False
+    default: Any = None
+
+    def edit(self, editor: SchemaEditor) -> None:
+        """Makes the change."""
+        editor.add(self.path, self.field_type, self.doc, self.required, self.default)
+
+    def touches(self) -> tuple[Path, ...]:
+        """Nothing: the parent is found by name when the change is made."""
+        return ()
+
+    def adds(self) -> tuple[Path, ...]:
+        """The new column."""
+        return (self.path,)
+
+    def __str__(self) -> str:
+        return f"add column {'.'.join(self.path)!r} of type {self.field_type}"
+
+
+@dataclass(frozen=True)
+class DeleteColumn:
+    """Drops a column."""
+
+    path: Path
+
+    def edit(self, editor: SchemaEditor) -> None:
+        """Makes the change."""
+        editor.delete(self.path)
+
+    def touches(self) -> tuple[Path, ...]:
+        """The column."""
+        return (self.path,)
+
+    def adds(self) -> tuple[Path, ...]:
+        """Nothing."""
+        return ()
+
+    def __str__(self) -> str:
+        return f"drop column {'.'.join(self.path)!r}"
+
+
+@dataclass(frozen=True)
+class RenameColumn:
+    """Renames a column within its struct."""
+
+    path: Path
+    new_name: str
+
+    def edit(self, editor: SchemaEditor) -> None:
+        """Makes the change."""
+        editor.rename(self.path, self.new_name)
+
+    def touches(self) -> tuple[Path, ...]:
+        """The column."""
+        return (self.path,)
+
+    def adds(self) -> tuple[Path, ...]:
+        """The new name."""
+        return ((*self.path[:-1], self.new_name),)
+
+    def __str__(self) -> str:
+        return f"rename column {'.'.join(self.path)!r} to {self.new_name!r}"
+
+
+@dataclass(frozen=True)
+class UpdateColumn:
+    """Changes what is not None of a column: its type, whether it is required, its doc."""
+
+    path: Path
+    field_type: IcebergType | None = None
+    required: bool | None = None
+    doc: str | None = None
+
+    def edit(self, editor: SchemaEditor) -> None:
+        """Makes the change."""
+        if self.field_type is not None:
+            editor.retype(self.path, self.field_type)
+        if self.required is not None:
+            editor.set_required(self.path, self.required)
+        if self.doc is not None:
+            editor.set_doc(self.path, self.doc)
+
+    def touches(self) -> tuple[Path, ...]:
+        """The column."""
+        return (self.path,)
+
+    def adds(self) -> tuple[Path, ...]:
+        """Nothing."""
+        return ()
+
+    def __str__(self) -> str:
+        wanted = {"type": self.field_type, "required": self.required, "doc": self.doc}
+        text = ", ".join(f"{key} {value}" for key, value in wanted.items() if value is not None)
+        return f"change column {'.'.join(self.path)!r} to {text}"
+
+
+@dataclass(frozen=True)
+class SetDefault:
+    """Sets a column's write default, a stored value; None removes it."""
+
+    path: Path
+    default: Any
+
+    def edit(self, editor: SchemaEditor) -> None:
+        """Makes the change."""
+        editor.set_default(self.path, self.default)
+
+    def touches(self) -> tuple[Path, ...]:
+        """The column."""
+        return (self.path,)
+
+    def adds(self) -> tuple[Path, ...]:
+        """Nothing."""
+        return ()
+
+    def __str__(self) -> str:
+        return f"set the default of column {'.'.join(self.path)!r} to {self.default!r}"
+
+
+@dataclass(frozen=True)
+class MoveColumn:
+    """Moves a column next to `reference`, or to the front of its struct where that is None."""
+
+    path: Path
+    reference: Path | None = None
+    after: bool = False
+
+    def edit(self, editor: SchemaEditor) -> None:
+        """Makes the change."""
+        editor.move(self.path, self.reference, self.after)
+
+    def touches(self) -> tuple[Path, ...]:
+        """The column and its new neighbour."""
+        return (self.path,) if self.reference is None else (self.path, self.reference)
+
+    def adds(self) -> tuple[Path, ...]:
+        """Nothing."""
+        return ()
+
+    def __str__(self) -> str:
+        return f"move column {'.'.join(self.path)!r}"
+
+
+@dataclass(frozen=True)
+class SetIdentifierFields:
+    """Sets the fields that together identify a row."""
+
+    paths: tuple[Path, ...]
+
+    def edit(self, editor: SchemaEditor) -> None:
+        """Makes the change."""
+        editor.set_identifiers(self.paths)
+
+    def touches(self) -> tuple[Path, ...]:
+        """The fields."""
+        return self.paths
+
+    def adds(self) -> tuple[Path, ...]:
+        """Nothing."""
+        return ()
+
+    def __str__(self) -> str:
+        return f"set the identifier fields to {['.'.join(path) for path in self.paths]}"
+
+
+@dataclass(frozen=True)
+class UnionByName:
+    """Adds the columns of another schema that are missing, promotes types, and makes columns optional if it has
+    them so. Columns are matched by name, ids do not matter; nothing is dropped, and nothing is narrowed.
+    """
+
+    schema: Schema
+
+    def edit(self, editor: SchemaEditor) -> None:
+        """Makes the changes that are still missing."""
+        _union_struct(editor, (), editor.build().as_struct(), self.schema.as_struct())
+
+    def touches(self) -> tuple[Path, ...]:
+        """Nothing: the union is made with whatever is there."""
+        return ()
+
+    def adds(self) -> tuple[Path, ...]:
+        """Nothing: what somebody else added already is not added again."""
+        return ()
+
+    def __str__(self) -> str:
+        return "add the columns of another schema"
+
+
+def _union_struct(editor: SchemaEditor, prefix: Path, mine: StructType, theirs: StructType) -> None:
+    for field in theirs.fields:
+        own = mine.field_by_name(field.name, editor.case_sensitive)
+        if own is None:
+            editor.add((*prefix, field.name), field.field_type, field.doc, False, field.initial_default)
+        else:
+            _union_field(editor, (*prefix, own.name), own, field)
+
+
+def _union_field(editor: SchemaEditor, path: Path, mine: NestedField, theirs: NestedField) -> None:
+    old, new = mine.field_type, theirs.field_type
+    if isinstance(old, StructType) and isinstance(new, StructType):
+        _union_struct(editor, path, old, new)
+    elif isinstance(old, ListType) and isinstance(new, ListType):
+        _union_field(editor, (*path, "element"), old.element_field, new.element_field)
+    elif isinstance(old, MapType) and isinstance(new, MapType):
+        _union_field(editor, (*path, "value"), old.value_field, new.value_field)
+        if old.key_type != new.key_type and not can_promote(new.key_type, old.key_type, editor.format_version):
+            raise InvalidSchemaChangeError(
+                f"Cannot unite the schemas: the keys of {'.'.join(path)!r} are {old.key_type} in the table and "
+                f"{new.key_type} in the other. Give one of the columns another name."
+            )
+    elif old != new:
+        if can_promote(old, new, editor.format_version):
+            editor.retype(path, new)
+        elif not can_promote(new, old, editor.format_version):
+            raise InvalidSchemaChangeError(
+                f"Cannot unite the schemas: column {'.'.join(path)!r} is {old} in the table and {new} in the other, "
+                "and neither may become the other. Give one of the columns another name."
+            )
+    if mine.required and not theirs.required:
+        editor.set_required(path, False)
+    if theirs.doc is not None and theirs.doc != mine.doc and path[-1] not in ("element", "value"):
+        editor.set_doc(path, theirs.doc)
+
+
+def touched(changes: tuple[SchemaChange, ...]) -> Iterator[tuple[SchemaChange, Path]]:
+    """Each change with each column that it relies on."""
+    for change in changes:
+        for path in change.touches():
+            yield change, path

@@ -1,0 +1,164 @@
+"""Evolving the schema: a pending update of named changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from hms_iceberg.errors import CommitConflictError, InvalidSchemaChangeError, UnknownColumnError
+from hms_iceberg.spec.metadata.metadata_changes import remove_properties, set_current_schema, set_properties
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.name_mapping import NAME_MAPPING_PROPERTY, update_name_mapping
+from hms_iceberg.spec.promotion import keeps_results
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
+from hms_iceberg.updates.schema.schema_changes import SchemaChange, touched
+from hms_iceberg.updates.schema.schema_editor import SchemaEditor
+
+# Properties that end with a column's name follow the column when it is renamed or dropped.
+COLUMN_PROPERTY_PREFIXES = (
+    "write.metadata.metrics.column.",
+    "write.parquet.bloom-filter-enabled.column.",
+    "write.parquet.bloom-filter-fpp.column.",
+    "write.parquet.bloom-filter-ndv.column.",
+    "write.parquet.stats-enabled.column.",
+)
+
+
+@dataclass(frozen=True)
+class SchemaUpdate(Update):
+    """Changes of columns by name. Field ids of new columns are drawn when it is applied, and again at a replay.
+
+    Two updates commute where they touch different columns. A column that this one relies on and somebody else
+    changed, or a name that both bring, is a conflict.
+    """
+
+    changes: tuple[SchemaChange, ...]
+    case_sensitive: bool = True
+    allow_incompatible_changes: bool = False
+
+    def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
+        """Refuses columns that were changed, and names that were taken, since `start`."""
+        old, new = start.schema(), base.schema()
+        if old.same_as(new):
+            return
+        for change, path in touched(self.changes):
+            self._check_unchanged(change, ".".join(path), old, new, base)
+        for change in self.changes:
+            for path in change.adds():
+                name = ".".join(path)
+                if self._find(name, new) is not None and self._find(name, old) is None:
+                    raise CommitConflictError(
+                        f"Cannot {change} in the table at {base.location}: a concurrent commit brought a column of "
+                        f"that name ({new.find_field(name, self.case_sensitive)}). Refresh the table and decide again."
+                    )
+
+    def _check_unchanged(self, change: SchemaChange, name: str, old: Schema, new: Schema, base: TableMetadata) -> None:
+        field_id = self._find(name, old)
+        if field_id is None:
+            return  # a column that this transaction adds itself
+        before = old.find_field(field_id)
+        after = new.index_by_id.get(field_id)
+        if after is None or after != before or new.find_column_name(field_id) != old.find_column_name(field_id):
+            fate = "dropped it" if after is None else f"made it {new.find_column_name(field_id)!r}, {after}"
+            raise CommitConflictError(
+                f"Cannot {change} in the table at {base.location}: the column was {before} when the change was made, "
+                f"and a concurrent commit {fate}. Refresh the table and decide again."
+            )
+
+    def _find(self, name: str, schema: Schema) -> int | None:
+        try:
+            return schema.find_id(name, self.case_sensitive)
+        except UnknownColumnError:
+            return None
+
+    def edited(self, base: TableMetadata) -> SchemaEditor:
+        """The schema of `base` with all changes made, not checked as a whole.
+
+        Raises:
+            InvalidSchemaChangeError: a change is not possible.
+            UnknownColumnError: a column does not exist.
+        """
+        editor = SchemaEditor(
+            base.schema(),
+            base.last_column_id,
+            base.format_version,
+            self.case_sensitive,
+            self.allow_incompatible_changes,
+        )
+        for change in self.changes:
+            change.edit(editor)
+        return editor
+
+    def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
+        """The metadata with a new current schema; the same object if nothing changes.
+
+        Raises:
+            InvalidSchemaChangeError: the specification, a partition spec, a sort order or identifier fields forbid it.
+            UnknownColumnError: a column does not exist.
+        """
+        old = base.schema()
+        editor = self.edited(base)
+        new = editor.build()
+        if new.same_as(old):
+            return base
+        check_sources(base, old, new)
+        metadata = set_current_schema(base, new)
+        metadata = replace(metadata, last_column_id=max(metadata.last_column_id, editor.last_column_id))
+        return _follow_columns(metadata, old, new)
+
+
+def check_sources(base: TableMetadata, old: Schema, new: Schema) -> None:
+    """Refuses to drop columns that the current partition spec or sort order needs, and to retype columns so that
+    partition values which are written already would mean something else.
+
+    Raises:
+        InvalidSchemaChangeError: names the column and what needs it.
+    """
+    uses = [(field.source_id, field.transform, f"partition field {field.name!r}") for field in base.spec().fields]
+    uses += [(field.source_id, field.transform, "the table's sort order") for field in base.sort_order().fields]
+    for source_id, transform, use in uses:
+        if transform.is_void or not old.has_field(source_id):
+            continue
+        name = old.find_column_name(source_id)
+        if not new.has_field(source_id):
+            raise InvalidSchemaChangeError(
+                f"Cannot drop column {name!r} of the table at {base.location}: {use} is made from it. Remove it from "
+                "the partition spec or sort order first."
+            )
+        if not transform.can_transform(new.find_type(source_id)):
+            raise InvalidSchemaChangeError(
+                f"Cannot change column {name!r} of the table at {base.location} to {new.find_type(source_id)}: {use} "
+                f"({transform}) cannot be made from it. Remove it first."
+            )
+    for field in (field for spec in base.partition_specs for field in spec.fields):
+        if not (old.has_field(field.source_id) and new.has_field(field.source_id)):
+            continue
+        before, after = old.find_type(field.source_id), new.find_type(field.source_id)
+        if not keeps_results(field.transform, before, after):
+            raise InvalidSchemaChangeError(
+                f"Cannot change column {old.find_column_name(field.source_id)!r} of the table at {base.location} from "
+                f"{before} to {after}: files were partitioned by {field.name!r} ({field.transform}), whose values "
+                "would mean something else. Add a new column of that type instead."
+            )
+
+
+def _follow_columns(metadata: TableMetadata, old: Schema, new: Schema) -> TableMetadata:
+    """Keeps the name mapping and the properties of single columns in step with the schema."""
+    updates: dict[str, str] = {}
+    removals: set[str] = set()
+    mapping = metadata.name_mapping()
+    if mapping is not None:
+        updates[NAME_MAPPING_PROPERTY] = update_name_mapping(mapping, old, new).to_json()
+    for key, value in metadata.properties.items():
+        prefix = next((each for each in COLUMN_PROPERTY_PREFIXES if key.startswith(each)), None)
+        field_id = old.index_by_name.get(key[len(prefix) :]) if prefix else None
+        if prefix is None or field_id is None:
+            continue
+        name = new.find_column_name(field_id)
+        if name != old.find_column_name(field_id):
+            removals.add(key)
+            if name is not None:
+                updates[prefix + name] = value
+    if updates:
+        metadata = set_properties(metadata, updates)
+    return remove_properties(metadata, removals - updates.keys()) if removals else metadata

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+from polars.testing import assert_frame_equal
+
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import (
+    BooleanType,
+    DateType,
+    DoubleType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    TimestamptzType,
+)
+from hms_iceberg.table import Table
+from hms_iceberg.table.reading.lazy_frame import pushed_down
+from tests.support.row_tables import create, live
+
+SCHEMA = Schema(
+    NestedField(1, "id", LongType()),
+    NestedField(2, "city", StringType()),
+    NestedField(3, "day", DateType()),
+    NestedField(4, "at", TimestampType()),
+    NestedField(5, "zoned", TimestamptzType()),
+    NestedField(6, "x", DoubleType()),
+    NestedField(7, "flag", BooleanType()),
+    NestedField(8, "s", StructType(NestedField(9, "n", LongType()), NestedField(10, "t", StringType()))),
+)
+START = dt.datetime(2026, 1, 1)
+
+
+def row(key: int) -> dict[str, Any]:
+    return {
+        "id": key,
+        "city": None if key % 7 == 0 else ("Oslo", "Rome", "Bonn")[key % 3],
+        "day": (START + dt.timedelta(days=key)).date(),
+        "at": START + dt.timedelta(hours=key),
+        "zoned": (START + dt.timedelta(hours=key)).replace(tzinfo=dt.timezone.utc),
+        "x": float("nan") if key % 5 == 0 else key / 2,
+        "flag": key % 2 == 0,
+        "s": None if key % 4 == 0 else {"n": key, "t": str(key)},
+    }
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Table:
+    made = create(tmp_path_factory.mktemp("lazy"), schema=SCHEMA)
+    schema = made.scan().to_arrow().schema
+    for start in range(0, 40, 10):
+        made.append(pa.Table.from_pylist([row(key) for key in range(start, start + 10)], schema=schema))
+    return made
+
+
+UTC = dt.timezone.utc
+QUERIES: dict[str, tuple[pl.Expr, int]] = {
+    "equal": (pl.col("id") == 15, 1),
+    "turned": (pl.lit(33) <= pl.col("id"), 1),
+    "both": ((pl.col("id") > 12) & (pl.col("id") < 18), 1),
+    "either": ((pl.col("id") < 3) | (pl.col("id") > 35), 2),
+    "between": (pl.col("id").is_between(11, 12), 1),
+    "date": (pl.col("day") < dt.date(2026, 1, 4), 1),
+    "timestamp": (pl.col("at") >= START + dt.timedelta(hours=31), 1),
+    "with zone": (pl.col("zoned") == START.replace(tzinfo=UTC) + dt.timedelta(hours=3), 1),
+    "prefix": (pl.col("city").str.starts_with("R"), 4),
+    "null": (pl.col("city").is_null() & (pl.col("id") < 10), 1),
+    "not null": (pl.col("city").is_not_null(), 4),
+    "nan": (pl.col("x").is_nan() & (pl.col("id") > 33), 1),
+    "above NaN": (pl.col("x") > 19, 4),
+    "flag": (pl.col("flag") & (pl.col("id") > 35), 1),
+    "field of a struct": (pl.col("s").struct.field("n") == 13, 1),
+    "partly understood": ((pl.col("id") + 1 == 14) & (pl.col("id") < 20), 2),
+    "not understood": (~(pl.col("id") + 1 == 14), 4),
+    "half of an or": ((pl.col("id") == 3) | (pl.col("id") % 2 == 0), 4),
+    "in": (pl.col("id").is_in([3, 4]), 4),
+}
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_query_gives_what_polars_gives_over_all_rows_and_plans_only_files_that_may_match(
+    table: Table, name: str
+) -> None:
+    test, files = QUERIES[name]
+    every = table.scan().to_polars()
+    found = table.to_polars().filter(test).select("id", "city").collect()
+    assert_frame_equal(found.sort("id"), every.filter(test).select("id", "city").sort("id"))
+    pushed = pushed_down(test)
+    scan = table.scan() if pushed is None else table.scan(pushed)
+    assert len(list(scan.plan_files())) == files
+
+
+def test_only_the_columns_and_rows_of_a_query_are_read(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = next(iter(table.scan().plan_files())).file.file_path
+    others = [Path(each.file_path.removeprefix("file:")) for each in live(table) if each.file_path != first]
+    moved = [(each, each.with_suffix(".gone")) for each in others]
+    for old, new in moved:
+        old.rename(new)
+    try:
+        assert table.to_polars().head(5).collect().height == 5
+    finally:
+        for old, new in moved:
+            new.rename(old)
+    assert table.to_polars().select("flag").collect().columns == ["flag"]
+    assert table.scan(selected_fields=("s.n", "id")).to_polars_lazy().select("s").collect()["s"].dtype == pl.Struct(
+        {"n": pl.Int64}
+    )
+
+
+def test_filters_and_limits_of_the_scan_stay(table: Table) -> None:
+    lazy = table.scan("id < 12", limit=7).to_polars_lazy()
+    assert lazy.collect().height == 7
+    assert lazy.filter(pl.col("id") >= 100).collect().height == 0
+    seven = lazy.collect()["id"]
+    assert lazy.filter(pl.col("id") == 0).collect().height == int((seven == 0).sum())
+    narrowed = table.scan("id < 12").to_polars_lazy().filter(pl.col("id") >= 9).collect()
+    assert sorted(narrowed["id"]) == [9, 10, 11]
+
+
+def test_a_scan_without_rows_has_its_columns(table: Table) -> None:
+    lazy = table.scan("id < 0").to_polars_lazy()
+    assert lazy.collect_schema().names() == [field.name for field in SCHEMA.fields]
+    assert lazy.collect().schema == lazy.collect_schema()
+    assert lazy.select("day").collect().schema == {"day": pl.Date}
