@@ -37,6 +37,7 @@ from hms_iceberg.spec.values.single_values import decimal_value, from_bytes, uns
 _MICROS = (TimestampType, TimestamptzType)
 _NANOS = (TimestampNanoType, TimestamptzNanoType)
 _MICROS_PER_DAY = 86_400_000_000
+_UUID_BYTES = 16
 _BYTES = (StringType, BinaryType, FixedType, UUIDType)
 # Enough hexadecimal digits for 16 bytes, the widest decimal.
 _DECIMAL_DIGITS = 32
@@ -77,9 +78,10 @@ def decode_bounds(stored: pl.Series, field_type: IcebergType) -> pl.Series:
     """
     if isinstance(field_type, StringType):
         return as_text(stored).cast(pl.Binary)
-    if isinstance(field_type, FixedType | UUIDType):
-        size = 16 if isinstance(field_type, UUIDType) else field_type.length
-        return stored.set(stored.bin.size() != size, None)
+    if isinstance(field_type, UUIDType):
+        return stored.set(stored.bin.size() != _UUID_BYTES, None)
+    if isinstance(field_type, FixedType):
+        return stored.set(stored.bin.size() > field_type.length, None)  # shorter ones were truncated
     if isinstance(field_type, BinaryType):
         return stored
     if isinstance(field_type, DecimalType):
