@@ -59,3 +59,23 @@ def test_the_readme_s_everyday_commands_run_as_they_stand(
     assert list(catalog.load_table("web.visits").refs()) == ["main", "year-end"]
     catalog.drop_table("web.visits", purge_requested=True)
     catalog.drop_namespace("web")
+
+
+@pytest.mark.spark
+def test_the_readme_s_sql_runs_as_it_stands(spark: Any, catalog: Any, namespace: str) -> None:
+    [block] = re.findall(r"^```sql\n(.*?)^```", README.read_text(encoding="utf-8"), re.M | re.S)
+    columns = "id bigint, page string, ts timestamp"
+    for name, ids in (("hive_visits", (1, 2)), ("news", (2, 3))):
+        spark.sql(f"create table {namespace}.{name} ({columns}) using parquet")
+        values = ", ".join(f"({each}, '/{name}', timestamp'2026-01-31 12:00:00')" for each in ids)
+        spark.sql(f"insert into {namespace}.{name} values {values}, ({ids[0] + 10}, null, null)")
+
+    for statement in filter(str.strip, block.replace("db.", f"{namespace}.").split(";")):
+        spark.sql(statement).collect()
+
+    table = catalog.load_table(f"{namespace}.visits")
+    rows = table.scan().to_arrow().sort_by("id")
+    assert rows["id"].to_pylist() == [1, 2, 3]
+    assert rows["page"].to_pylist() == ["/hive_visits", "/news", "/news"]
+    assert [str(field.transform) for field in table.spec().fields] == ["day", "bucket[16]"]
+    assert "audit" in table.refs()

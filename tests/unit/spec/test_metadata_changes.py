@@ -41,7 +41,7 @@ ORDER = SortOrder(SortField(11), order_id=9)
 
 
 def new_table(version=2, **changed):
-    arguments = {"schema": SCHEMA, "spec": SPEC, "sort_order": ORDER, "location": "s3://b/t/", "at_ms": 1000}
+    arguments = {"schema": SCHEMA, "partition_spec": SPEC, "sort_order": ORDER, "location": "s3://b/t/", "at_ms": 1000}
     return changes.new_table_metadata(**{**arguments, "format_version": version, **changed})
 
 
@@ -134,8 +134,10 @@ def test_a_table_needs_a_location():
 )
 def test_columns_of_version_3_are_refused_in_version_2(field, message):
     with pytest.raises(InvalidSchemaError, match=message):
-        new_table(2, schema=Schema(field), spec=PartitionSpec(), sort_order=UNSORTED)
-    assert new_table(3, schema=Schema(field), spec=PartitionSpec(), sort_order=UNSORTED).schema().fields == (field,)
+        new_table(2, schema=Schema(field), partition_spec=PartitionSpec(), sort_order=UNSORTED)
+    assert new_table(3, schema=Schema(field), partition_spec=PartitionSpec(), sort_order=UNSORTED).schema().fields == (
+        field,
+    )
 
 
 def test_defaults_that_the_specification_forbids_are_refused():
@@ -145,20 +147,22 @@ def test_defaults_that_the_specification_forbids_are_refused():
         NestedField(1, "v", VariantType(), write_default=1),
     ):
         with pytest.raises(InvalidSchemaError, match="default"):
-            new_table(3, schema=Schema(field), spec=PartitionSpec(), sort_order=UNSORTED)
+            new_table(3, schema=Schema(field), partition_spec=PartitionSpec(), sort_order=UNSORTED)
     empty = NestedField(1, "s", struct, initial_default={}, write_default={})
-    assert new_table(3, schema=Schema(empty), spec=PartitionSpec(), sort_order=UNSORTED).schema().fields == (empty,)
+    assert new_table(3, schema=Schema(empty), partition_spec=PartitionSpec(), sort_order=UNSORTED).schema().fields == (
+        empty,
+    )
 
 
 def test_a_spec_or_order_that_does_not_fit_the_schema_is_refused():
     with pytest.raises(InvalidPartitionSpecError):
-        new_table(spec=PartitionSpec(PartitionField(11, 1000, "hour", "h")))
+        new_table(partition_spec=PartitionSpec(PartitionField(11, 1000, "hour", "h")))
     with pytest.raises(InvalidPartitionSpecError):
-        new_table(spec=PartitionSpec(PartitionField(99, 1000, "hour", "h")))
+        new_table(partition_spec=PartitionSpec(PartitionField(99, 1000, "hour", "h")))
     with pytest.raises(InvalidSortOrderError):
         new_table(sort_order=SortOrder(SortField(99)))
     with pytest.raises(UnsupportedError, match="not known"):
-        new_table(spec=PartitionSpec(PartitionField(11, 1000, "zorder", "z")))
+        new_table(partition_spec=PartitionSpec(PartitionField(11, 1000, "zorder", "z")))
 
 
 # ------------------------------------------------------------------------------------------- definition
@@ -186,7 +190,7 @@ def test_a_schema_without_a_column_that_the_table_is_partitioned_by_is_refused()
 
 
 def test_the_last_column_id_never_goes_back():
-    metadata = new_table(spec=PartitionSpec(), sort_order=UNSORTED)
+    metadata = new_table(partition_spec=PartitionSpec(), sort_order=UNSORTED)
     changed = changes.set_current_schema(metadata, metadata.schema().select("id"))
     assert changed.last_column_id == 2
 

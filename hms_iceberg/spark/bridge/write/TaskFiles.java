@@ -27,6 +27,7 @@ final class TaskFiles {
   private final int partitionId;
   private final long taskId;
   private final long epoch;
+  private final TaskContext task = TaskContext.get();
   private final Map open = new HashMap();
   private final Set finished = new HashSet();
   private final List written = new ArrayList();
@@ -50,6 +51,7 @@ final class TaskFiles {
 
   /** Writes a row into a given partition, of any spec that the rules have. */
   void write(InternalRow row, PartitionKey partition) throws IOException {
+    endIfKilled();
     if (current == null || !current.partition.equals(partition)) {
       current = lane(partition);
     }
@@ -107,7 +109,15 @@ final class TaskFiles {
     }
     open.clear();
     current = null;
+    endIfKilled();
     return written;
+  }
+
+  /** Nobody hears of the files of a task that was killed; a failed one deletes them. Spark looks only now and then. */
+  private void endIfKilled() {
+    if (task != null && task.isInterrupted()) {
+      task.killTaskIfInterrupted();
+    }
   }
 
   /** Deletes all files, finished ones too. */
