@@ -66,12 +66,13 @@ def compact(table: Table, stop: threading.Event, done: list[Any]) -> None:
             continue
 
 
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 def test_merges_appends_and_compactions_are_in_a_serial_order(
-    spark: SparkSession, metastore: EmbeddedMetastore, catalog: Catalog, namespace: str, tmp_path: Path
+    spark: SparkSession, metastore: EmbeddedMetastore, catalog: Catalog, namespace: str, tmp_path: Path, mode: str
 ) -> None:
     name = f"{namespace}.t"
     properties = {
-        **{f"write.{kind}.mode": "merge-on-read" for kind in ("delete", "update", "merge")},
+        **{f"write.{kind}.mode": mode for kind in ("delete", "update", "merge")},
         "commit.retry.num-retries": "30",
         "commit.retry.min-wait-ms": "10",
         "write.metadata.previous-versions-max": "1000",

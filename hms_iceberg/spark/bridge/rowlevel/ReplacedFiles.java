@@ -57,7 +57,11 @@ final class ReplacedFiles {
       for (Iterator it = Arrays.asList((Object[]) files.collect()).iterator(); it.hasNext();) {
         found.add(((Row) it.next()).getString(0));
       }
-      found.retainAll(planned);
+      // Spark may look at a newer version of the table here than the one whose files were planned.
+      if (!planned.containsAll(found)) {
+        throw new IllegalStateException("CommitConflictError: others changed the files of the table while the statement"
+            + " looked for those that it replaces. Repeat the statement.");
+      }
       matched = found;
     }
     return matched;
