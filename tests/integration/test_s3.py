@@ -45,7 +45,7 @@ def metastore(running_store: S3Store) -> Iterator[EmbeddedMetastore]:
     try:
         jars = s3a_jars()
     except UnavailableError as error:
-        pytest.skip(str(error))
+        pytest.skip(str(error))  # the jars of s3a are in no cache and Maven cannot fetch them here
     with EmbeddedMetastore(warehouse=f"s3a://{BUCKET}/hive", jars=jars, properties=running_store.hadoop) as server:
         yield server
 

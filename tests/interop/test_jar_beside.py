@@ -66,7 +66,7 @@ def test_statements_on_java_s_own_catalog_pass_through_our_session(metastore: An
     try:
         jar, home = _runtime_jar(), _pyspark_home()
     except (OSError, subprocess.SubprocessError) as error:
-        pytest.skip(f"{RUNTIME} {RUNTIME_VERSION} cannot be had here: {error}")
+        pytest.skip(f"{RUNTIME} {RUNTIME_VERSION} cannot be had here: {error}")  # Maven
     environment = {
         **{name: value for name, value in os.environ.items() if name != "SPARK_CONF_DIR"},
         "PYTHONPATH": os.pathsep.join([str(home), str(Path(__file__).parents[2])]),
