@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hms_iceberg.maintenance.consistency import ConsistencyReport, check_table
+from hms_iceberg.maintenance.check.consistency import ConsistencyReport, check_table
+from hms_iceberg.maintenance.check.findings import Finding
 from hms_iceberg.maintenance.dangling_deletes import remove_dangling_deletes
 from hms_iceberg.maintenance.expire_snapshots import ExpiryResult, expire_snapshots
-from hms_iceberg.maintenance.findings import Finding
 from hms_iceberg.maintenance.orphan_files import OrphanFiles, remove_orphan_files
 from hms_iceberg.maintenance.relocation.table_path import TablePathResult, rewrite_table_path
 from hms_iceberg.maintenance.rewrite.convert_deletes import ConversionResult, convert_equality_deletes

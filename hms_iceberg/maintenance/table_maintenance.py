@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hms_iceberg.maintenance.consistency import ConsistencyReport, check_table
+from hms_iceberg.maintenance.check.consistency import ConsistencyReport, check_table
 from hms_iceberg.maintenance.dangling_deletes import remove_dangling_deletes
 from hms_iceberg.maintenance.orphan_files import OrphanFiles, remove_orphan_files
 from hms_iceberg.maintenance.relocation.table_path import TablePathResult, rewrite_table_path

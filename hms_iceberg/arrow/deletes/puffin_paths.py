@@ -6,21 +6,13 @@ Source: Puffin specification, "File structure" and blob type ``deletion-vector-v
 from __future__ import annotations
 
 import json
-import struct
 from collections.abc import Callable
-from typing import Any
 
-import cramjam
-
+from hms_iceberg.arrow.deletes.puffin_footer import MAGIC, TAIL, parse_footer
 from hms_iceberg.arrow.storage.failures import decoding
-from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.storage import Storage
 
-_MAGIC = b"PFA1"
 _REFERENCED = "referenced-data-file"
-# Behind the footer's payload: its size, flags and magic bytes.
-_TAIL = struct.Struct("<iI4s")
-_COMPRESSED = 1
 
 
 def copy_puffin(storage: Storage, source: str, target: str, rename: Callable[[str], str]) -> int:
@@ -43,24 +35,12 @@ def copy_puffin(storage: Storage, source: str, target: str, rename: Callable[[st
     """
     data = storage.read(source)
     with decoding(source, "Puffin"):
-        start, footer = _footer(data, source)
+        start, footer = parse_footer(data, source)
         for blob in footer["blobs"]:
             properties = blob.get("properties") or {}
             if _REFERENCED in properties:
                 properties[_REFERENCED] = rename(properties[_REFERENCED])
     payload = json.dumps(footer, ensure_ascii=False).encode("utf-8")
-    copied = data[:start] + _MAGIC + payload + _TAIL.pack(len(payload), 0, _MAGIC)
+    copied = data[:start] + MAGIC + payload + TAIL.pack(len(payload), 0, MAGIC)
     storage.create(target, copied)
     return len(copied)
-
-
-def _footer(data: bytes, location: str) -> tuple[int, Any]:
-    """Where the footer starts, and its payload."""
-    size, flags, magic = _TAIL.unpack_from(data, len(data) - _TAIL.size)
-    start = len(data) - _TAIL.size - size - len(_MAGIC)
-    if magic != _MAGIC or size < 0 or start < len(_MAGIC) or data[start : start + len(_MAGIC)] != _MAGIC:
-        raise CorruptDataFileError(f"Cannot read {location}: it does not end with the footer of a Puffin file.")
-    payload = data[start + len(_MAGIC) : len(data) - _TAIL.size]
-    if flags & _COMPRESSED:
-        payload = bytes(cramjam.lz4.decompress(payload))
-    return start, json.loads(payload)

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from hms_iceberg.maintenance.check.summary import EntryCounts, check_summary
 from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination
 from hms_iceberg.maintenance.side_by_side import in_parallel
-from hms_iceberg.maintenance.summary_check import check_summary
 from hms_iceberg.spec.manifests.avro_container import read_container
 from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.manifests.manifest_avro import decode_manifest, encode_manifest
@@ -147,7 +147,7 @@ def _fits(examination: Examination, snapshot: Snapshot, manifests: Sequence[Mani
     entries = examination.entries_of(manifests)
     if entries is None or any(key not in snapshot.summary for key in _NEEDED):
         return False
-    return not list(check_summary(snapshot, entries))
+    return not list(check_summary(snapshot, EntryCounts.of(entries)))
 
 
 def _unlisted(examination: Examination) -> list[ManifestFile]:

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.maintenance.findings import WrongSummary
+from hms_iceberg.maintenance.check.findings import WrongSummary
+from hms_iceberg.maintenance.check.summary import EntryCounts, check_summary
 from hms_iceberg.maintenance.repair.contradictions import without_contradictions
 from hms_iceberg.maintenance.repair.examination import Examination, examine
 from hms_iceberg.maintenance.repair.lists import described, rebuild_lists
@@ -17,7 +18,6 @@ from hms_iceberg.maintenance.repair.snapshots import without_snapshots
 from hms_iceberg.maintenance.repair.statistics import without_lost_statistics
 from hms_iceberg.maintenance.repair.steps import RepairStep
 from hms_iceberg.maintenance.repair.versions import current_version, lost_snapshots, newest_whole_version, told
-from hms_iceberg.maintenance.summary_check import check_summary
 from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestFile
 from hms_iceberg.spec.manifests.manifest_list_avro import encode_manifest_list
@@ -112,7 +112,7 @@ class _Planner:
         metadata = self._with_sound_lists(examination)
         metadata = self._without_hopeless(metadata, examination)
         metadata = self._with_true_summaries(metadata, examination)
-        metadata, lost = without_lost_statistics(metadata, self._storage)
+        metadata, lost = without_lost_statistics(metadata, examination)
         for step in lost:
             self._add(step)
         gone = {}
@@ -259,7 +259,7 @@ class _Planner:
         for snapshot in metadata.snapshots:
             entries = examination.entries_of(examination.lists.get(snapshot.snapshot_id, ()))
             listed = snapshot.snapshot_id in examination.lists
-            wrong = list(check_summary(snapshot, entries)) if listed and entries is not None else []
+            wrong = list(check_summary(snapshot, EntryCounts.of(entries))) if listed and entries is not None else []
             counts = {each.key: each for each in wrong if isinstance(each, WrongSummary)}
             if counts:
                 said = ", ".join(f"{key}={each.recorded} and not {each.found}" for key, each in counts.items())

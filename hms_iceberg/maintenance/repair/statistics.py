@@ -1,27 +1,45 @@
-"""Statistics files that are gone."""
+"""Statistics files that are gone or damaged."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 from hms_iceberg.errors import MissingFileError
+from hms_iceberg.maintenance.check.statistics import partition_statistics_damage, statistics_damage
+from hms_iceberg.maintenance.check.summary import EntryCounts
+from hms_iceberg.maintenance.repair.examination import Examination
 from hms_iceberg.maintenance.repair.steps import RepairStep
 from hms_iceberg.spec.metadata.metadata_changes import remove_partition_statistics, remove_statistics
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.storage import Storage
 
 
-def without_lost_statistics(metadata: TableMetadata, storage: Storage) -> tuple[TableMetadata, list[RepairStep]]:
-    """The metadata without statistics files that are not there, or not of their size; they can be computed again.
+def without_lost_statistics(
+    metadata: TableMetadata, examination: Examination
+) -> tuple[TableMetadata, list[RepairStep]]:
+    """The metadata without statistics files that are not there, or not what it says; they can be computed again.
+
+    Args:
+        metadata: the metadata, repaired so far.
+        examination: what its snapshots hold.
 
     Raises:
-        StorageError: the storage does not say whether a file is there.
+        StorageError: the storage does not let a file be read.
     """
-    steps = []
+    steps, storage = [], examination.storage
     for file in metadata.statistics:
-        if (wrong := _wrong(file.statistics_path, file.file_size_in_bytes, storage)) is not None:
+        wrong = _wrong(file.statistics_path, partial(statistics_damage, storage, file))
+        if wrong is not None:
             metadata = remove_statistics(metadata, file.snapshot_id)
             steps.append(_step(wrong, "compute-table-stats"))
     for partitions in metadata.partition_statistics:
-        if (wrong := _wrong(partitions.statistics_path, partitions.file_size_in_bytes, storage)) is not None:
+        entries = examination.entries_of(examination.lists.get(partitions.snapshot_id, ()))
+        counts = EntryCounts.of(entries) if entries else None
+        wrong = _wrong(
+            partitions.statistics_path,
+            partial(partition_statistics_damage, storage, partitions, counts),
+        )
+        if wrong is not None:
             metadata = remove_partition_statistics(metadata, partitions.snapshot_id)
             steps.append(_step(wrong, "compute-partition-stats"))
     return metadata, steps
@@ -31,9 +49,8 @@ def _step(wrong: str, command: str) -> RepairStep:
     return RepairStep("statistics", wrong, f"The table no longer names it; `hms-iceberg {command}` makes another one.")
 
 
-def _wrong(location: str, size: int, storage: Storage) -> str | None:
+def _wrong(location: str, damage: Callable[[], str | None]) -> str | None:
     try:
-        found = storage.length(location)
+        return damage()
     except MissingFileError:
         return f"The statistics file {location} is not there."
-    return None if found == size else f"The statistics file {location} has {found:,} bytes, not {size:,}."

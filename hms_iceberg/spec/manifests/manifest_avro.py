@@ -10,7 +10,7 @@ Source: Iceberg specification, "Manifests", "Manifest Lists", "Sequence Number I
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -35,7 +35,7 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.types import DecimalType, StructType, UUIDType
 
-__all__ = ["decode_manifest", "decode_manifest_list", "encode_manifest", "encode_manifest_list"]
+__all__ = ["decode_manifest", "decode_manifest_list", "encode_manifest", "encode_manifest_list", "iterate_manifest"]
 
 # Required in v1 and without a meaning since; the value that readers of v1 expect.
 _V1_BLOCK_SIZE = 64 * 1024 * 1024
@@ -100,23 +100,36 @@ def decode_manifest(data: bytes, manifest: ManifestFile, *, checked: bool = True
     Raises:
         CorruptManifestError: the file cannot be read as a manifest, or is not what the manifest list says of it.
     """
+    entries = list(iterate_manifest(data, manifest))
+    if checked:
+        check_entries(manifest, entries)
+    return entries
+
+
+def iterate_manifest(data: bytes, manifest: ManifestFile, *, metrics: bool = True) -> Iterator[ManifestEntry]:
+    """The entries of a manifest one by one, as `decode_manifest` reads them, and not checked.
+
+    Args:
+        data: the Avro file.
+        manifest: the manifest's row in the manifest list.
+        metrics: whether files come with their column metrics, which are most of their size in memory.
+
+    Raises:
+        CorruptManifestError: the file cannot be read as a manifest.
+    """
     what = f"manifest {manifest.manifest_path}"
-    entries: list[ManifestEntry] = []
     try:
         container = read_container(data, what)
         layout = entry_layout(container.schema_json, what)
         inherit = _Inheritance(manifest)
         for record in read_records(container, layout.parsed, what, manifest.entries_count):
-            entries.append(inherit.apply(_decode_entry(record, layout, manifest)))
+            yield inherit.apply(_decode_entry(record, layout, manifest, metrics))
     except CorruptManifestError:
         raise
     except CorruptFileError as error:
         raise CorruptManifestError(str(error)) from error
     except (KeyError, ValueError, TypeError) as error:
         raise CorruptManifestError(f"Cannot read {what}: an entry is damaged ({error})") from error
-    if checked:
-        check_entries(manifest, entries)
-    return entries
 
 
 # ------------------------------------------------------------------------------------------------ writing
@@ -321,6 +334,9 @@ def _encode_list(values: Sequence[int] | None) -> tuple[str, list[int]] | None:
 # ------------------------------------------------------------------------------------------------ reading
 
 
+_METRICS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
+
+
 class _Inheritance:
     """Fills in what entries leave to the manifest list, in the manifest's order."""
 
@@ -364,20 +380,15 @@ class _Inheritance:
         return data_file
 
 
-def _decode_entry(record: Mapping[str, Any], layout: EntryLayout, manifest: ManifestFile) -> ManifestEntry:
+def _decode_entry(
+    record: Mapping[str, Any], layout: EntryLayout, manifest: ManifestFile, metrics: bool
+) -> ManifestEntry:
     entry = layout.entry_values(record)
     values = layout.data_file_values(record)
-    for name in (
-        "column_sizes",
-        "value_counts",
-        "null_value_counts",
-        "nan_value_counts",
-        "lower_bounds",
-        "upper_bounds",
-    ):
+    for name in _METRICS:
         pairs = values.get(name)
         if pairs is not None:
-            values[name] = {pair["key"]: pair["value"] for pair in pairs}
+            values[name] = {pair["key"]: pair["value"] for pair in pairs} if metrics else None
     for name in ("split_offsets", "equality_ids"):
         if values.get(name) is not None:
             values[name] = tuple(values[name])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hms_iceberg.maintenance import check_table
-from hms_iceberg.maintenance.findings import WrongSummary
+from hms_iceberg.maintenance.check.findings import WrongSummary
 from hms_iceberg.table import StaticTable
 
 ROOT = Path("/tmp/hms_iceberg_golden/public")

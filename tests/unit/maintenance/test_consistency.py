@@ -15,7 +15,7 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import NoSuchSnapshotError
 from hms_iceberg.maintenance import ConsistencyReport, check_table
-from hms_iceberg.maintenance.findings import (
+from hms_iceberg.maintenance.check.findings import (
     MisplacedFile,
     MissingFile,
     RepeatedFile,

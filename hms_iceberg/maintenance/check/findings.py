@@ -18,6 +18,7 @@ __all__ = [
     "WrongRecordCount",
     "WrongRowIds",
     "WrongSequenceNumber",
+    "WrongStatistics",
     "WrongSummary",
 ]
 
@@ -191,3 +192,14 @@ class WrongRecordCount(Finding):
 
     def __str__(self) -> str:
         return f"The file {self.location} holds {self.found:,} records; its manifest entry says {self.recorded:,}."
+
+
+@dataclass(frozen=True)
+class WrongStatistics(Finding):
+    """A file with statistics is damaged, or is not what the table says it is."""
+
+    location: str
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason

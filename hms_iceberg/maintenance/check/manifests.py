@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hms_iceberg.errors import IcebergError
-from hms_iceberg.maintenance import findings as found
-from hms_iceberg.maintenance.findings import Finding
+from hms_iceberg.maintenance.check import findings as found
+from hms_iceberg.maintenance.check.findings import Finding
 from hms_iceberg.spec.manifests.manifest import (
     FieldSummary,
     ManifestContent,

@@ -5,10 +5,12 @@ Source: Iceberg specification, "Optional Snapshot Summary Fields".
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from hms_iceberg.maintenance import findings as found
-from hms_iceberg.maintenance.findings import Finding
+from hms_iceberg.maintenance.check import findings as found
+from hms_iceberg.maintenance.check.findings import Finding
 from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
 from hms_iceberg.spec.snapshots import Snapshot
 
@@ -16,27 +18,75 @@ from hms_iceberg.spec.snapshots import Snapshot
 _DUPLICATES = "deleted-duplicate-files"
 
 
-def check_summary(snapshot: Snapshot, entries: Sequence[ManifestEntry]) -> Iterator[Finding]:
+@dataclass(frozen=True)
+class EntryCounts:
+    """What entries of manifests count to, under the keys of summaries.
+
+    Attributes:
+        live: the totals of live files.
+        added: by snapshot, what it added.
+        removed: by snapshot, what it removed.
+    """
+
+    live: Counter[str] = field(default_factory=lambda: Counter(_totals(())))
+    added: Mapping[int | None, Counter[str]] = field(default_factory=dict)
+    removed: Mapping[int | None, Counter[str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, entries: Iterable[ManifestEntry]) -> EntryCounts:
+        """The counts of some entries."""
+        live: list[DataFile] = []
+        added: dict[int | None, list[DataFile]] = {}
+        removed: dict[int | None, list[DataFile]] = {}
+        for entry in entries:
+            if entry.is_live:
+                live.append(entry.data_file)
+            if entry.status is ManifestEntryStatus.ADDED:
+                added.setdefault(entry.snapshot_id, []).append(entry.data_file)
+            elif entry.status is ManifestEntryStatus.DELETED:
+                removed.setdefault(entry.snapshot_id, []).append(entry.data_file)
+        return cls(
+            Counter(_totals(live)),
+            {owner: Counter(_changes(files, True)) for owner, files in added.items()},
+            {owner: Counter(_changes(files, False)) for owner, files in removed.items()},
+        )
+
+    @classmethod
+    def sum(cls, parts: Iterable[EntryCounts], snapshot_id: int) -> EntryCounts:
+        """The counts of several manifests together; of changes only those of one snapshot."""
+        total, added, removed = Counter(_totals(())), _no_changes(True), _no_changes(False)
+        for part in parts:
+            total.update(part.live)
+            added.update(part.added.get(snapshot_id, {}))
+            removed.update(part.removed.get(snapshot_id, {}))
+        return cls(total, {snapshot_id: added}, {snapshot_id: removed})
+
+
+def check_summary(snapshot: Snapshot, counts: EntryCounts) -> Iterator[Finding]:
     """Counts of the summary that are not those of the entries.
 
     Totals that the summary leaves out are not missed: a writer must, where the parent's are unknown.
 
     Args:
         snapshot: the snapshot.
-        entries: all entries of all of its manifests.
+        counts: those of all entries of all of its manifests.
     """
     summary = snapshot.summary
-    own = [entry for entry in entries if entry.snapshot_id == snapshot.snapshot_id]
-    counts = _totals([entry.data_file for entry in entries if entry.is_live])
-    yield from (_compared(snapshot, key, count) for key, count in counts.items() if _differs(summary.get(key), count))
+    yield from (
+        _compared(snapshot, key, count) for key, count in counts.live.items() if _differs(summary.get(key), count)
+    )
     if "total-data-files" not in summary:
         return  # of a writer that counted otherwise, or not at all
-    changes = _changes([entry.data_file for entry in own if entry.status is ManifestEntryStatus.ADDED], True)
+    changes = dict(counts.added.get(snapshot.snapshot_id, _no_changes(True)))
     if _DUPLICATES not in summary:
-        changes |= _changes([entry.data_file for entry in own if entry.status is ManifestEntryStatus.DELETED], False)
+        changes |= counts.removed.get(snapshot.snapshot_id, _no_changes(False))
     yield from (
         _compared(snapshot, key, count) for key, count in changes.items() if _differs(summary.get(key, "0"), count)
     )
+
+
+def _no_changes(added: bool) -> Counter[str]:
+    return Counter(_changes((), added))
 
 
 def _differs(recorded: str | None, count: int) -> bool:

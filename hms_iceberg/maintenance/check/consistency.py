@@ -1,0 +1,283 @@
+"""Checks that what a table's metadata says is what its files hold.
+
+Nothing is repaired, and nothing is believed: summaries are compared with manifest lists, these with manifests, and
+manifests with the files they name.
+
+Source: Iceberg specification, "Manifests", "Manifest Lists", "Snapshots", "Row Lineage", "Optional Snapshot Summary
+Fields".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from hms_iceberg.errors import IcebergError, NoSuchSnapshotError
+from hms_iceberg.maintenance.check import findings as found
+from hms_iceberg.maintenance.check.digests import Listed, ManifestDigest, digest, file_key
+from hms_iceberg.maintenance.check.files import check_file, unread
+from hms_iceberg.maintenance.check.findings import Finding
+from hms_iceberg.maintenance.check.manifests import check_manifest
+from hms_iceberg.maintenance.check.snapshots import check_repeated, check_row_ids
+from hms_iceberg.maintenance.check.statistics import partition_statistics_damage, statistics_damage
+from hms_iceberg.maintenance.check.summary import EntryCounts, check_summary
+from hms_iceberg.maintenance.side_by_side import in_parallel
+from hms_iceberg.scan.manifests.manifest_source import manifests_of
+from hms_iceberg.spec.manifests.manifest import DataFile, ManifestEntry, ManifestFile
+from hms_iceberg.spec.manifests.manifest_avro import iterate_manifest
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.storage import Storage
+from hms_iceberg.table.readable import ReadableTable
+from hms_iceberg.table.table import Table
+
+Progress = Callable[[str, int, int], None]
+
+# Manifests that are decoded and not looked at yet; each may have many thousand entries.
+_MANIFESTS_AHEAD = 3
+
+
+@dataclass(frozen=True)
+class ConsistencyReport:
+    """What a check found, and how much it looked at.
+
+    Attributes:
+        metadata_location: the version of the table that was checked.
+        findings: the problems, none where the table is consistent.
+        snapshots, manifests, files: how many were looked at; a file of several snapshots counts once.
+    """
+
+    metadata_location: str
+    findings: tuple[Finding, ...]
+    snapshots: int
+    manifests: int
+    files: int
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+    def __str__(self) -> str:
+        head = (
+            f"{self.metadata_location}: {self.snapshots} snapshots, {self.manifests} manifests, {self.files} files "
+            f"checked, {len(self.findings)} problems"
+        )
+        return "\n".join([head, *(f"- {finding}" for finding in self.findings)])
+
+
+def check_table(
+    table: ReadableTable,
+    *,
+    files: bool = True,
+    record_counts: bool = False,
+    snapshot_ids: Collection[int] | None = None,
+    progress: Progress | None = None,
+) -> ConsistencyReport:
+    """Checks the metadata of a table against its files.
+
+    Args:
+        table: a table or static table, as loaded: changes since then are not seen.
+        files: whether to look for every live file and compare its size (one request a file).
+        record_counts: whether to compare record counts too, with footers (Parquet, ORC), blocks (Avro) and deletion
+            vectors; opens every live file.
+        snapshot_ids: the snapshots to check; None for all.
+        progress: is told what is looked at (`files`, or `manifests` without these), how many are done, and how many
+            there are, about.
+
+    Returns:
+        A report with one finding for each problem. A file that cannot be read is a finding, not an error.
+
+    Raises:
+        NoSuchSnapshotError: one of `snapshot_ids` is not a snapshot of the table.
+    """
+    metadata = table.metadata
+    unknown = sorted(set(snapshot_ids or ()) - metadata.snapshots_by_id.keys())
+    if unknown:
+        raise NoSuchSnapshotError(
+            f"Cannot check the table at {metadata.location}: it has no snapshot {unknown[0]}. Its snapshots are "
+            f"{sorted(metadata.snapshots_by_id)}."
+        )
+    check = _Check(metadata, table.storage, progress or _untold)
+    if isinstance(table, Table):
+        check.owner(table)
+    chosen = [each for each in metadata.snapshots if snapshot_ids is None or each.snapshot_id in snapshot_ids]
+    check.read(chosen, files, record_counts)
+    for snapshot in chosen:
+        check.snapshot(snapshot)
+    if files:
+        check.statistics()
+    findings = tuple(dict.fromkeys(check.findings))
+    return ConsistencyReport(table.metadata_location, findings, len(chosen), len(check.digests), len(check.seen))
+
+
+def _untold(what: str, done: int, of: int) -> None:
+    """Nobody wants to know."""
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A manifest that was read: its live files until they are looked at, and what was found in it."""
+
+    manifest: ManifestFile
+    digest: ManifestDigest | None
+    files: tuple[DataFile, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+class _Check:
+    """Collects findings; manifests and files that several snapshots share are looked at once.
+
+    Manifests are read a few at a time, and their files are looked at before the next ones are read. What is kept is a
+    digest of each manifest, and a hash of each file: some 150 bytes a file.
+    """
+
+    def __init__(self, metadata: TableMetadata, storage: Storage, progress: Progress) -> None:
+        self.metadata = metadata
+        self.storage = storage
+        self.findings: list[Finding] = []
+        self.lists: dict[int, list[ManifestFile] | None] = {}
+        self.digests: dict[ManifestFile, ManifestDigest | None] = {}
+        self.seen: set[bytes] = set()
+        self._progress = progress
+
+    def owner(self, table: Table) -> None:
+        """The metadata is that of the table that the metastore means."""
+        recorded = table.metastore.load(table.name()).properties.get("uuid")
+        if recorded is not None and self.metadata.table_uuid not in (None, recorded):
+            self.findings.append(found.OtherTable(table.metadata_location, recorded, self.metadata.table_uuid))
+
+    # ------------------------------------------------------------------------------------------- reading
+
+    def read(self, snapshots: Sequence[Snapshot], files: bool, record_counts: bool) -> None:
+        """Reads the manifest lists of some snapshots and the manifests in them, and looks at their files."""
+        near = self.metadata.location
+        for snapshot, listed in zip(snapshots, in_parallel(self._read_list, snapshots, near), strict=True):
+            self.lists[snapshot.snapshot_id] = None if isinstance(listed, Finding) else listed
+            if isinstance(listed, Finding):
+                self.findings.append(listed)
+        manifests = list(dict.fromkeys(each for listed in self.lists.values() for each in listed or ()))
+        self.digests = dict.fromkeys(manifests)
+        unseen = self._unseen(manifests, None if files else self._progress)
+        if not files:
+            for _ in unseen:
+                pass
+            return
+        expected = sum((each.added_files_count or 0) + (each.existing_files_count or 0) for each in manifests)
+        looked = in_parallel(lambda same: check_file(self.storage, same, record_counts), unseen, near)
+        for done, findings in enumerate(looked, start=1):
+            self.findings += findings
+            self._progress("files", done, max(done, expected))
+
+    def _read_list(self, snapshot: Snapshot) -> list[ManifestFile] | Finding:
+        location = snapshot.manifest_list or ", ".join(snapshot.manifest_locations or ())
+        try:
+            return manifests_of(snapshot, self.storage, checked=False)
+        except IcebergError as error:
+            return unread(location, "manifest list", error)
+
+    def _unseen(self, manifests: Sequence[ManifestFile], progress: Progress | None) -> Iterator[list[DataFile]]:
+        """The live files of manifests that were in none before, each with all its entries in the manifest."""
+        reads = in_parallel(self._read_manifest, manifests, self.metadata.location, _MANIFESTS_AHEAD)
+        for done, read in enumerate(reads, start=1):
+            self.findings += read.findings
+            self.digests[read.manifest] = read.digest
+            by_location: dict[str, list[DataFile]] = {}
+            for file in read.files:
+                key = file_key(file)
+                if key not in self.seen:
+                    self.seen.add(key)
+                    by_location.setdefault(file.file_path, []).append(file)
+            yield from by_location.values()
+            if progress is not None:
+                progress("manifests", done, len(manifests))
+
+    def _read_manifest(self, manifest: ManifestFile) -> _Read:
+        location, findings = manifest.manifest_path, []
+        try:
+            data = self.storage.read(location)
+            if len(data) != manifest.manifest_length:
+                findings.append(found.WrongFileSize(location, "manifest", manifest.manifest_length, len(data)))
+            entries = list(iterate_manifest(data, manifest, metrics=False))
+        except IcebergError as error:
+            return _Read(manifest, None, (), (*findings, unread(location, "manifest", error)))
+        live = tuple(entry.data_file for entry in entries if entry.is_live)
+        return _Read(manifest, digest(entries), live, (*findings, *check_manifest(self.metadata, manifest, entries)))
+
+    def _again(self, manifest: ManifestFile) -> list[ManifestEntry]:
+        data = self.storage.read(manifest.manifest_path)
+        return list(iterate_manifest(data, manifest, metrics=False))
+
+    # ----------------------------------------------------------------------------------------- snapshots
+
+    def snapshot(self, snapshot: Snapshot) -> None:
+        """One snapshot: its numbers, its manifests, its files as a whole."""
+        self._numbers(snapshot)
+        manifests = self.lists[snapshot.snapshot_id]
+        if manifests is None:
+            return
+        for manifest in manifests:
+            self._manifest_number(manifest, snapshot)
+        listed = [(each, kept) for each in manifests if (kept := self.digests[each]) is not None]
+        self.findings += check_repeated(snapshot, listed, self._again)
+        if len(listed) == len(manifests):  # the counts of a snapshot that cannot be read whole mean nothing
+            self.findings += check_summary(snapshot, _counts(snapshot, listed))
+            self.findings += check_row_ids(snapshot, listed, self._again)
+
+    def _numbers(self, snapshot: Snapshot) -> None:
+        """The snapshot's own sequence number and row ids against those of its parent and its table."""
+        metadata, where = self.metadata, f"snapshot {snapshot.snapshot_id}"
+        if metadata.format_version > 1 and snapshot.sequence_number > metadata.last_sequence_number:
+            reason = f"it is {snapshot.sequence_number}, the table's last one is {metadata.last_sequence_number}"
+            self.findings.append(found.WrongSequenceNumber(where, reason))
+        parent = metadata.snapshots_by_id.get(snapshot.parent_snapshot_id or -1)
+        if parent is not None and parent.sequence_number >= max(snapshot.sequence_number, 1):
+            reason = f"it is {snapshot.sequence_number}, that of its parent {parent.sequence_number}"
+            self.findings.append(found.WrongSequenceNumber(where, reason))
+        if snapshot.first_row_id is not None:
+            last = snapshot.first_row_id + (snapshot.added_rows or 0)
+            if last > (metadata.next_row_id or 0):
+                reason = f"it assigns those up to {last}, the table's next one is {metadata.next_row_id}"
+                self.findings.append(found.WrongRowIds(where, reason))
+
+    def _manifest_number(self, manifest: ManifestFile, snapshot: Snapshot) -> None:
+        number = manifest.sequence_number or 0
+        if number > snapshot.sequence_number:
+            reason = (
+                f"it is {number}, that of snapshot {snapshot.snapshot_id}, which holds it, {snapshot.sequence_number}"
+            )
+            self.findings.append(found.WrongSequenceNumber(f"the manifest {manifest.manifest_path}", reason))
+
+    # ---------------------------------------------------------------------------------------- statistics
+
+    def statistics(self) -> None:
+        """The files with statistics are there, whole, and what the metadata says they are."""
+        for file in self.metadata.statistics:
+            self._statistics(file.statistics_path, partial(statistics_damage, self.storage, file))
+        for partitions in self.metadata.partition_statistics:
+            counts = self._counts_of(partitions.snapshot_id)
+            self._statistics(
+                partitions.statistics_path,
+                partial(partition_statistics_damage, self.storage, partitions, counts),
+            )
+
+    def _statistics(self, location: str, damage: Callable[[], str | None]) -> None:
+        try:
+            reason = damage()
+        except IcebergError as error:
+            self.findings.append(unread(location, "statistics file", error))
+        else:
+            if reason is not None:
+                self.findings.append(found.WrongStatistics(location, reason))
+
+    def _counts_of(self, snapshot_id: int) -> EntryCounts | None:
+        """The counts of a snapshot; None where it was not read whole."""
+        digests = [self.digests[each] for each in self.lists.get(snapshot_id) or ()]
+        if not digests or any(each is None for each in digests):
+            return None
+        return EntryCounts.sum((each.counts for each in digests if each is not None), snapshot_id)
+
+
+def _counts(snapshot: Snapshot, listed: Sequence[Listed]) -> EntryCounts:
+    return EntryCounts.sum((each.counts for _, each in listed), snapshot.snapshot_id)

@@ -1,0 +1,97 @@
+"""What a check keeps of a manifest: its counts, and some fifty bytes for each live file instead of its entry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from hms_iceberg.lazy import pl
+from hms_iceberg.maintenance.check.summary import EntryCounts
+from hms_iceberg.spec.manifests.manifest import DataFile, ManifestEntry, ManifestFile
+
+FILE = ("file_high", "file_low")
+"""The columns that are equal for two entries of one file, or of one vector in a Puffin file."""
+
+_HASH_BYTES = 16
+
+
+@dataclass(frozen=True)
+class ManifestDigest:
+    """What is kept of a manifest that was read.
+
+    Attributes:
+        counts: of its entries.
+        files: a row for each live file: `entry` (its place in the manifest), hashes of the file and of the data file
+            that a deletion vector is about, `first_row_id` and `rows`.
+    """
+
+    counts: EntryCounts
+    files: pl.DataFrame
+
+
+Listed = tuple[ManifestFile, ManifestDigest]
+ReadAgain = Callable[[ManifestFile], Sequence[ManifestEntry]]
+
+
+def file_key(file: DataFile) -> bytes:
+    """What tells a file, or a vector in a Puffin file, from all others."""
+    return _hash(file.file_path if file.content_offset is None else f"{file.file_path}\0{file.content_offset}")
+
+
+def _hash(text: str) -> bytes:
+    return blake2b(text.encode(), digest_size=_HASH_BYTES).digest()
+
+
+def digest(entries: Sequence[ManifestEntry]) -> ManifestDigest:
+    """The digest of a manifest's entries."""
+    live = [(place, entry.data_file) for place, entry in enumerate(entries) if entry.is_live]
+    keys = [file_key(file) for _, file in live]
+    vectors = [_vector_of(file) for _, file in live]
+    files = pl.DataFrame(
+        {
+            "entry": [place for place, _ in live],
+            "file_high": [int.from_bytes(key[:8], "big") for key in keys],
+            "file_low": [int.from_bytes(key[8:], "big") for key in keys],
+            "vector_of": vectors,
+            "first_row_id": [file.first_row_id for _, file in live],
+            "rows": [file.record_count for _, file in live],
+        },
+        schema={
+            "entry": pl.UInt32,
+            **dict.fromkeys(FILE, pl.UInt64),
+            "vector_of": pl.UInt64,
+            "first_row_id": pl.Int64,
+            "rows": pl.Int64,
+        },
+    )
+    return ManifestDigest(EntryCounts.of(entries), files)
+
+
+def _vector_of(file: DataFile) -> int | None:
+    if not file.is_deletion_vector or not file.referenced_data_file:
+        return None
+    return int.from_bytes(_hash(file.referenced_data_file)[:8], "big")
+
+
+def together(listed: Sequence[Listed], *columns: str) -> pl.DataFrame:
+    """The live files of several manifests, with the place of each one's manifest among them as `manifest`."""
+    frames = [
+        each.files.select("entry", *columns).with_columns(pl.lit(place, pl.UInt32).alias("manifest"))
+        for place, (_, each) in enumerate(listed)
+    ]
+    return pl.concat(frames) if frames else pl.DataFrame(schema={"manifest": pl.UInt32})
+
+
+def files_at(
+    listed: Sequence[Listed], places: Iterable[tuple[int, int]], read: ReadAgain
+) -> dict[tuple[int, int], DataFile]:
+    """The files at some places (manifest, entry), whose manifests are read again."""
+    wanted: dict[int, set[int]] = {}
+    for manifest, entry in places:
+        wanted.setdefault(manifest, set()).add(entry)
+    found = {}
+    for manifest, numbers in wanted.items():
+        entries = read(listed[manifest][0])
+        found.update({(manifest, number): entries[number].data_file for number in numbers})
+    return found
