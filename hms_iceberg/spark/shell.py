@@ -52,6 +52,10 @@ class SqlSession:
                 return Answer(frame.columns, _guarded(islice(frame.toLocalIterator(prefetchPartitions=True), limit)))
             return Answer(frame.columns, iter(frame.collect() if limit is None else frame.limit(limit).collect()))
 
+    def cancel(self) -> None:
+        """Cancels the jobs that run."""
+        self._spark.sparkContext.cancelAllJobs()
+
     def names(self, statement: str, column: str) -> list[str]:
         """One column of a statement such as SHOW TABLES; nothing where it fails."""
         try:

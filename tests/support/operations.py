@@ -5,6 +5,7 @@ Tests run them all and look at what they leave: through this project's own check
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -354,11 +355,15 @@ def statistics_files(table: Table) -> None:
     content = table.storage.read(path)
     footer = int.from_bytes(content[-12:-8], "little") + 16
     blobs = (BlobMetadata(blob.type, snapshot.snapshot_id, snapshot.sequence_number, (1,), dict(blob.properties)),)
-    partitions = f"{table.location()}/metadata/partition-stats-{snapshot.snapshot_id}.parquet"
-    table.storage.create(partitions, b"PAR1")
+    first = table.snapshots()[0]
+    partitions = f"{table.location()}/metadata/partition-stats-{first.snapshot_id}.parquet"
+    counts = {"data_record_count": "total-records", "data_file_count": "total-data-files"}
+    written = io.BytesIO()
+    pq.write_table(pa.table({name: [int(first.summary[key])] for name, key in counts.items()}), written)
+    table.storage.create(partitions, written.getvalue())
     change = table.update_statistics()
     change.set_statistics(StatisticsFile(snapshot.snapshot_id, path, size, footer, blobs))
-    change.set_statistics(PartitionStatisticsFile(table.snapshots()[0].snapshot_id, partitions, 4))
+    change.set_statistics(PartitionStatisticsFile(first.snapshot_id, partitions, len(written.getvalue())))
     change.commit()
 
 

@@ -6,7 +6,7 @@ properties of the formats; Iceberg specification, "Appendix A".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -23,7 +23,7 @@ from hms_iceberg.arrow.formats.parquet_writer import (
 from hms_iceberg.arrow.metrics.footer_metrics import data_file_from_parquet
 from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
 from hms_iceberg.errors import ConfigurationError
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 
@@ -96,6 +96,15 @@ class ContentFormat:
         return writer(self._storage, location, self._layout, self._properties, self._modes)
 
 
+def delete_marks(content: DataFileContent, equality_ids: Iterable[int]) -> dict[str, str]:
+    """What Apache Iceberg's footers of delete files say, so that a manifest of them can be made anew."""
+    if content is DataFileContent.POSITION_DELETES:
+        return {"delete-type": "position"}
+    if content is DataFileContent.EQUALITY_DELETES:
+        return {"delete-type": "equality", "delete-field-ids": ", ".join(map(str, equality_ids))}
+    return {}
+
+
 class _ParquetContentWriter:
     def __init__(
         self,
@@ -120,6 +129,7 @@ class _ParquetContentWriter:
         self._writer.write_row_group(batches)
 
     def close(self, **fields: Any) -> DataFile:
+        self._writer.note(delete_marks(fields.get("content", DataFileContent.DATA), fields.get("equality_ids") or ()))
         footer, size = self._writer.close()
         return data_file_from_parquet(
             self._storage,

@@ -106,6 +106,10 @@ class ParquetFileWriter:
         table = pa.Table.from_batches([self._layout.lay_out(batch) for batch in batches], self._layout.arrow)
         self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
 
+    def note(self, pairs: Mapping[str, str]) -> None:
+        """Writes keys and values into the footer."""
+        self._writer.add_key_value_metadata(dict(pairs))
+
     def close(self) -> tuple[pq.FileMetaData, int]:
         """Finishes the file and makes it visible; returns its footer and its size in bytes."""
         try:

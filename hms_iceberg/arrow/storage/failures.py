@@ -13,6 +13,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import cramjam
 import pyarrow as pa
 
 from hms_iceberg.errors import CorruptDataFileError, CorruptFileError, IcebergError, MissingFileError, StorageError
@@ -30,6 +31,7 @@ _DECODING_ERRORS = (
     MemoryError,
     struct.error,
     zlib.error,
+    cramjam.DecompressionError,
 )
 # How Arrow's ORC reader, and its clients of S3, Google, Azure and HDFS, begin to say that a read failed.
 _FAILED_READ = re.compile(r"Arrow error: IOError|AWS Error |google::cloud::Status|Azure Error: |HDFS .*failed")

@@ -1,4 +1,4 @@
-"""`hms-iceberg repair`: what of a damaged table can be made whole again, and what is lost."""
+"""`hms-iceberg repair`: what of damaged tables can be made whole again, and what is lost."""
 
 from __future__ import annotations
 
@@ -9,56 +9,99 @@ import click
 
 from hms_iceberg.cli.connection import on_catalog
 from hms_iceberg.cli.output import Output
+from hms_iceberg.cli.patterns import matching_tables
+from hms_iceberg.errors import IcebergError, MetastoreUnavailableError
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
-    from hms_iceberg.maintenance.repair import RepairPlan
+    from hms_iceberg.maintenance.repair import RepairResult, UndoneRepair
 
 
 @click.command()
-@click.argument("table", metavar="DB.TABLE")
+@click.argument("patterns", metavar="DB.TABLE | PATTERN...", nargs=-1, required=True)
 @click.option("--apply", is_flag=True, help="Do it; without this the plan is only shown.")
 @click.option("--accept-loss", is_flag=True, help="Also do what loses rows, deletes or snapshots; the plan says which.")
 @click.option("--record-counts", is_flag=True, help="Also open every live file and count its rows.")
+@click.option("--undo", is_flag=True, help="Take the last repair back, if nothing changed the table since.")
 @on_catalog
-def repair(catalog: Catalog, out: Output, table: str, apply: bool, accept_loss: bool, record_counts: bool) -> None:
-    """Repair a damaged table as far as that is safe. Nothing is deleted, and a journal is written first.
+def repair(
+    catalog: Catalog,
+    out: Output,
+    patterns: tuple[str, ...],
+    apply: bool,
+    accept_loss: bool,
+    record_counts: bool,
+    undo: bool,
+) -> None:
+    """Repair damaged tables as far as that is safe. Nothing is deleted, and a journal is written first.
 
-    The exit code is 1 where damage is left.
+    The exit code is 1 where damage is left. One table's failure is not another's.
 
-    Example: hms-iceberg repair web.visits --apply
+    Example: hms-iceberg repair 'web.*' --apply
     """
-    from hms_iceberg.maintenance.repair import repair_table
-    from hms_iceberg.metastore_names import table_identifier
-
-    result = repair_table(
-        catalog, table_identifier(table), dry_run=not apply, accept_loss=accept_loss, record_counts=record_counts
-    )
-    plan = result.plan
+    if undo and (accept_loss or record_counts):
+        raise click.UsageError("--undo excludes --accept-loss and --record-counts")
+    told: list[dict[str, Any]] = []
+    for name in matching_tables(catalog, patterns):
+        result = _done(catalog, name, apply, accept_loss, record_counts, undo)
+        told.append(result)
+        if not out.is_json:
+            click.echo(result["text"])
     if out.is_json:
-        out.json({**_told(plan), "journal": result.journal})
-    else:
-        click.echo(str(plan))
-        click.echo(_outlook(plan, apply, result.journal))
-    if plan.refused or plan.hopeless or (plan.steps and not apply):
+        out.json([{key: value for key, value in each.items() if key not in ("text", "is_left")} for each in told])
+    if any(each["is_left"] for each in told):
         raise click.exceptions.Exit(1)
 
 
-def _told(plan: RepairPlan) -> dict[str, Any]:
+def _done(
+    catalog: Catalog, name: str, apply: bool, accept_loss: bool, record_counts: bool, undo: bool
+) -> dict[str, Any]:
+    """What was done about one table, or planned."""
+    from hms_iceberg.maintenance.repair import repair_table, undo_repair
+    from hms_iceberg.metastore_names import table_identifier
+
+    identifier = table_identifier(name)
+    try:
+        if undo:
+            return _undone(name, undo_repair(catalog, identifier, dry_run=not apply), apply)
+        result = repair_table(
+            catalog, identifier, dry_run=not apply, accept_loss=accept_loss, record_counts=record_counts
+        )
+    except MetastoreUnavailableError:
+        raise
+    except IcebergError as error:
+        failure = {"type": type(error).__name__, "message": str(error)}
+        return {"table": name, "error": failure, "text": f"{name}: {error}", "is_left": True}
+    return _told(name, result, apply)
+
+
+def _undone(name: str, undone: UndoneRepair, apply: bool) -> dict[str, Any]:
+    said = "Done." if apply else "Nothing was done yet. To do it, add --apply"
+    told = {"table": name, "journal": undone.journal, "metadata_location": undone.metadata_location, "done": apply}
+    return {**told, "text": f"{undone}\n{said}", "is_left": False}
+
+
+def _told(name: str, result: RepairResult, apply: bool) -> dict[str, Any]:
+    plan = result.plan
+    steps = {key: [asdict(step) for step in getattr(plan, key)] for key in ("steps", "refused", "hopeless")}
     return {
-        "table": ".".join(plan.pointer.identifier),
+        "table": name,
         "metadata_location": plan.pointer.metadata_location,
-        **{name: [asdict(step) for step in getattr(plan, name)] for name in ("steps", "refused", "hopeless")},
+        **steps,
+        "journal": result.journal,
+        "text": f"{plan}\n{_outlook(result, apply)}",
+        "is_left": bool(plan.refused or plan.hopeless or (plan.steps and not apply)),
     }
 
 
-def _outlook(plan: RepairPlan, apply: bool, journal: str | None) -> str:
+def _outlook(result: RepairResult, apply: bool) -> str:
     """What was done, or how to have it done."""
     lines = []
-    if journal is not None:
-        lines.append(f"Done. What was before is in the journal {journal}")
-    elif plan.steps and not apply:
+    if result.journal is not None:
+        lines.append(f"Done. What was before is in the journal {result.journal}")
+        lines.append("To take it back, add --undo")
+    elif result.plan.steps and not apply:
         lines.append("Nothing was done yet. To do it, add --apply")
-    if plan.refused:
+    if result.plan.refused:
         lines.append("To do what loses something as well, add --accept-loss")
     return "\n".join(lines) or "Nothing was done."

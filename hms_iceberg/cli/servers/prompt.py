@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from hms_iceberg.cli.servers.running import run_statement
+from hms_iceberg.cli.servers.running import Interruptible, run_statement
 from hms_iceberg.cli.servers.statements import split_statements
 from hms_iceberg.errors import SqlFailedError
 from hms_iceberg.spark.shell import SqlSession
@@ -31,14 +31,15 @@ KEYWORDS = tuple(word for line in _WORDS.split("\n") for word in line.strip().sp
 class Names:
     """Completes key words, and names of catalogs, namespaces and tables as far as dots go."""
 
-    def __init__(self, session: SqlSession) -> None:
+    def __init__(self, session: SqlSession, interruptible: Interruptible) -> None:
         self._session = session
+        self._interruptible = interruptible
         self._found: list[str] = []
 
     def complete(self, text: str, state: int) -> str | None:
         """What readline asks: the candidate of this number."""
         if state == 0:
-            self._found = self.candidates(text)
+            self._found = self._interruptible.run(lambda: self.candidates(text))
         return self._found[state] if state < len(self._found) else None
 
     def candidates(self, text: str) -> list[str]:
@@ -67,11 +68,12 @@ class Prompt:
     def __init__(self, session: SqlSession, output: str) -> None:
         self._session = session
         self._output = output
+        self._interruptible = Interruptible(session)
 
     def run(self) -> None:
         """Until `exit`, or the end of the input."""
         history = _history_file()
-        readline.set_completer(Names(self._session).complete)
+        readline.set_completer(Names(self._session, self._interruptible).complete)
         readline.set_completer_delims(" \t\n,()=<>+-*/;'\"")
         readline.parse_and_bind("tab: complete")
         readline.set_history_length(_LINES_KEPT)
@@ -104,10 +106,10 @@ class Prompt:
 
     def _run(self, statement: str) -> None:
         try:
-            run_statement(self._session, statement, self._output, True, _ROWS_SHOWN)
+            self._interruptible.run(lambda: run_statement(self._session, statement, self._output, True, _ROWS_SHOWN))
         except SqlFailedError as error:
             click.echo(f"Error: {error}", err=True)
-        except KeyboardInterrupt:  # PySpark has cancelled its jobs
+        except KeyboardInterrupt:
             click.echo("Stopped.", err=True)
 
 

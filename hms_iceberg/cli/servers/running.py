@@ -1,13 +1,55 @@
-"""One statement, run and told."""
+"""One statement, run and told; and stopped by Ctrl-C."""
 
 from __future__ import annotations
 
+import signal
 import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import TypeVar
 
 import click
 
 from hms_iceberg.cli.servers.told_rows import tell_rows
 from hms_iceberg.spark.shell import SqlSession
+
+T = TypeVar("T")
+_CANCELLED_AGAIN_SECONDS = 0.3
+
+
+class Interruptible:
+    """Asks a session in threads of its own, so that Ctrl-C finds nobody who waits for an answer of Spark.
+
+    A question that is interrupted leaves its answer on the thread's connection, where it would be taken for that to the
+    next one.
+    """
+
+    def __init__(self, session: SqlSession) -> None:
+        self._session = session
+        self._pool = ThreadPoolExecutor(2, thread_name_prefix="iceberg-sql")
+        # PySpark's own would ask Spark in this thread.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def run(self, work: Callable[[], T]) -> T:
+        """What the work returns; Ctrl-C cancels its jobs, until it has ended.
+
+        Raises:
+            KeyboardInterrupt: it was stopped.
+        """
+        running = self._pool.submit(work)
+        try:
+            return running.result()
+        except KeyboardInterrupt:
+            if self._stopped(running):
+                raise
+            return running.result()
+
+    def _stopped(self, running: Future[T]) -> bool:
+        """Whether work ends without a result. Where a job is cancelled, the statement may start another one."""
+        while not running.done():
+            wait([self._pool.submit(self._session.cancel)])
+            wait([running], _CANCELLED_AGAIN_SECONDS)
+        return running.exception() is not None
 
 
 def run_statement(session: SqlSession, statement: str, output: str, timing: bool, limit: int | None = None) -> None:

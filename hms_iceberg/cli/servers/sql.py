@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import Any, TextIO
 
 import click
 
 from hms_iceberg.cli.output import output_form
-from hms_iceberg.cli.servers.running import run_statement
+from hms_iceberg.cli.servers.running import Interruptible, run_statement
 from hms_iceberg.cli.servers.session import spark_on_catalog, spark_options
 from hms_iceberg.cli.servers.statements import split_statements
 from hms_iceberg.spark.shell import SqlSession
@@ -45,8 +46,9 @@ def sql(texts: tuple[str, ...], files: tuple[TextIO, ...], output: str, timing: 
 
             Prompt(session, output).run()
             return
+        interruptible = Interruptible(session)
         for text in given:
             whole, rest = split_statements(text)
             for statement in (*whole, rest):
                 if statement:
-                    run_statement(session, statement, output, timing)
+                    interruptible.run(partial(run_statement, session, statement, output, timing))

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from hms_iceberg.arrow.columns.file_schema import file_leaves
 from hms_iceberg.arrow.deletes.puffin_footer import blob_bytes, parse_footer
 from hms_iceberg.arrow.formats.readers import open_reader
+from hms_iceberg.arrow.storage.failures import decoding
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.maintenance.check.summary import EntryCounts
 from hms_iceberg.spec.statistics import PartitionStatisticsFile, StatisticsFile
@@ -40,7 +41,8 @@ def statistics_damage(storage: Storage, file: StatisticsFile) -> str | None:
         start, footer = parse_footer(data, location)
         if size - start != file.file_footer_size_in_bytes:
             return f"{said} has a footer of {size - start:,} bytes, not {file.file_footer_size_in_bytes:,}."
-        held = {_about(blob) for blob in footer["blobs"]}
+        with decoding(location, "Puffin", "its footer"):
+            held = {_about(blob) for blob in footer["blobs"]}
         if any(
             (each.type, each.fields, each.snapshot_id, each.sequence_number) not in held for each in file.blob_metadata
         ):

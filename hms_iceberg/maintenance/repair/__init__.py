@@ -1,7 +1,7 @@
 """Repair of damaged tables: a plan that can be looked at, a journal, and then only what is safe.
 
-`examination` reads what there is, `versions`, `lists` and `manifests` find what damaged files held, `plan` puts it
-together, `carry_out` writes. Files that are there are never changed or deleted.
+`examination` reads what there is, `versions`, `lists`, `manifests` and `delete_files` find what damaged files held,
+`plan` puts it together, `carry_out` writes, `undo` takes it back. Files that are there are never changed or deleted.
 """
 
 from __future__ import annotations
@@ -9,5 +9,6 @@ from __future__ import annotations
 from hms_iceberg.maintenance.repair.carry_out import RepairResult, repair_table
 from hms_iceberg.maintenance.repair.plan import RepairPlan, plan_repair
 from hms_iceberg.maintenance.repair.steps import RepairStep
+from hms_iceberg.maintenance.repair.undo import UndoneRepair, undo_repair
 
-__all__ = ["RepairPlan", "RepairResult", "RepairStep", "plan_repair", "repair_table"]
+__all__ = ["RepairPlan", "RepairResult", "RepairStep", "UndoneRepair", "plan_repair", "repair_table", "undo_repair"]

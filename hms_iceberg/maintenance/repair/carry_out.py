@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hms_iceberg.errors import CommitConflictError
-from hms_iceberg.maintenance.repair.journal import write_journal
+from hms_iceberg.maintenance.repair.journal import DoneRepair, write_done, write_journal
 from hms_iceberg.maintenance.repair.plan import RepairPlan, checked_base, plan_repair
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
 from hms_iceberg.spec.metadata.metadata_changes import changed
@@ -65,17 +65,19 @@ def repair_table(
     plan = plan_repair(pointer, catalog.storage, accept_loss=accept_loss, record_counts=record_counts)
     if dry_run or not plan.steps:
         return RepairResult(plan)
-    _, metadata = checked_base(plan)
+    base, metadata = checked_base(plan)
     journal = write_journal(plan, metadata, catalog.storage)
+    versions = []
     if plan.swaps:
-        _swap(plan, catalog.metastore, catalog.storage)
+        versions.append(_swap(plan, catalog.metastore, catalog.storage))
     if plan.gone:
-        _remove(plan, lambda: catalog.load_table(identifier))
+        versions += _remove(plan, lambda: catalog.load_table(identifier))
+    write_done(DoneRepair(journal, pointer.metadata_location, base.location, tuple(versions)), catalog.storage)
     return RepairResult(plan, journal)
 
 
-def _swap(plan: RepairPlan, metastore: CatalogMetastore, storage: Storage) -> None:
-    """Makes the repaired metadata the table's, where nobody changed the table meanwhile."""
+def _swap(plan: RepairPlan, metastore: CatalogMetastore, storage: Storage) -> str:
+    """Makes the repaired metadata the table's, where nobody changed the table meanwhile; where it is."""
     base, metadata = checked_base(plan)
     identifier = plan.pointer.identifier
     workspace = FileWorkspace(storage)
@@ -87,16 +89,21 @@ def _swap(plan: RepairPlan, metastore: CatalogMetastore, storage: Storage) -> No
             name = ".".join(identifier)
             raise CommitConflictError(f"Cannot repair table {name}: it was changed meanwhile. Plan the repair again.")
         new = write_version(base, changed(metadata), workspace)
-        lease.swap(MetadataVersion(plan.pointer.metadata_location, base.metadata), new)
+        made = lease.swap(MetadataVersion(plan.pointer.metadata_location, base.metadata), new) or new
+    return made.location
 
 
-def _remove(plan: RepairPlan, load: Callable[[], Table]) -> None:
-    """Takes lost files out of the branches that have them."""
+def _remove(plan: RepairPlan, load: Callable[[], Table]) -> list[str]:
+    """Takes lost files out of the branches that have them; where the new versions are."""
+    versions = []
     for branch, lost in plan.gone.items():
         data = tuple(file for file in lost.files if file.is_data)
         deletes = tuple(file for file in lost.files if not file.is_data)
-        with load().transaction() as transaction:
+        table = load()
+        with table.transaction() as transaction:
             if deletes:
                 transaction.add(RewriteFiles(removed=deletes, branch=branch))
             if data:
                 transaction.add(DeleteFiles(files=data, branch=branch))
+        versions.append(table.metadata_location)
+    return versions

@@ -1,4 +1,4 @@
-"""Manifests, made anew from later manifests that carry the same files, and from the footers of data files.
+"""Manifests, made anew from later manifests that carry the same files, and from the footers of files.
 
 What comes out is taken for what was lost only where it has as many files and rows as manifest lists say.
 """
@@ -12,6 +12,7 @@ from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
 from hms_iceberg.arrow.reading.imported_files import FileImport
 from hms_iceberg.arrow.storage.data_locations import LocationRules
 from hms_iceberg.errors import IcebergError, StorageError
+from hms_iceberg.maintenance.repair.delete_files import DeleteFileImport
 from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination
 from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.spec.manifests.manifest import (
@@ -27,7 +28,7 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.name_mapping import create_name_mapping
 from hms_iceberg.spec.table_properties import metadata_folder
 
-_DATA_ENDINGS = (".parquet", ".orc", ".avro")
+_ENDINGS = (".parquet", ".orc", ".avro", ".puffin")
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,33 @@ def rebuild_manifest(examination: Examination, manifest: ManifestFile) -> Rebuil
     carried = _carried(examination, manifest, others)
     if carried is not None:
         return _without_removals(manifest, carried, "from later manifests that name the same files")
-    if manifest.content is ManifestContent.DELETES or _has_equality_deletes(examination):
+    if not _has_exact_numbers(manifest) and _depends_on_numbers(examination, manifest):
         return None
     found = _from_footers(examination, manifest)
     if found is None:
         return None
-    return _without_removals(manifest, found, "from the footers of the data files that no other manifest names")
+    return _without_removals(manifest, found, "from the footers of the files that no other manifest names")
+
+
+def _has_exact_numbers(manifest: ManifestFile) -> bool:
+    """Whether the list says the data sequence number of every file: they are all new, or there is only one."""
+    files = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
+    return files == 1 or (
+        not manifest.existing_files_count and manifest.min_sequence_number == manifest.sequence_number
+    )
+
+
+def _depends_on_numbers(examination: Examination, manifest: ManifestFile) -> bool:
+    """Whether sequence numbers, which files do not have, decide which rows are deleted."""
+    if manifest.content is ManifestContent.DELETES:
+        return True
+    damaged = (examination.rows[location] for location in examination.damaged_manifests)
+    unknown = any(each.content is ManifestContent.DELETES for each in damaged)
+    return unknown or any(
+        entry.is_live and entry.data_file.content is DataFileContent.EQUALITY_DELETES
+        for entries in examination.entries.values()
+        for entry in entries
+    )
 
 
 def _beside(examination: Examination, manifest: ManifestFile) -> set[str]:
@@ -97,22 +119,34 @@ def _carried(examination: Examination, manifest: ManifestFile, others: set[str])
 
 
 def _from_footers(examination: Examination, manifest: ManifestFile) -> list[ManifestEntry] | None:
-    """Entries for the data files in the table's folder that no manifest names."""
+    """Entries for the files in the table's folder that no manifest names."""
     metadata = examination.metadata
     if manifest.partition_spec_id not in metadata.specs_by_id:
         return None
-    known = {entry.data_file.file_path for entries in examination.entries.values() for entry in entries}
-    locations = [location for location in data_locations(examination) if location not in known]
-    described = [file for file in in_parallel(_describer(examination, manifest), locations, metadata.location) if file]
-    lowest = manifest.min_sequence_number or 0
-    status = ManifestEntryStatus.EXISTING if manifest.existing_files_count else ManifestEntryStatus.ADDED
-    entries = [
-        ManifestEntry(status, manifest.added_snapshot_id, lowest, lowest, file)
-        for file in _with_row_ids(described, manifest)
-    ]
     if manifest.existing_files_count and manifest.added_files_count:
         return None
+    files = {_key(entry.data_file): entry.data_file for entries in examination.entries.values() for entry in entries}
+    named = {path for path, offset in files if offset is None}
+    locations = [location for location in content_locations(examination) if location not in named]
+    describe = _describer(examination, manifest, {file.file_path: file for file in files.values() if file.is_data})
+    described = [
+        file
+        for found in in_parallel(describe, locations, metadata.location)
+        for file in found
+        if _key(file) not in files and file.spec_id == manifest.partition_spec_id
+    ]
+    lowest, own = manifest.min_sequence_number or 0, manifest.sequence_number or 0
+    status = ManifestEntryStatus.EXISTING if manifest.existing_files_count else ManifestEntryStatus.ADDED
+    number = own if status is ManifestEntryStatus.ADDED else lowest
+    entries = [
+        ManifestEntry(status, manifest.added_snapshot_id, lowest, number, file)
+        for file in _with_row_ids(described, manifest)
+    ]
     return _counted(manifest, entries)
+
+
+def _key(file: DataFile) -> tuple[str, int | None]:
+    return file.file_path, file.content_offset
 
 
 def _with_row_ids(files: Iterable[DataFile], manifest: ManifestFile) -> list[DataFile]:
@@ -123,8 +157,10 @@ def _with_row_ids(files: Iterable[DataFile], manifest: ManifestFile) -> list[Dat
     return result
 
 
-def _describer(examination: Examination, manifest: ManifestFile) -> Callable[[str], DataFile | None]:
-    """What describes a file as one of the manifest's spec; None for a file that is none, or whose partition is unclear.
+def _describer(
+    examination: Examination, manifest: ManifestFile, targets: dict[str, DataFile]
+) -> Callable[[str], list[DataFile]]:
+    """What describes a file of the manifest's kind and spec; nothing where it is none, or its partition is unclear.
 
     Raises:
         StorageError: the storage does not let the file be read.
@@ -133,22 +169,25 @@ def _describer(examination: Examination, manifest: ManifestFile) -> Callable[[st
     mapping = metadata.name_mapping() or create_name_mapping(metadata.schema())
     modes = metrics_modes(metadata.schema(), metadata.properties, metadata.sort_order())
     importer = FileImport(metadata, examination.storage, mapping, modes)
+    deletes = DeleteFileImport(examination, importer, targets)
 
-    def describe(location: str) -> DataFile | None:
+    def describe(location: str) -> list[DataFile]:
         try:
-            return importer.describe(location)
+            if manifest.content is ManifestContent.DELETES:
+                return deletes.describe(location)
+            return [] if deletes.describe(location) else [importer.describe(location)]
         except DAMAGE:
-            return None
+            return []
         except StorageError:
             raise
         except IcebergError:
-            return None
+            return []
 
     return describe
 
 
-def data_locations(examination: Examination) -> list[str]:
-    """Locations of files in the table's own folder that may be data files, in the order of their names."""
+def content_locations(examination: Examination) -> list[str]:
+    """Locations of files in the table's own folder that may hold data or deletes, in the order of their names."""
     metadata = examination.metadata
     folder = LocationRules.of(metadata.location, metadata.properties).folder
     if not f"{folder}/".startswith(f"{metadata.location.rstrip('/')}/"):
@@ -157,16 +196,7 @@ def data_locations(examination: Examination) -> list[str]:
     return sorted(
         file.location
         for file in examination.storage.list(folder)
-        if file.location.endswith(_DATA_ENDINGS) and not file.location.startswith(f"{meta}/")
-    )
-
-
-def _has_equality_deletes(examination: Examination) -> bool:
-    """Whether rows are deleted by keys: sequence numbers then decide which, and footers do not have them."""
-    return any(
-        entry.is_live and entry.data_file.content is DataFileContent.EQUALITY_DELETES
-        for entries in examination.entries.values()
-        for entry in entries
+        if file.location.endswith(_ENDINGS) and not file.location.startswith(f"{meta}/")
     )
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.maintenance.check.findings import WrongSummary
 from hms_iceberg.maintenance.check.summary import EntryCounts, check_summary
 from hms_iceberg.maintenance.repair.contradictions import without_contradictions
+from hms_iceberg.maintenance.repair.duplicates import find_duplicates
 from hms_iceberg.maintenance.repair.examination import Examination, examine
 from hms_iceberg.maintenance.repair.lists import described, rebuild_lists
 from hms_iceberg.maintenance.repair.lost_files import LostFiles, lost_files
@@ -19,7 +21,7 @@ from hms_iceberg.maintenance.repair.statistics import without_lost_statistics
 from hms_iceberg.maintenance.repair.steps import RepairStep
 from hms_iceberg.maintenance.repair.versions import current_version, lost_snapshots, newest_whole_version, told
 from hms_iceberg.metastore import MetadataVersion, TablePointer
-from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestFile
+from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestEntry, ManifestFile
 from hms_iceberg.spec.manifests.manifest_list_avro import encode_manifest_list
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import Snapshot, Summary
@@ -101,6 +103,7 @@ class _Planner:
         self._hopeless: list[RepairStep] = []
         self._files: dict[str, bytes] = {}
         self._id = uuid.uuid4()
+        self._numbers = count()
 
     def plan(self, record_counts: bool) -> RepairPlan:
         version = self._version()
@@ -111,6 +114,7 @@ class _Planner:
         self._rebuild(examination)
         metadata = self._with_sound_lists(examination)
         metadata = self._without_hopeless(metadata, examination)
+        metadata = self._without_duplicates(metadata, examination)
         metadata = self._with_true_summaries(metadata, examination)
         metadata, lost = without_lost_statistics(metadata, examination)
         for step in lost:
@@ -216,20 +220,53 @@ class _Planner:
             snapshots.append(snapshot)
         return replace(metadata, snapshots=tuple(snapshots))
 
+    def _without_duplicates(self, metadata: TableMetadata, examination: Examination) -> TableMetadata:
+        """The metadata whose snapshots have each file once."""
+        found = find_duplicates(examination)
+        if not found.places or not self._add(found.step):
+            return metadata
+        made: dict[tuple[str, frozenset[int]], ManifestFile | None] = {}
+        snapshots = []
+        for snapshot in metadata.snapshots:
+            places = found.places.get(snapshot.snapshot_id)
+            if places:
+                rows: list[ManifestFile | None] = []
+                for number, row in enumerate(examination.lists[snapshot.snapshot_id]):
+                    dropped = frozenset(entry for manifest, entry in places if manifest == number)
+                    if dropped and (row.manifest_path, dropped) not in made:
+                        made[row.manifest_path, dropped] = self._without_entries(examination, row, dropped)
+                    rows.append(made[row.manifest_path, dropped] if dropped else row)
+                kept = [row for row in rows if row is not None]
+                examination.lists[snapshot.snapshot_id] = kept
+                snapshot = replace(snapshot, manifest_list=self._write_list(metadata, snapshot, kept))
+            snapshots.append(snapshot)
+        return replace(metadata, snapshots=tuple(snapshots))
+
+    def _without_entries(
+        self, examination: Examination, row: ManifestFile, dropped: frozenset[int]
+    ) -> ManifestFile | None:
+        """A manifest without some of its entries; None where nothing is left."""
+        old = examination.entries[row.manifest_path]
+        entries = [entry for number, entry in enumerate(old) if number not in dropped]
+        return self._written(examination, row, entries) if entries else None
+
     def _new_row(self, examination: Examination, row: ManifestFile) -> ManifestFile | None:
         """The row of a manifest that is made anew, or counted anew; None for one that is left out."""
         entries = examination.entries[row.manifest_path]
         if row.manifest_path in examination.wrong_rows:
             return described(examination.metadata, row, entries)
-        if not entries:
-            return None
-        location = self._location(examination.metadata, f"m{len(self._files)}.avro")
+        return self._written(examination, row, entries) if entries else None
+
+    def _written(self, examination: Examination, row: ManifestFile, entries: list[ManifestEntry]) -> ManifestFile:
+        """The row of a manifest of some entries, which is to be written."""
+        location = self._location(examination.metadata, f"m{next(self._numbers)}.avro")
         self._files[location], made = encoded(examination.metadata, row, entries, location)
         examination.entries[location] = entries
         return made
 
     def _write_list(self, metadata: TableMetadata, snapshot: Snapshot, manifests: list[ManifestFile]) -> str:
-        location = self._location(metadata, f"snap-{snapshot.snapshot_id}.avro")
+        location = self._location(metadata, f"snap-{snapshot.snapshot_id}-{next(self._numbers)}.avro")
+        self._files.pop(snapshot.manifest_list or "", None)  # one that this plan was to write
         version = metadata.format_version if snapshot.first_row_id is not None else min(metadata.format_version, 2)
         self._files[location], _ = encode_manifest_list(
             manifests,

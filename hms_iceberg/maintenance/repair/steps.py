@@ -10,8 +10,8 @@ class RepairStep:
     """One damage and what is done about it. `str()` tells all of it in a sentence or two.
 
     Attributes:
-        kind: what is damaged: `metadata`, `metastore row`, `manifest list`, `manifest`, `summary`, `statistics` or
-            `files`.
+        kind: what is damaged: `metadata`, `metastore row`, `manifest list`, `manifest`, `duplicates`, `summary`,
+            `statistics` or `files`.
         damage: what was found.
         remedy: what is done; None where nothing can be.
         loses: what is lost for good; None where nothing is.

@@ -27,6 +27,7 @@ from hms_iceberg.maintenance.check.findings import (
     WrongRecordCount,
     WrongRowIds,
     WrongSequenceNumber,
+    WrongStatistics,
     WrongSummary,
 )
 from hms_iceberg.metastore import MetadataVersion
@@ -249,6 +250,35 @@ def test_statistics_that_are_gone_are_found(table: Table, tmp_path: Path) -> Non
 
 
 # --------------------------------------------------------------------------------- manifest lists, manifests
+
+
+def test_statistics_of_the_same_size_that_are_damaged_or_of_another_snapshot_are_found(table: Table) -> None:
+    whole = table.maintenance.compute_table_stats()
+    parts = table.maintenance.compute_partition_stats()
+    assert whole is not None and parts is not None and check(table.refresh()).ok
+
+    def is_found(location: str, data: bytes) -> None:
+        kept = path(location).read_bytes()
+        assert len(data) == len(kept) != 0 and data != kept
+        path(location).write_bytes(data)
+        (finding,) = check(table.refresh()).findings
+        path(location).write_bytes(kept)
+        assert isinstance(finding, WrongStatistics) and location in str(finding)
+
+    sketches = path(whole.statistics_path).read_bytes()
+    for changed in (
+        sketches.replace(b'"snapshot-id":', b'"snap-hot-id":'),
+        sketches.replace(str(whole.snapshot_id).encode(), b"1" * len(str(whole.snapshot_id))),
+        sketches[:4] + bytes(8) + sketches[12:],  # the first bytes of a compressed sketch
+        sketches[:-1] + b"x",
+    ):
+        is_found(whole.statistics_path, changed)
+    rows = path(parts.statistics_path).read_bytes()
+    for changed in (rows[:-1] + b"x", rows[:4] + bytes(40) + rows[44:]):
+        is_found(parts.statistics_path, changed)
+    other = replace(table.refresh().metadata.partition_statistics[0], snapshot_id=table.snapshots()[0].snapshot_id)
+    (finding,) = check_table(with_metadata(table, partition_statistics=(other,))).findings
+    assert "says total-records" in str(finding)
 
 
 def test_a_manifest_list_that_is_gone_is_found(table: Table) -> None:

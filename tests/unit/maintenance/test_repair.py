@@ -13,11 +13,18 @@ import pytest
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog
-from hms_iceberg.errors import CommitConflictError, CorruptMetadataError, IcebergError, MissingFileError
+from hms_iceberg.errors import (
+    CommitConflictError,
+    CorruptMetadataError,
+    IcebergError,
+    InvalidInputError,
+    MissingFileError,
+)
 from hms_iceberg.maintenance import check_table
-from hms_iceberg.maintenance.repair import RepairResult, repair_table
+from hms_iceberg.maintenance.repair import RepairResult, repair_table, undo_repair
 from hms_iceberg.metastore import MetadataVersion, TablePointer
-from hms_iceberg.spec.manifests.manifest import ManifestContent
+from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestEntry, ManifestFile
+from hms_iceberg.spec.manifests.manifest_list_avro import encode_manifest_list
 from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
 from hms_iceberg.spec.snapshots import Summary
 from hms_iceberg.table import Table
@@ -124,7 +131,6 @@ DAMAGES = (removed, cut, flipped, exchanged)
 # What of the rows is left, and whether anything has to be accepted as lost; other kinds lose nothing.
 LOSSES: dict[str, Callable[[list[int]], list[int]]] = {
     "metadata": lambda rows: rows,
-    "delete manifest": lambda rows: [1, *rows],
     "delete file": lambda rows: [1, *rows],
     "data file": lambda rows: [each for each in rows if each != 7],
 }
@@ -160,6 +166,11 @@ def test_damage_is_found_and_repaired_and_nothing_is_made_worse(
     if kind not in ("data file", "delete file"):  # snapshots before still name those
         assert place.check() == []
     assert place.repair(record_counts=True).plan.is_sound
+    if kind != "metadata":
+        undo_repair(place.catalog, NAME, dry_run=False)
+        assert place.metastore.load(NAME).metadata_location == place.table.metadata_location
+        assert str(place.repair(record_counts=True).plan) == str(planned)
+        place.repair(dry_run=False, accept_loss=True, record_counts=True)
     place.catalog.load_table("db.events").append(pa.table({"id": [8], "city": ["Rome"]}, schema=ARROW))
     assert 8 in place.ids()
 
@@ -307,3 +318,104 @@ def test_the_journal_says_what_was_and_what_is_done(tmp_path: Path) -> None:
     assert journal is not None
     text = Path(journal).read_text()
     assert place.table.metadata_location in text and '"kind": "manifest list"' in text
+
+
+# -------------------------------------------------------------------------------------- deletes, duplicates, undo
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("content", ManifestContent)
+def test_manifests_beside_equality_deletes_are_made_anew(
+    version: int, content: ManifestContent, tmp_path: Path
+) -> None:
+    place = Place(tmp_path, version)
+    place.table.new_row_delta().delete_equal(pa.table({"id": [2, 6]}), ["id"]).commit()
+    place.table.append(pa.table({"id": [6], "city": ["Oslo"]}, schema=ARROW))  # which they do not delete
+    rows = place.ids()
+    assert rows == [3, 4, 5, 6, 7]
+    damaged = [each for each in manifests(place) if each.content is content]
+    entries = {each.added_snapshot_id: each.fetch_manifest_entry(place.table.io) for each in damaged}
+    Path(damaged[0].manifest_path).unlink()
+    plan = place.repair(dry_run=False).plan
+    assert "from the footers" in str(plan) and not plan.refused, str(plan)
+    assert place.ids() == rows and place.check() == []
+    after = {each.added_snapshot_id: each.fetch_manifest_entry(place.table.io) for each in manifests(place)}
+    for snapshot_id, before in entries.items():
+        assert [_without_bounds(each) for each in after[snapshot_id]] == [_without_bounds(each) for each in before]
+
+
+def manifests(place: Place) -> list[ManifestFile]:
+    """The manifests of the newest snapshot."""
+    table = place.catalog.load_table("db.events")
+    return table.snapshots()[-1].manifests(table.io)
+
+
+def _without_bounds(entry: ManifestEntry) -> ManifestEntry:
+    """Metrics and offsets make reading faster, and may be left out."""
+    return replace(entry, data_file=replace(entry.data_file.without_metrics(), split_offsets=None, sort_order_id=None))
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_files_that_are_in_the_table_twice_stay_once(version: int, tmp_path: Path) -> None:
+    place = Place(tmp_path, version)
+    (file,) = [task.file for task in place.table.scan("id = 7").plan_files()]
+    with place.table.new_fast_append() as append:
+        append.append_file(replace(file, first_row_id=None))
+    place.table.append(pa.table({"id": [8], "city": ["Rome"]}, schema=ARROW))
+    assert place.ids() == [*place.rows, 7, 8] and "is live 2 times" in "".join(place.check())
+
+    plan = place.repair(dry_run=False).plan
+    assert plan.steps[0].kind == "duplicates" and not plan.refused, str(plan)
+    assert place.ids() == [*place.rows, 8] and place.check() == []
+    snapshot = place.catalog.load_table("db.events").snapshots()[-2]
+    assert place.table.scan(snapshot_id=place.table.snapshots()[-2].snapshot_id).count() == len(place.rows) + 1
+    assert place.catalog.load_table("db.events").scan(snapshot_id=snapshot.snapshot_id).count() == len(place.rows)
+
+
+def test_a_manifest_that_is_listed_twice_stays_once_where_both_are(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    snapshot, listed = place.table.snapshots()[-1], manifests(place)
+    data, _ = encode_manifest_list([*listed, listed[0]], 2, snapshot.snapshot_id, snapshot.parent_snapshot_id, 4)
+    Path(str(snapshot.manifest_list)).write_bytes(data)
+    assert place.ids() != place.rows
+    place.repair(dry_run=False)
+    assert place.ids() == place.rows and place.check() == []
+
+
+def test_a_file_that_came_back_after_rows_of_it_were_deleted_is_taken_out_only_with_consent(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    (file,) = [task.file for task in place.table.scan("id = 2").plan_files()]  # of which the row 1 is deleted
+    with place.table.new_fast_append() as append:
+        append.append_file(file)
+    assert place.ids() == sorted([*place.rows, 1, 2, 3, 4])
+    (step,) = place.repair(dry_run=False).plan.refused
+    assert step.loses == "rows of 1 files that were deleted before the file was added again"
+    place.repair(dry_run=False, accept_loss=True)
+    assert place.ids() == place.rows and place.check() == []
+
+
+def test_a_repair_is_taken_back_only_as_long_as_nothing_else_changed_the_table(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    with pytest.raises(InvalidInputError, match="its last change is none"):
+        undo_repair(place.catalog, NAME)
+    Path(_data(place.table, 0)).unlink()
+    Path(str(place.table.snapshots()[0].manifest_list)).unlink()
+    place.repair(dry_run=False, accept_loss=True)  # two versions, one after the other
+    undone = undo_repair(place.catalog, NAME)
+    assert undone.metadata_location == place.table.metadata_location in str(undone)
+    place.catalog.load_table("db.events").append(pa.table({"id": [8], "city": ["Rome"]}, schema=ARROW))
+    with pytest.raises(InvalidInputError, match="its last change is none"):
+        undo_repair(place.catalog, NAME, dry_run=False)
+    assert 8 in place.ids()
+
+
+def test_a_repair_of_a_lost_metadata_file_is_not_taken_back_to_nothing(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    kept = Path(place.table.metadata_location).read_bytes()
+    Path(place.table.metadata_location).unlink()
+    place.repair(dry_run=False, accept_loss=True)
+    with pytest.raises(InvalidInputError, match="Restore it first"):
+        undo_repair(place.catalog, NAME, dry_run=False)
+    Path(place.table.metadata_location).write_bytes(kept)
+    undo_repair(place.catalog, NAME, dry_run=False)
+    assert place.ids() == place.rows and place.check() == []

@@ -25,9 +25,34 @@ def test_a_repair_is_shown_first_and_done_when_asked_for(lake: Catalog, run: Run
     assert shown.code == 1 and shown.out.count("is not there. It is made anew") == 2
     assert "Nothing was done yet. To do it, add --apply" in shown.out
     done = run("repair", "db.t", "--apply", "--output", "json")
-    assert done.code == 0 and [step["kind"] for step in done.json["steps"]] == ["manifest list"] * 2
-    assert Path(done.json["journal"]).exists()
+    (told,) = done.json
+    assert done.code == 0 and [step["kind"] for step in told["steps"]] == ["manifest list"] * 2
+    assert Path(told["journal"]).exists()
     assert run("check", "db.t").code == 0
+    assert run("repair", "db.t", "--undo").out.endswith("Nothing was done yet. To do it, add --apply\n")
+    assert run("repair", "db.t", "--undo", "--apply").out.endswith("Done.\n")
+    assert run("check", "db.t").code == 1
+    refused = run("repair", "db.t", "--undo", "--apply")
+    assert refused.code == 1 and "its last change is none" in refused.out
+
+
+def test_tables_are_repaired_by_patterns_and_one_failure_is_not_anothers(lake: Catalog, run: Run) -> None:
+    for name in ("a", "b", "whole"):
+        table = lake.create_table(f"db.{name}", pa.schema([("id", pa.int64())]))
+        table.append(pa.table({"id": [1]}))
+        table.append(pa.table({"id": [2]}))
+        if name == "a":
+            for path in Path(table.metadata_location).parent.glob("*.metadata.json"):
+                path.write_text("{")
+        if name == "b":
+            Path(str(table.snapshots()[0].manifest_list)).unlink()
+    done = run("repair", "db.*", "--apply", "--output", "json")
+    assert done.code == 1
+    hopeless, mended, whole = done.json
+    assert (hopeless["table"], "error" in hopeless or bool(hopeless["hopeless"])) == ("db.a", True)
+    assert (mended["table"], len(mended["steps"])) == ("db.b", 1)
+    assert (whole["table"], whole["steps"], whole["journal"]) == ("db.whole", [], None)
+    assert run("check", "db.b", "db.whole").code == 0
 
 
 def test_what_loses_something_has_to_be_accepted(lake: Catalog, run: Run) -> None:

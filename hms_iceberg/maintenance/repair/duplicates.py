@@ -1,0 +1,83 @@
+"""Files that are live more than once in a snapshot, so that their rows are read as often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hms_iceberg.maintenance.repair.examination import Examination
+from hms_iceberg.maintenance.repair.steps import RepairStep
+from hms_iceberg.spec.manifests.manifest import ManifestEntry, ManifestFile
+
+_SHOWN = 5
+Place = tuple[int, int]
+
+
+@dataclass
+class Duplicates:
+    """What of which snapshots is taken out.
+
+    Attributes:
+        places: by snapshot, the place of each entry to drop: its manifest among those of the list, and its own.
+        files: how many times each file is one too many, in the snapshot that has it most often.
+        doubtful: files of which deletes came between their entries, so that some rows are deleted in one only.
+    """
+
+    places: dict[int, set[Place]] = field(default_factory=dict)
+    files: dict[str, int] = field(default_factory=dict)
+    doubtful: set[str] = field(default_factory=set)
+
+    @property
+    def step(self) -> RepairStep:
+        """What is done about them."""
+        names = sorted(self.files)
+        shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+        damage = f"{len(names)} files are in the table more than once: {shown}."
+        remedy = f"Each stays once; {sum(self.files.values())} entries are left out of {len(self.places)} snapshots."
+        loses = None
+        if self.doubtful:
+            loses = f"rows of {len(self.doubtful)} files that were deleted before the file was added again"
+        return RepairStep("duplicates", damage, remedy, loses)
+
+
+def find_duplicates(examination: Examination) -> Duplicates:
+    """The entries of live files that are one too many, in every snapshot that can be read whole.
+
+    Of a data file the oldest entry stays, as all deletes apply to it; of a delete file the newest, which applies to
+    most.
+    """
+    found = Duplicates()
+    for snapshot_id, manifests in examination.lists.items():
+        if all(each.manifest_path in examination.entries for each in manifests):
+            _find(examination, snapshot_id, manifests, found)
+    return found
+
+
+def _find(examination: Examination, snapshot_id: int, manifests: Sequence[ManifestFile], found: Duplicates) -> None:
+    by_file: dict[tuple[str, int | None], list[tuple[Place, ManifestEntry]]] = {}
+    for place, entry in _live(examination.entries, manifests):
+        by_file.setdefault((entry.data_file.file_path, entry.data_file.content_offset), []).append((place, entry))
+    again = {key: entries for key, entries in by_file.items() if len(entries) > 1}
+    if not again:
+        return
+    deletes = {_number(entry) for _, entry in _live(examination.entries, manifests) if not entry.data_file.is_data}
+    for (location, _), entries in again.items():
+        ordered = sorted(entries, key=lambda each: _number(each[1]), reverse=not entries[0][1].data_file.is_data)
+        found.places.setdefault(snapshot_id, set()).update(place for place, _ in ordered[1:])
+        found.files[location] = max(len(entries) - 1, found.files.get(location, 0))
+        first, last = _number(ordered[0][1]), _number(ordered[-1][1])
+        if any(first <= number <= last and first < last for number in deletes) and entries[0][1].data_file.is_data:
+            found.doubtful.add(location)
+
+
+def _live(
+    entries: Mapping[str, Sequence[ManifestEntry]], manifests: Sequence[ManifestFile]
+) -> Iterator[tuple[Place, ManifestEntry]]:
+    for manifest, row in enumerate(manifests):
+        for number, entry in enumerate(entries[row.manifest_path]):
+            if entry.is_live:
+                yield (manifest, number), entry
+
+
+def _number(entry: ManifestEntry) -> int:
+    return entry.sequence_number or 0
