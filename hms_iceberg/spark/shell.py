@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,10 @@ from hms_iceberg.errors import SqlFailedError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+# Loggers of PySpark that tell an error with its stack before it is raised.
+_ECHOES = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,11 @@ class SqlSession:
     """Runs statements in a session."""
 
     def __init__(self, spark: SparkSession) -> None:
+        from pyspark.logger import PySparkLogger
+
         self._spark = spark
+        for name in _ECHOES:
+            PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
     def run(self, statement: str, limit: int | None = None, streamed: bool = False) -> Answer:
         """Runs a statement.

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +15,10 @@ from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import CorruptDataFileError, StorageError
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.table import Table
+from tests.support.failing_store import Failure
 from tests.support.maven import UnavailableError
-from tests.support.s3_store import BUCKET, Failure, S3Store, s3_store, s3a_jars
+from tests.support.s3_store import BUCKET, S3Store, s3_store, s3a_jars
+from tests.support.spark_store import changed_by_spark
 from tests.support.storage_contract import StorageContract
 
 SCHEMA = pa.schema([("id", pa.int64()), ("page", pa.string())])
@@ -137,40 +136,8 @@ def test_a_store_that_is_busy_for_a_moment_is_asked_again(store: S3Store, table:
     assert store.failures[0].met == 2
 
 
-SPARK = """
-import json, sys
-from tests.support.spark_session import quiet_builder
-from hms_iceberg.spark import configure
-
-class Metastore:
-    uri, warehouse = sys.argv[1:3]
-
-builder = quiet_builder(Metastore, spark_jars=sys.argv[3])
-for name, value in json.loads(sys.argv[4]).items():
-    builder = builder.config(f"spark.hadoop.{name}", value)
-spark = configure(builder).getOrCreate()
-table = sys.argv[5]
-before = spark.sql(f"select id, page from {table} order by id").collect()
-spark.sql(f"insert into {table} values (7, '/7'), (8, null)")
-spark.sql(f"update {table} set page = '/new' where id = 1")
-spark.sql(f"merge into {table} t using (select 8L as id) s on t.id = s.id when matched then delete")
-spark.sql(f"create table {table}_orc using iceberg tblproperties ('write.format.default' = 'orc') as table {table}")
-after = spark.sql(f"select id, page from {table}_orc order by id").collect()
-print(json.dumps([[list(row) for row in rows] for rows in (before, after)]))
-"""
-
-
 @pytest.mark.spark
 def test_spark_reads_and_writes_by_s3a_with_its_own_settings(
     metastore: EmbeddedMetastore, catalog: Catalog, table: Table, store: S3Store
 ) -> None:
-    name = ".".join(table.name())
-    jars = ",".join(map(str, s3a_jars()))
-    command = [sys.executable, "-c", SPARK, metastore.uri, metastore.warehouse, jars, json.dumps(store.hadoop), name]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert ran.returncode == 0, ran.stderr[-3000:]
-    before, after = json.loads(ran.stdout.splitlines()[-1])
-    assert before == [[1, "/1"], [2, "/2"]]
-    assert after == [[1, "/new"], [2, "/2"], [7, "/7"]]
-    assert ids(table) == [1, 2, 7]
-    assert catalog.load_table(f"{name}_orc").scan().count() == 3
+    changed_by_spark(metastore, catalog, table, s3a_jars(), store.hadoop)

@@ -19,13 +19,17 @@ class UnavailableError(Exception):
 
 @dataclass(frozen=True)
 class Artifact:
-    """What Maven is asked for: the parts of its name, what it is not to bring; of kind `pom`, only what it brings."""
+    """What Maven is asked for: the parts of its name, what it is not to bring; of kind `pom`, only what it brings.
+
+    A classifier chooses one of several jars of the same name.
+    """
 
     group: str
     name: str
     version: str
     without: tuple[tuple[str, str], ...] = ()
     kind: str = "jar"
+    classifier: str = ""
 
     def xml(self) -> str:
         """As a dependency of a pom."""
@@ -36,6 +40,7 @@ class Artifact:
         return (
             f"<dependency><groupId>{self.group}</groupId><artifactId>{self.name}</artifactId>"
             f"<version>{self.version}</version><type>{self.kind}</type>"
+            + (f"<classifier>{self.classifier}</classifier>" if self.classifier else "")
             + (f"<exclusions>{excluded}</exclusions>" if excluded else "")
             + "</dependency>"
         )

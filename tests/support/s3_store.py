@@ -5,50 +5,30 @@ from __future__ import annotations
 import logging
 import re
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from hms_iceberg.hms.embedded.jars import find_metastore_jars
+from tests.support.failing_store import FailingStore
 from tests.support.maven import Artifact, UnavailableError, fetched
 
 BUCKET = "warehouse"
 _EVERYTHING = (("*", "*"),)
 _SDK = "2.35.4"
-_ERROR = "<Error><Code>{code}</Code><Message>told to fail</Message></Error>"
-_CODES = {
-    403: ("403 Forbidden", "AccessDenied"),
-    503: ("503 Slow Down", "SlowDown"),
-    500: ("500 Error", "InternalError"),
+_CODES = {403: "AccessDenied", 500: "InternalError", 503: "SlowDown"}
+_ERRORS = {
+    status: f"<Error><Code>{code}</Code><Message>told to fail</Message></Error>" for status, code in _CODES.items()
 }
 
 
 @dataclass
-class Failure:
-    """Requests that fail: of one method, whose path matches; so many of them, each after a while."""
+class S3Store(FailingStore):
+    """A store with an empty bucket."""
 
-    method: str
-    path: str
-    status: int | None
-    times: int = 1_000_000
-    seconds: float = 0.0
-    met: int = 0
-
-
-@dataclass
-class S3Store:
-    """A store with an empty bucket.
-
-    Attributes:
-        endpoint: its URL.
-        failures: requests that fail; the first that fits holds.
-    """
-
-    endpoint: str = ""
-    failures: list[Failure] = field(default_factory=list)
+    errors: dict[int, str] = field(default_factory=lambda: _ERRORS)
+    kind: str = "application/xml"
 
     @property
     def properties(self) -> dict[str, str]:
@@ -70,24 +50,6 @@ class S3Store:
             "fs.s3a.secret.key": "secret",
             "fs.s3a.path.style.access": "true",
         }
-
-    def answers(self, serve: Callable[..., Any]) -> Callable[..., Any]:
-        """A WSGI application that fails where it is told to."""
-
-        def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Any:
-            method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
-            for failure in self.failures:
-                if failure.times > failure.met and failure.method == method and re.search(failure.path, path):
-                    failure.met += 1
-                    time.sleep(failure.seconds)
-                    if failure.status is not None:
-                        status, code = _CODES[failure.status]
-                        environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-                        start_response(status, [("Content-Type", "application/xml")])
-                        return [_ERROR.format(code=code).encode()]
-            return serve(environ, start_response)
-
-        return application
 
 
 @contextmanager
