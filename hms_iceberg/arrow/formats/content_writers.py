@@ -17,8 +17,9 @@ from hms_iceberg.arrow.formats.orc_writer import OrcContentWriter
 from hms_iceberg.arrow.formats.parquet_writer import (
     DICTIONARIES,
     ParquetFileWriter,
+    distinct_values,
     parquet_options,
-    without_vain_dictionaries,
+    with_useful_dictionaries,
 )
 from hms_iceberg.arrow.metrics.footer_metrics import data_file_from_parquet
 from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
@@ -80,18 +81,25 @@ class ContentFormat:
         self._layout = FileLayout(schema)
         self._properties = properties
         self._parquet = parquet_options(schema, self._layout, properties) if name == "parquet" else {}
+        self._distinct: Mapping[str, float] = {}
 
     def adapt(self, rows: pa.RecordBatch) -> None:
-        """Fits what the user left open to some rows of the schema, before the first file is opened."""
+        """Fits what the user left open to some rows of one file, before the first file is opened."""
         if self.name == "parquet" and not any(name.startswith(DICTIONARIES) for name in self._properties):
-            self._parquet = without_vain_dictionaries(self._parquet, self._schema, self._layout, rows)
+            self._distinct = distinct_values(self._schema, rows)
 
-    def open(self, location: str) -> ContentWriter:
-        """Begins a file; it appears when its writer is closed."""
+    def open(self, location: str, rows: int = 0) -> ContentWriter:
+        """Begins a file; it appears when its writer is closed.
+
+        Args:
+            location: the new file.
+            rows: how many go into its first group, if that is known.
+        """
         if self.name == "parquet":
-            return _ParquetContentWriter(
-                self._storage, location, self._layout, self._schema, self._parquet, self._modes
-            )
+            options = self._parquet
+            if self._distinct and rows:
+                options = with_useful_dictionaries(options, self._schema, self._layout, self._distinct, rows)
+            return _ParquetContentWriter(self._storage, location, self._layout, self._schema, options, self._modes)
         writer = OrcContentWriter if self.name == "orc" else AvroContentWriter
         return writer(self._storage, location, self._layout, self._properties, self._modes)
 

@@ -143,10 +143,11 @@ class FileRouter:
         """Writes all batches; files of a write that fails are given up."""
         try:
             for batch in batches if self._spec.is_unpartitioned() else self._regrouped(batches):
-                if not self._adapted:
+                parts = self._splitter.split(batch)
+                if parts and not self._adapted:
                     self._adapted = True
-                    self._format.adapt(self._stored(batch))
-                for partition, rows in self._splitter.split(batch):
+                    self._format.adapt(self._stored(max((rows for _, rows in parts), key=len)))
+                for partition, rows in parts:
                     yield from self._add(partition, self._stored(rows))
             yield from self._finish_all()
         finally:
@@ -203,6 +204,7 @@ class FileRouter:
         return self._spec.partition_to_path(partition, self._schema)
 
     def _flush(self, waiting: _PartitionRows) -> Iterator[DataFile]:
+        rows = waiting.rows
         batches, size = waiting.take()
         self._waiting -= size
         if self._sorter is not None:
@@ -211,7 +213,7 @@ class FileRouter:
             location = self._locations.next(waiting.path, self._format.name)
             if self._on_create is not None:
                 self._on_create(location)
-            waiting.writer = self._format.open(location)
+            waiting.writer = self._format.open(location, rows)
             self._open += 1
         waiting.writer.write_row_group(batches)
         if waiting.writer.size >= self._target_bytes:

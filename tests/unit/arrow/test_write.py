@@ -445,3 +445,14 @@ def test_a_column_that_hardly_repeats_a_value_has_no_dictionary(
     assert encodings({}) == {"id": False, "name": True}
     asked = {"write.parquet.dict-encoding-enabled.column.id": "true"}
     assert encodings(asked) == {"id": True, "name": True}
+
+
+def test_a_column_that_repeats_values_over_all_but_hardly_within_a_partition_has_no_dictionary(
+    make_metadata: MakeMetadata, storage: ArrowStorage
+) -> None:
+    rows = pa.table({"id": [number // 4 for number in range(40_000)], "name": [f"p{i % 4}" for i in range(40_000)]})
+    for partition in ((), ("name", "identity")):
+        for file in write_data_files(make_metadata(SCHEMA, *[partition] if partition else []), storage, rows):
+            group = pq.read_metadata(storage.filesystem(file.file_path)[1]).row_group(0)
+            assert group.column(0).has_dictionary_page == (not partition)
+            assert file.record_count == (10_000 if partition else 40_000)
