@@ -41,11 +41,6 @@ def catalog_options(command: Command) -> Command:
     return command
 
 
-def table_command(command: Command) -> Command:
-    """Add the table, the catalog's options and `--output` to a command."""
-    return click.argument("table", metavar="DB.TABLE")(catalog_options(OUTPUT_OPTION(command)))
-
-
 def open_catalog(
     catalog_name: str | None, uri: str | None, properties: tuple[str, ...], patient: bool = False
 ) -> Catalog:
@@ -105,7 +100,7 @@ def on_table(body: Callable[..., None]) -> Callable[..., None]:
         with loaded(table, catalog_name, uri, properties) as found:
             body(found, Output(output), **own)
 
-    return table_command(command)
+    return click.argument("table", metavar="DB.TABLE")(catalog_options(OUTPUT_OPTION(command)))
 
 
 def key_values(texts: tuple[str, ...]) -> dict[str, str]:

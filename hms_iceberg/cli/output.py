@@ -48,11 +48,6 @@ OUTPUT_OPTION = click.option(
 )
 
 
-def tell(output: str, text: str, **values: Any) -> None:
-    """Print a result as a line, or its values as JSON."""
-    Output(output).text(text, values)
-
-
 def warn(failures: tuple[str, ...]) -> None:
     """Tell on standard error which groups failed, and end with exit code 1 where any did."""
     for failure in failures:
@@ -102,6 +97,10 @@ class Output:
             self.json(data)
         else:
             click.echo(text)
+
+    def tell(self, text: str, **values: Any) -> None:
+        """Print a result as a line, or its values as JSON."""
+        self.text(text, values)
 
     def names(self, names: Iterable[str]) -> None:
         """Print names, one a line."""

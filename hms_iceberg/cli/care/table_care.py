@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from hms_iceberg.cli.connection import Command, key_values, loaded, table_command
-from hms_iceberg.cli.output import tell, warn
+from hms_iceberg.cli.connection import Command, key_values, on_table
+from hms_iceberg.cli.output import Output, warn
+
+if TYPE_CHECKING:
+    from hms_iceberg.table.table import Table
 
 
 def options_option(command: Command) -> Command:
@@ -24,38 +27,27 @@ def options_option(command: Command) -> Command:
 
 
 @click.command("rewrite-data-files")
-@table_command
+@on_table
 @options_option
 @click.option("--strategy", type=click.Choice(["binpack", "sort"]), default="binpack", show_default=True)
 @click.option("--sort-order", help='For sort: "id desc nulls last, bucket(4, name)" or "zorder(a, b)".')
 @click.option("--where", help="Only files that may hold matching rows.")
 @click.option("--branch", default="main", show_default=True)
 @click.option("--dry-run", is_flag=True, help="Only plan.")
-def rewrite_data_files(
-    table: str,
-    catalog_name: str | None,
-    uri: str | None,
-    properties: tuple[str, ...],
-    output: str,
-    options: tuple[str, ...],
-    dry_run: bool,
-    **choices: Any,
-) -> None:
+def rewrite_data_files(table: Table, out: Output, options: tuple[str, ...], dry_run: bool, **choices: Any) -> None:
     """Replace data files by fewer, larger or better sorted ones with the same rows.
 
     Example: hms-iceberg rewrite-data-files web.visits --strategy sort --sort-order "zorder(day, page)"
     """
-    with loaded(table, catalog_name, uri, properties) as found:
-        result = found.maintenance.rewrite_data_files(options=key_values(options), dry_run=dry_run, **choices)
+    result = table.maintenance.rewrite_data_files(options=key_values(options), dry_run=dry_run, **choices)
     plan = result.plan
     planned = {"groups": len(plan.groups), "input_files": plan.input_files, "input_bytes": plan.input_bytes}
     if dry_run:
         text = f"Would rewrite {plan.input_files} of {plan.files_total} files ({plan.input_bytes:,} bytes) in"
-        tell(output, f"{text} {len(plan.groups)} groups into about {plan.output_files}.", **planned)
+        out.tell(f"{text} {len(plan.groups)} groups into about {plan.output_files}.", **planned)
         return
     counts = {field.name: getattr(result, field.name) for field in dataclasses.fields(result) if field.name != "plan"}
-    tell(
-        output,
+    out.tell(
         f"Rewrote {result.rewritten_data_files_count} data files ({result.rewritten_bytes_count:,} bytes) into "
         f"{result.added_data_files_count}; {result.removed_delete_files_count} delete files went.",
         **counts,
@@ -64,32 +56,21 @@ def rewrite_data_files(
 
 
 @click.command("convert-equality-deletes")
-@table_command
+@on_table
 @options_option
 @click.option("--branch", default="main", show_default=True)
 @click.option("--dry-run", is_flag=True, help="Only look for them.")
-def convert_equality_deletes(
-    table: str,
-    catalog_name: str | None,
-    uri: str | None,
-    properties: tuple[str, ...],
-    output: str,
-    options: tuple[str, ...],
-    dry_run: bool,
-    branch: str,
-) -> None:
+def convert_equality_deletes(table: Table, out: Output, options: tuple[str, ...], dry_run: bool, branch: str) -> None:
     """Turn equality deletes into position deletes (format version 2) or deletion vectors (3).
 
     Example: hms-iceberg convert-equality-deletes web.visits
     """
-    with loaded(table, catalog_name, uri, properties) as found:
-        result = found.maintenance.convert_equality_deletes(options=key_values(options), dry_run=dry_run, branch=branch)
+    result = table.maintenance.convert_equality_deletes(options=key_values(options), dry_run=dry_run, branch=branch)
     files = sum(len(group.items) for group in result.groups)
     if dry_run:
-        tell(output, f"Would convert {files} equality delete files.", files=files)
+        out.tell(f"Would convert {files} equality delete files.", files=files)
         return
-    tell(
-        output,
+    out.tell(
         f"Converted {result.converted_equality_delete_files_count} equality delete files into "
         f"{result.added_delete_files_count} of positions.",
         converted_equality_delete_files_count=result.converted_equality_delete_files_count,
@@ -100,124 +81,90 @@ def convert_equality_deletes(
 
 
 @click.command("rewrite-position-deletes")
-@table_command
+@on_table
 @options_option
 @click.option("--where", help="Only partitions that may hold matching rows.")
 @click.option("--dry-run", is_flag=True, help="Only plan.")
 def rewrite_position_deletes(
-    table: str,
-    catalog_name: str | None,
-    uri: str | None,
-    properties: tuple[str, ...],
-    output: str,
-    options: tuple[str, ...],
-    where: str | None,
-    dry_run: bool,
+    table: Table, out: Output, options: tuple[str, ...], where: str | None, dry_run: bool
 ) -> None:
     """Put position deletes together, on format version 3 into deletion vectors.
 
     Example: hms-iceberg rewrite-position-deletes web.visits -o rewrite-all=true
     """
-    with loaded(table, catalog_name, uri, properties) as found:
-        result = found.maintenance.rewrite_position_delete_files(
-            options=key_values(options), where=where, dry_run=dry_run
-        )
+    result = table.maintenance.rewrite_position_delete_files(options=key_values(options), where=where, dry_run=dry_run)
     files = sum(len(group.items) for group in result.groups)
     if dry_run:
-        tell(output, f"Would rewrite {files} position delete files.", files=files)
+        out.tell(f"Would rewrite {files} position delete files.", files=files)
         return
     counts = {field.name: getattr(result, field.name) for field in dataclasses.fields(result) if field.name != "groups"}
     text = f"Rewrote {result.rewritten_delete_files_count} position delete files into"
-    tell(output, f"{text} {result.added_delete_files_count}.", **counts)
+    out.tell(f"{text} {result.added_delete_files_count}.", **counts)
     warn(result.failures)
 
 
 @click.command("remove-dangling-deletes")
-@table_command
-def remove_dangling_deletes(
-    table: str, catalog_name: str | None, uri: str | None, properties: tuple[str, ...], output: str
-) -> None:
+@on_table
+def remove_dangling_deletes(table: Table, out: Output) -> None:
     """Remove delete files that apply to nothing any more.
 
     Example: hms-iceberg remove-dangling-deletes web.visits
     """
-    with loaded(table, catalog_name, uri, properties) as found:
-        removed = found.maintenance.remove_dangling_deletes()
+    removed = table.maintenance.remove_dangling_deletes()
     files = [file.file_path for file in removed]
-    tell(output, f"Removed {len(files)} delete files from the table.", removed_delete_files=files)
+    out.tell(f"Removed {len(files)} delete files from the table.", removed_delete_files=files)
 
 
 @click.command("rewrite-manifests")
-@table_command
+@on_table
 @click.option("--spec-id", type=int, help="The partition spec whose manifests are written [the current one].")
 @click.option("--sort-by", multiple=True, help="A partition field to sort by first; may be repeated.")
-def rewrite_manifests(
-    table: str,
-    catalog_name: str | None,
-    uri: str | None,
-    properties: tuple[str, ...],
-    output: str,
-    spec_id: int | None,
-    sort_by: tuple[str, ...],
-) -> None:
+def rewrite_manifests(table: Table, out: Output, spec_id: int | None, sort_by: tuple[str, ...]) -> None:
     """Write manifests anew, sorted by partition and of the target size.
 
     Example: hms-iceberg rewrite-manifests web.visits
     """
-    with loaded(table, catalog_name, uri, properties) as found:
-        result = found.maintenance.rewrite_manifests(spec_id=spec_id, sort_by=sort_by or None)
+    result = table.maintenance.rewrite_manifests(spec_id=spec_id, sort_by=sort_by or None)
     text = f"{result.rewritten_manifests_count} manifests became {result.added_manifests_count}."
-    tell(output, text, **dataclasses.asdict(result))
+    out.tell(text, **dataclasses.asdict(result))
 
 
 @click.command("rewrite-table-path")
-@table_command
+@on_table
 @click.option("--source-prefix", required=True, help="What the table's paths begin with.")
 @click.option("--target-prefix", required=True, help="What takes its place.")
 @click.option("--start-version", help="A metadata file's name: only what came after it.")
 @click.option("--end-version", help="A metadata file's name: only what came before it, and itself.")
 @click.option("--staging-location", help="An empty folder for the files that are written [one beside the metadata].")
-def rewrite_table_path(
-    table: str, catalog_name: str | None, uri: str | None, properties: tuple[str, ...], output: str, **choices: Any
-) -> None:
+def rewrite_table_path(table: Table, out: Output, **choices: Any) -> None:
     """Write metadata with other paths, and a list of the files to copy: what is copied so is the table elsewhere.
 
     Example: hms-iceberg rewrite-table-path web.visits --source-prefix s3://old/web --target-prefix s3://new/web
     """
-    with loaded(table, catalog_name, uri, properties) as found:
-        result = found.maintenance.rewrite_table_path(**choices)
+    result = table.maintenance.rewrite_table_path(**choices)
     told = {name: value for name, value in dataclasses.asdict(result).items() if name != "copies"}
     text = f"Copy the {len(result.copies)} files of {result.file_list_location}, then register"
-    tell(output, f"{text} {result.latest_version}.", **told)
+    out.tell(f"{text} {result.latest_version}.", **told)
 
 
 @click.command("expire-snapshots")
-@table_command
+@on_table
 @click.option("--older-than", help="A time such as 2026-01-31T12:00:00; by default the table's history.expire.*.")
 @click.option("--retain-last", type=click.IntRange(1), help="Snapshots that every branch keeps.")
 @click.option("--snapshot-id", "snapshot_ids", type=int, multiple=True, help="A further snapshot; may be repeated.")
 @click.option("--clean-expired-metadata", is_flag=True, help="Also drop schemas and specs that nothing refers to.")
 @click.option("--dry-run", is_flag=True, help="Only tell what would go.")
-def expire_snapshots(
-    table: str,
-    catalog_name: str | None,
-    uri: str | None,
-    properties: tuple[str, ...],
-    output: str,
-    **choices: Any,
-) -> None:
+def expire_snapshots(table: Table, out: Output, **choices: Any) -> None:
     """Remove old snapshots, and delete the files that only they need.
 
     Example: hms-iceberg expire-snapshots web.visits --older-than 2026-01-31 --retain-last 10
     """
     from hms_iceberg.maintenance import expire_snapshots as expire
 
-    with loaded(table, catalog_name, uri, properties) as found:
-        result = expire(found, **choices)
+    result = expire(table, **choices)
     files = len(result.files.all())
     told = "Would expire" if choices["dry_run"] else "Expired"
-    tell(
-        output,
+    out.tell(
         f"{told} {len(result.snapshot_ids)} snapshots; {files} files are needed no more, {result.deleted} deleted.",
         snapshot_ids=result.snapshot_ids,
         unneeded_files=files,
@@ -228,7 +175,7 @@ def expire_snapshots(
 
 
 @click.command("remove-orphan-files")
-@table_command
+@on_table
 @click.option("--older-than", help="Only files last changed before; by default three days ago.")
 @click.option("--location", help="The folder to search [default: the table's].")
 @click.option("--prefix-mismatch-mode", type=click.Choice(["error", "ignore", "delete"]), default="error")
@@ -236,30 +183,21 @@ def expire_snapshots(
 @click.option("--equal-authorities", multiple=True, metavar="NAMES=NAME", help="Such as nn1:8020,nn2:8020=nn.")
 @click.option("--dry-run", is_flag=True, help="Only find them.")
 def remove_orphan_files(
-    table: str,
-    catalog_name: str | None,
-    uri: str | None,
-    properties: tuple[str, ...],
-    output: str,
-    equal_schemes: tuple[str, ...],
-    equal_authorities: tuple[str, ...],
-    **choices: Any,
+    table: Table, out: Output, equal_schemes: tuple[str, ...], equal_authorities: tuple[str, ...], **choices: Any
 ) -> None:
     """Delete files below a table's folder that nothing of the table names.
 
     Example: hms-iceberg remove-orphan-files web.visits --dry-run
     """
-    with loaded(table, catalog_name, uri, properties) as found:
-        result = found.maintenance.remove_orphan_files(
-            equal_schemes=key_values(equal_schemes) or None, equal_authorities=key_values(equal_authorities), **choices
-        )
-    if output == "text":
+    result = table.maintenance.remove_orphan_files(
+        equal_schemes=key_values(equal_schemes) or None, equal_authorities=key_values(equal_authorities), **choices
+    )
+    if not out.is_json:
         for location in result.locations if choices["dry_run"] else ():
             click.echo(location)
         for folder in result.other_tables:
             click.echo(f"Left alone: {folder} holds another table.", err=True)
-    tell(
-        output,
+    out.tell(
         f"{len(result.locations)} orphan files ({result.bytes:,} bytes), {result.deleted} deleted.",
         **dataclasses.asdict(result),
     )
@@ -267,44 +205,27 @@ def remove_orphan_files(
 
 
 @click.command("compute-table-stats")
-@table_command
+@on_table
 @click.option("--snapshot-id", type=int)
 @click.option("--column", "columns", multiple=True, help="By default all of primitive types; may be repeated.")
-def compute_table_stats(
-    table: str,
-    catalog_name: str | None,
-    uri: str | None,
-    properties: tuple[str, ...],
-    output: str,
-    snapshot_id: int | None,
-    columns: tuple[str, ...],
-) -> None:
+def compute_table_stats(table: Table, out: Output, snapshot_id: int | None, columns: tuple[str, ...]) -> None:
     """Count the distinct values of columns, for planners that read such statistics.
 
     Example: hms-iceberg compute-table-stats web.visits --column page
     """
-    with loaded(table, catalog_name, uri, properties) as found:
-        file = found.maintenance.compute_table_stats(snapshot_id=snapshot_id, columns=columns or None)
+    file = table.maintenance.compute_table_stats(snapshot_id=snapshot_id, columns=columns or None)
     path = None if file is None else file.statistics_path
-    tell(output, f"Wrote {path}." if path else "The table is empty.", statistics_file=path)
+    out.tell(f"Wrote {path}." if path else "The table is empty.", statistics_file=path)
 
 
 @click.command("compute-partition-stats")
-@table_command
+@on_table
 @click.option("--snapshot-id", type=int)
-def compute_partition_stats(
-    table: str,
-    catalog_name: str | None,
-    uri: str | None,
-    properties: tuple[str, ...],
-    output: str,
-    snapshot_id: int | None,
-) -> None:
+def compute_partition_stats(table: Table, out: Output, snapshot_id: int | None) -> None:
     """Write statistics of the partitions of a snapshot.
 
     Example: hms-iceberg compute-partition-stats web.visits
     """
-    with loaded(table, catalog_name, uri, properties) as found:
-        file = found.maintenance.compute_partition_stats(snapshot_id=snapshot_id)
+    file = table.maintenance.compute_partition_stats(snapshot_id=snapshot_id)
     path = None if file is None else file.statistics_path
-    tell(output, f"Wrote {path}." if path else "The table is empty.", statistics_file=path)
+    out.tell(f"Wrote {path}." if path else "The table is empty.", statistics_file=path)
