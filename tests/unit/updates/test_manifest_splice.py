@@ -19,10 +19,11 @@ from hms_iceberg.updates import rewrite_manifests
 from hms_iceberg.updates.delete import DeleteFiles
 from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
 from hms_iceberg.updates.machinery.manifests.manifest_splice import ManifestSplice
+from hms_iceberg.updates.merge_append import MergeAppend
 from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
 from hms_iceberg.updates.row_delta import RowDelta
-from tests.support.tables import World, data_file, metadata, position_deletes
+from tests.support.tables import World, check_snapshot, data_file, metadata, position_deletes
 
 SPECS = {
     "unpartitioned": UNPARTITIONED,
@@ -204,3 +205,24 @@ def test_manifests_of_an_older_format_are_put_together_with_new_ones() -> None:
     world.commit(RewriteManifests())
     world.check()
     assert len(world.live()) == 2 and world.version().metadata.current_snapshot().summary["manifests-created"] == "1"
+
+
+def test_merging_keeps_fields_that_nobody_knows() -> None:
+    world = World.with_table(metadata(format_version=2, properties={"commit.manifest.min-count-to-merge": "3"}))
+    for number in range(2):
+        world.append(data_file(number * 10, number * 10 + 9))
+    for manifest in manifest_list_of(world.version().metadata.current_snapshot(), world.storage):
+        world.storage.files[manifest.manifest_path] = with_other_field(world.storage.read(manifest.manifest_path))
+    known = [data_file(number * 10, number * 10 + 9) for number in range(2, 5)]
+    world.append(known[0])
+    world.commit(MergeAppend((known[1],)))
+    assert len(world.live()) == 4
+    others = []
+    for manifest in manifest_list_of(world.version().metadata.current_snapshot(), world.storage):
+        found = list(fastavro.reader(BytesIO(world.storage.read(manifest.manifest_path))))
+        others.append([(entry["data_file"].get("other"), entry["status"]) for entry in found])
+    assert sorted(others, key=len) == [[(None, 1), (None, 0)], [("kept", 0), ("kept", 0)]]
+    world.commit(MergeAppend((known[2],)))
+    assert len(world.live()) == 5
+    last = world.version().metadata
+    check_snapshot(last, last.current_snapshot(), world.storage)

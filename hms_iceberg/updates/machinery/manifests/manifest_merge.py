@@ -3,6 +3,9 @@
 Manifests of one spec and content are packed in their order into bins of the target size, from the end, so that the
 first bin (with the newest manifests) is the one that is not full. The first bin is merged only when it has as many
 manifests as `commit.manifest.min-count-to-merge` says.
+
+Fields of entries that the specification does not know stay: manifests that have any are only put together with others
+of the same layout, and their entries copied as they are.
 """
 
 from __future__ import annotations
@@ -10,7 +13,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder, columnar_schema
+from hms_iceberg.scan.partition_columns import partition_columns
 from hms_iceberg.spec.manifests.manifest import ManifestEntry, ManifestEntryStatus, ManifestFile
+from hms_iceberg.spec.manifests.manifest_avro import decode_manifest
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import (
     MANIFEST_MERGE_ENABLED,
@@ -19,7 +25,8 @@ from hms_iceberg.spec.table_properties import (
     bool_property,
     int_property,
 )
-from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, write_entries
+from hms_iceberg.updates.machinery.manifests.manifest_clusters import cluster_manifests
+from hms_iceberg.updates.machinery.manifests.manifest_files import write_entries
 from hms_iceberg.updates.machinery.update import Workspace
 
 
@@ -49,8 +56,10 @@ def merge_manifests(
             if len(bin_) == 1 or (is_first and len(bin_) < min_count):
                 merged += bin_
                 continue
-            merged += _merged(tuple(bin_), base, snapshot_id, workspace)
-            replaced += sum(1 for manifest in bin_ if manifest.added_snapshot_id != snapshot_id)
+            made = _merged(tuple(bin_), base, snapshot_id, workspace)
+            merged += made
+            gone = (manifest for manifest in bin_ if manifest not in made)
+            replaced += sum(1 for manifest in gone if manifest.added_snapshot_id != snapshot_id)
     return merged, replaced
 
 
@@ -72,7 +81,7 @@ def _merged(
     key = (snapshot_id, "merged", base.format_version, tuple(manifest.manifest_path for manifest in bin_))
     merged = workspace.once(key, lambda: _write_merged(bin_, base, snapshot_id, workspace))
     for manifest in bin_:
-        if manifest.added_snapshot_id == snapshot_id:
+        if manifest.added_snapshot_id == snapshot_id and manifest not in merged:
             workspace.release(manifest.manifest_path)
     return merged
 
@@ -81,10 +90,22 @@ def _write_merged(
     bin_: tuple[ManifestFile, ...], base: TableMetadata, snapshot_id: int, workspace: Workspace
 ) -> tuple[ManifestFile, ...]:
     entries: list[ManifestEntry] = []
+    kept: list[ManifestFile] = []
+    alike: dict[bytes, list[ManifestFile]] = {}
+    partitions = partition_columns(base)
     for manifest in bin_:
-        for entry in entries_of(manifest, workspace):
+        data = workspace.read(manifest.manifest_path)
+        if ManifestDecoder([(data, manifest)], partitions).has_other_fields:
+            is_new = manifest.added_snapshot_id == snapshot_id  # its entries tell what this snapshot did
+            same = kept if is_new else alike.setdefault(columnar_schema(data, manifest, partitions), [])
+            same.append(manifest)
+            continue
+        for entry in decode_manifest(data, manifest):
             if entry.snapshot_id == snapshot_id:
                 entries.append(entry)
             elif entry.is_live:
                 entries.append(replace(entry, status=ManifestEntryStatus.EXISTING))
-    return write_entries(entries, base, snapshot_id, workspace)
+    for same in alike.values():
+        clustered = cluster_manifests(same, (), base, snapshot_id, workspace) if len(same) > 1 else None
+        kept += same if clustered is None else clustered[0]
+    return (*write_entries(entries, base, snapshot_id, workspace), *kept)
