@@ -59,6 +59,8 @@ FILE_COLUMNS = (
 DELETE_ONLY = ("content", "equality_ids", "referenced_data_file", "content_offset", "content_size_in_bytes")
 METRIC_COLUMNS = ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 
+# Fields of data files that the specification knows and that nobody needs, by their ids.
+_UNUSED = {105: "block_size_in_bytes", 106: "file_ordinal", 107: "sort_columns", 111: "distinct_counts"}
 _DELETED = int(ManifestEntryStatus.DELETED)
 _ADDED = int(ManifestEntryStatus.ADDED)
 
@@ -128,7 +130,7 @@ class ManifestDecoder:
     @property
     def has_other_fields(self) -> bool:
         """Whether entries have fields that the specification does not know."""
-        return bool(self._flat.columns - {"status", *FILE_COLUMNS, *metric_dtypes(), *self._names})
+        return bool(self._flat.columns - {"status", *FILE_COLUMNS, *metric_dtypes(), *_UNUSED.values(), *self._names})
 
     @property
     def flat_schema(self) -> bytes:
@@ -350,7 +352,7 @@ def _flat_schema(schema_json: bytes, partition: tuple[str, ...]) -> _FlatSchema:
             continue
         for inner in field["type"]["fields"]:
             if inner["name"] != layout.data_file["partition"]:
-                add(names.get(inner["name"]), inner["type"])
+                add(names.get(inner["name"]) or _UNUSED.get(inner.get("field-id")), inner["type"])
                 continue
             for value in inner["type"]["fields"]:
                 add(partition_of[value["name"]], value["type"])
