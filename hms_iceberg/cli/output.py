@@ -49,7 +49,7 @@ OUTPUT_OPTION = click.option(
 
 
 def warn(failures: tuple[str, ...]) -> None:
-    """Tell on standard error which groups failed, and end with exit code 1 where any did."""
+    """Tell on standard error which groups failed, and end with exit code 1 if any did."""
     for failure in failures:
         click.echo(f"Not done: {failure}", err=True)
     if failures:

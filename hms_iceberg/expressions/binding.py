@@ -153,7 +153,7 @@ def _bind_term(binder: _Binder, term: Term) -> BoundTerm:
 
 
 def unary(operation: Operation, term: BoundTerm) -> BooleanExpression:
-    """IS_NULL, NOT_NULL, IS_NAN or NOT_NAN of a term; a constant where the term cannot be null, or is nothing else.
+    """IS_NULL, NOT_NULL, IS_NAN or NOT_NAN of a term; a constant if the term cannot be null, or is nothing else.
 
     Raises:
         TypeMismatchError: NaN is asked for where only numbers without NaN, or no numbers, can be.

@@ -52,7 +52,7 @@ class BoundReference:
 
     @cached_property
     def nullable(self) -> bool:
-        """True where the field, or a struct around it, is optional."""
+        """True if the field, or a struct around it, is optional."""
         return any(each.optional for each in self.path)
 
     @property
@@ -92,7 +92,7 @@ class BoundTransform:
 
     @property
     def nullable(self) -> bool:
-        """True where the source field may be null."""
+        """True if the source field may be null."""
         return self.ref.nullable
 
     def unbind(self) -> Transformed:
@@ -120,11 +120,11 @@ class BoundPredicate(BooleanExpression):
 
     @property
     def is_transformed(self) -> bool:
-        """True where a transform of the field is tested, not the field itself."""
+        """True if a transform of the field is tested, not the field itself."""
         return isinstance(self.term, BoundTransform)
 
     def negate(self) -> BoundPredicate:
-        """The predicate that is true where this one is false (both are not, for comparisons with null)."""
+        """The predicate that is true if this one is false (both are not, for comparisons with null)."""
         make: Any = type(self)
         return make(self.operation.negated, *self._arguments()[1:])
 

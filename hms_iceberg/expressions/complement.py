@@ -11,7 +11,7 @@ from hms_iceberg.expressions.visitors import ExpressionVisitor, fold
 
 
 def complement(expression: BooleanExpression) -> BooleanExpression:
-    """The predicate that is true where a bound one is not.
+    """The predicate that is true if a bound one is not.
 
     A file of which no row can match the complement holds only rows that match the predicate.
     """

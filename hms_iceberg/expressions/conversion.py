@@ -71,7 +71,7 @@ class Place:
 
     @property
     def is_exact(self) -> bool:
-        """True where a value of the type is at this point."""
+        """True if a value of the type is at this point."""
         return self.side == 0 and not self.nan
 
 
@@ -105,7 +105,7 @@ def _why_not(value: Literal, kind: IcebergType) -> str:
 
 @lru_cache(maxsize=64)
 def value_range(kind: IcebergType) -> tuple[Any, Any]:
-    """The smallest and the largest stored value of a type; None where there is none.
+    """The smallest and the largest stored value of a type; None if there is none.
 
     Floating-point types have neither, because of infinities and NaN.
     """

@@ -42,7 +42,7 @@ def value_test(expression: BooleanExpression) -> Test:
         expression: the bound tree.
 
     Returns:
-        A function of one stored value of the term (after its transform, where it has one), or None.
+        A function of one stored value of the term (after its transform, if it has one), or None.
     """
     return fold(expression, _ValueVisitor())
 
@@ -51,7 +51,7 @@ class _ValueVisitor(BoundExpressionVisitor[Test]):
     """Makes functions of rows; a row is whatever `read` makes a value of."""
 
     def read(self, term: BoundTerm) -> Callable[[Any], Any] | None:
-        """The function from row to value; None where the row is the value."""
+        """The function from row to value; None if the row is the value."""
         return None
 
     def of(self, term: BoundTerm, test: Test) -> Test:
@@ -134,7 +134,7 @@ class _RowVisitor(_ValueVisitor):
 
 
 def row_reader(struct: StructType, ref: BoundReference) -> Callable[[Any], Any]:
-    """A function from a row to the value of a field; None where a struct around the field is null.
+    """A function from a row to the value of a field; None if a struct around the field is null.
 
     Args:
         struct: the type of the rows.

@@ -25,7 +25,7 @@ class Operation(Enum):
 
     @property
     def negated(self) -> Operation:
-        """The operation that is true where this one is false."""
+        """The operation that is true if this one is false."""
         return _NEGATED[self]
 
     @property

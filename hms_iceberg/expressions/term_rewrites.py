@@ -68,7 +68,7 @@ def bind_transform(ref: BoundReference, transform: Transform) -> BoundTerm:
 
 
 def is_rewritten(term: BoundTransform) -> bool:
-    """True where comparisons of the term become comparisons of its source."""
+    """True if comparisons of the term become comparisons of its source."""
     source = term.ref.type
     if isinstance(term.transform, TruncateTransform) and isinstance(source, StringType):
         return True
@@ -130,7 +130,7 @@ def _not_null(ref: BoundReference) -> BooleanExpression:
 
 
 def _first_source(transform: Transform, kind: IcebergType) -> Callable[[int], int] | None:
-    """The first source value (unscaled for decimals) with a result of n or more; None where there is no such thing."""
+    """The first source value (unscaled for decimals) with a result of n or more; None if there is no such thing."""
     if isinstance(transform, TruncateTransform):
         width = transform.width
         return (lambda n: -(-n // width) * width) if isinstance(kind, (IntegerType, LongType, DecimalType)) else None

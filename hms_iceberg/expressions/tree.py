@@ -206,7 +206,7 @@ class UnboundPredicate(BooleanExpression):
         return self.negate()
 
     def negate(self) -> UnboundPredicate:
-        """The predicate that is true where this one is false (both are not, for comparisons with null)."""
+        """The predicate that is true if this one is false (both are not, for comparisons with null)."""
         return _CLASSES[self.operation.negated](*self._arguments())
 
 

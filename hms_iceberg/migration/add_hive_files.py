@@ -172,7 +172,7 @@ def _matching(source: _Source, wanted: Mapping[str, str]) -> Iterator[tuple[str,
 
 
 def folder_of(source: str) -> str | None:
-    """The folder that a source of the form `` `parquet`.`path` `` names; None where it is the name of a table.
+    """The folder that a source of the form `` `parquet`.`path` `` names; None if it is the name of a table.
 
     Args:
         source: the text, with or without backticks around its two parts.

@@ -30,7 +30,7 @@ class Worker:
     Attributes:
         host: name of the machine.
         pid: process id on it.
-        started: what tells a process from a later one with the same id, empty where the system does not say.
+        started: what tells a process from a later one with the same id, empty if the system does not say.
     """
 
     host: str
@@ -61,7 +61,7 @@ class Worker:
 
 
 def _status_of(pid: int) -> tuple[str, str] | None:
-    """State and start of a process, where the system tells: `R`, `S`, `Z` (ended, not collected) ..."""
+    """State and start of a process, if the system tells: `R`, `S`, `Z` (ended, not collected) ..."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[-1].split()
     except OSError:
@@ -130,7 +130,7 @@ def write_journal(storage: Storage, metadata_folder: str, journal: Journal) -> N
 
 
 def read_journal(storage: Storage, metadata_folder: str) -> Journal | None:
-    """The journal in a metadata folder; None where there is none.
+    """The journal in a metadata folder; None if there is none.
 
     Raises:
         MigrationError: the file cannot be understood.
@@ -172,7 +172,7 @@ def write_rollback_note(storage: Storage, metadata_folder: str) -> None:
 
 
 def read_rollback_note(storage: Storage, metadata_folder: str) -> Worker | None:
-    """The process that began to take a table back; None where none did, or the note is cut off."""
+    """The process that began to take a table back; None if none did, or the note is cut off."""
     try:
         return Worker(**json.loads(storage.read(f"{metadata_folder}/{ROLLBACK_NAME}")))
     except (MissingFileError, ValueError, TypeError):

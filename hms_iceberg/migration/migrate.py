@@ -376,7 +376,7 @@ class _Migration:
         )
 
     def _switch_in_one_step(self, plan: Plan, journal: Journal) -> bool:
-        """Change the row; False where the metastore refuses, and everything is as before."""
+        """Change the row; False if the metastore refuses, and everything is as before."""
         table = plan.table
         self._hive.copy(self._database, self._name, journal.backup, made_external(_marks(table, journal)))
         try:

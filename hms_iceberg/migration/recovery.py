@@ -60,7 +60,7 @@ class Recovery:
         hive: the metastore's rows.
         storage: where the journal is.
         database, name: the table's name, lower-case.
-        backup_name: the backup's name, where it is not the default one.
+        backup_name: the backup's name, if it is not the default one.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Recovery:
         self._name = f"{database}.{name}"
 
     def find(self) -> MigrationState | None:
-        """Where the migration stands; None where there is no trace of one.
+        """Where the migration stands; None if there is no trace of one.
 
         Raises:
             MigrationError: its journal cannot be read.
@@ -136,13 +136,13 @@ class Recovery:
             remove_rollback_note(self._storage, state.folder)
 
     def put_back(self, discard_history: bool = False) -> bool:
-        """Put the Hive table back, where it is not the migrated Iceberg table that has its name.
+        """Put the Hive table back, if it is not the migrated Iceberg table that has its name.
 
         Args:
             discard_history: delete the metadata even of an Iceberg table that was changed after its migration.
 
         Returns:
-            False where the migration is done after all, and nothing was put back.
+            False if the migration is done after all, and nothing was put back.
 
         Raises:
             MigrationError: the rows are in a state that no migration leaves behind; nothing was changed.
@@ -203,7 +203,7 @@ class Recovery:
             )
 
     def _restore(self) -> None:
-        """Give the Hive table its type and parameters back, where the migration had changed them."""
+        """Give the Hive table its type and parameters back, if the migration had changed them."""
         row = self._hive.find(self._database, self._table)
         text = row.parameters.get(MIGRATION_ORIGINAL) if row is not None else None
         if text is not None:

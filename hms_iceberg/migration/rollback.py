@@ -33,7 +33,7 @@ class RollbackResult:
 
     Attributes:
         table: name of the table, which is a Hive table again.
-        files: how many data files it has; None where only the traces of an unfinished migration were removed.
+        files: how many data files it has; None if only the traces of an unfinished migration were removed.
         discarded_snapshots: how many snapshots the Iceberg table had gained since its migration.
         unresolved_ms: milliseconds for which the name was nobody's, at most.
     """
@@ -61,7 +61,7 @@ def rollback(
     Args:
         catalog: the catalog on whose metastore the table is.
         identifier: `"db.table"` or `("db", "table")`.
-        backup_name: name of the Hive table, where it is not the default one.
+        backup_name: name of the Hive table, if it is not the default one.
         discard_changes: go back although the Iceberg table was changed since its migration.
         take_over: go on although the process that began an unfinished migration may still live.
         progress: told how far it is.

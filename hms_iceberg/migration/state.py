@@ -88,7 +88,7 @@ class MigrationState:
 
     Attributes:
         database, name: the table's name.
-        journal: None where it was lost, or deleted by an undo.
+        journal: None if it was lost, or deleted by an undo.
         folder: the metadata folder that holds the journal.
         table, backup, staging: rows that belong to the migration, or (the table's) stand in its place; else None.
     """
@@ -125,10 +125,10 @@ def find_state(
         hive: the metastore's rows.
         storage: where the journal is.
         database, name: the table's name, lower-case.
-        backup_name: the backup's name, where it is not the default one.
+        backup_name: the backup's name, if it is not the default one.
 
     Returns:
-        Where the migration stands; None where there is no trace of one.
+        Where the migration stands; None if there is no trace of one.
 
     Raises:
         MigrationError: its journal cannot be read.

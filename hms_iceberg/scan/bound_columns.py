@@ -70,11 +70,11 @@ def decode_bounds(stored: pl.Series, field_type: IcebergType) -> pl.Series:
     """A column of stored bounds as a column that compares as values of the type do.
 
     Args:
-        stored: single-value bytes, null where there is no bound.
+        stored: single-value bytes, null if there is no bound.
         field_type: the type that the column has now.
 
     Returns:
-        A column to compare with what :func:`comparable` makes of a value; null where no bound is known.
+        A column to compare with what :func:`comparable` makes of a value; null if no bound is known.
     """
     if isinstance(field_type, StringType):
         return as_text(stored).cast(pl.Binary)
@@ -104,10 +104,10 @@ def decode_bounds(stored: pl.Series, field_type: IcebergType) -> pl.Series:
 
 
 def stored_bounds(stored: pl.Series, field_type: IcebergType) -> pl.Series:
-    """A column of stored bounds as stored values of the type; null where there is no bound of the type.
+    """A column of stored bounds as stored values of the type; null if there is no bound of the type.
 
     Args:
-        stored: single-value bytes, null where there is no bound.
+        stored: single-value bytes, null if there is no bound.
         field_type: the type that the column has now.
     """
     dtype = polars_dtype(field_type)
@@ -123,7 +123,7 @@ def stored_bounds(stored: pl.Series, field_type: IcebergType) -> pl.Series:
 
 
 def stored_value(field_type: IcebergType, bound: bytes | None) -> Any:
-    """A bound as a stored value; None where there is none, or bytes that are none of the type."""
+    """A bound as a stored value; None if there is none, or bytes that are none of the type."""
     try:
         return None if bound is None else from_bytes(field_type, bound)
     except CorruptFileError:
@@ -131,7 +131,7 @@ def stored_value(field_type: IcebergType, bound: bytes | None) -> Any:
 
 
 def as_text(stored: pl.Series) -> pl.Series:
-    """Bytes as text; null where they are not UTF-8."""
+    """Bytes as text; null if they are not UTF-8."""
     try:
         return stored.cast(pl.String)
     except pl.exceptions.ComputeError:
@@ -176,7 +176,7 @@ def decimal_text(unscaled: int) -> str:
 
 
 def _numbers(stored: pl.Series, dtype: Any) -> pl.Series:
-    """Little-endian numbers; null where the bytes have another length."""
+    """Little-endian numbers; null if the bytes have another length."""
     return stored.bin.reinterpret(dtype=dtype, endianness="little")
 
 

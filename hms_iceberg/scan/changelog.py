@@ -98,7 +98,7 @@ class SnapshotChanges:
     Args:
         ordinal: its number among those of the changelog, from 0.
         snapshot: the snapshot.
-        removed: files that it removed, with the deletes from before; None where it cannot have removed any.
+        removed: files that it removed, with the deletes from before; None if it cannot have removed any.
         added: files that it added, with the deletes that came with them.
         before: files that stayed and whose deletes changed, with the deletes from before; or None.
         after: the same files, in the same order, with the deletes from then on; or None.

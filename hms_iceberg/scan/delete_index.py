@@ -3,7 +3,7 @@
 - A deletion vector applies to the data file it names, and replaces position delete files for it.
 - A position delete file applies to the one data file that it names (or whose path is both of its bounds), else to the
   files of its partition; where the file's data sequence number is not greater than its own.
-- An equality delete file applies to the files of its partition, or of all where its spec is unpartitioned; where the
+- An equality delete file applies to the files of its partition, or of all if its spec is unpartitioned; where the
   file's data sequence number is less than its own, and the bounds of both leave a common key possible.
 
 Source: Iceberg specification, "Scan Planning".

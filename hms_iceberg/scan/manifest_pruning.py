@@ -118,7 +118,7 @@ class _PartitionSummaries:
         return decode_bounds(stored.clear(len(stored)) if isinstance(ref.type, UUIDType) else stored, ref.type)
 
     def _of(self, field_id: int) -> list[FieldSummary | None]:
-        """The summary of a field in each manifest; None where the writer left it, or all of them, out."""
+        """The summary of a field in each manifest; None if the writer left it, or all of them, out."""
         place, count = self._places[field_id], len(self._places)
         summaries = (manifest.partitions for manifest in self._manifests)
         return [None if each is None or len(each) != count else each[place] for each in summaries]

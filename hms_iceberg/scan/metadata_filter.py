@@ -91,7 +91,7 @@ class FileFilter:
         return bool(self._types)
 
     def mask(self, spec_id: int, files: pl.DataFrame) -> pl.Series | None:
-        """Which files may hold a row that matches; None where all may.
+        """Which files may hold a row that matches; None if all may.
 
         Args:
             spec_id: the spec of all files.

@@ -46,10 +46,10 @@ class ValueSummaries(Protocol):
         """How many sets of rows there are."""
 
     def lower(self, ref: BoundReference) -> pl.Series:
-        """No value but NaN is less; comparable (see `hms_iceberg.scan.bound_columns`), null where unknown."""
+        """No value but NaN is less; comparable (see `hms_iceberg.scan.bound_columns`), null if unknown."""
 
     def upper(self, ref: BoundReference) -> pl.Series:
-        """No value but NaN is greater; comparable, null where unknown."""
+        """No value but NaN is greater; comparable, null if unknown."""
 
     def bounds(self, ref: BoundReference) -> tuple[pl.Series, pl.Series]:
         """Both of them."""
@@ -125,7 +125,7 @@ def _is_floating(term: BoundTerm) -> bool:
 
 
 class _MayMatch(BoundExpressionVisitor["pl.Series"]):
-    """True where the metrics leave a match possible; unknown metrics always do."""
+    """True if the metrics leave a match possible; unknown metrics always do."""
 
     def __init__(self, known: ValueSummaries, only: Collection[int] | None) -> None:
         self._known = known
@@ -282,20 +282,20 @@ class _MayMatch(BoundExpressionVisitor["pl.Series"]):
         return self._where_values(above, term, upper)
 
     def _without(self, excluded: pl.Series, term: BoundTerm, bound: pl.Series) -> pl.Series:
-        """False where all values are excluded; NaN never is."""
+        """False if all values are excluded; NaN never is."""
         excluded = excluded.fill_null(False)
         if _is_floating(term) and excluded.any():
             excluded = excluded & ~self._known.may_be_nan(term.ref)
         return self._where_values(~excluded, term, bound)
 
     def _where_values(self, possible: pl.Series, term: BoundTerm, bound: pl.Series) -> pl.Series:
-        """Also false where every value is null; a file with a bound has a value."""
+        """Also false if every value is null; a file with a bound has a value."""
         if bound.null_count() == 0 or not possible.any():
             return possible
         return possible & (bound.is_not_null() | self._known.may_be_value(term.ref))
 
     def _where_numbers(self, possible: pl.Series, term: BoundTerm, bound: pl.Series) -> pl.Series:
-        """Also false where every value is null or NaN; a file with a bound has another."""
+        """Also false if every value is null or NaN; a file with a bound has another."""
         possible = self._where_values(possible, term, bound)
         if not _is_floating(term) or bound.null_count() == 0 or not possible.any():
             return possible
@@ -312,6 +312,6 @@ def _bytes(value: bytes) -> pl.Series:
 
 
 def _after_prefix(prefix: bytes) -> bytes | None:
-    """The smallest bytes above all that start with the prefix; None where there is none."""
+    """The smallest bytes above all that start with the prefix; None if there is none."""
     kept = prefix.rstrip(b"\xff")
     return kept[:-1] + bytes([kept[-1] + 1]) if kept else None

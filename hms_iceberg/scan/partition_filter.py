@@ -18,7 +18,7 @@ from hms_iceberg.spec.types import DoubleType, FloatType, UUIDType
 
 
 def partition_predicate(expression: BooleanExpression, columns: Mapping[int, str]) -> pl.Expr:
-    """A predicate over partition tuples as a polars expression; true where the predicate is true, never null.
+    """A predicate over partition tuples as a polars expression; true if the predicate is true, never null.
 
     Args:
         expression: a tree bound to the spec's partition type.

@@ -106,7 +106,7 @@ class ScanPlan:
 
     @property
     def has_deletes(self) -> bool:
-        """True where a delete file applies to any file of the plan."""
+        """True if a delete file applies to any file of the plan."""
         return self.assignments.height > 0
 
     def tasks(self) -> Iterator[FileScanTask]:

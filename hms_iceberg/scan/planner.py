@@ -289,7 +289,7 @@ class Planner:
         return self._projections[key]
 
     def _partition_mask(self, spec_id: int, frame: pl.DataFrame, strict: bool = False) -> pl.Series | None:
-        """Which files have a partition that matches; None where all have.
+        """Which files have a partition that matches; None if all have.
 
         Args:
             spec_id: the spec of all files.
@@ -305,7 +305,7 @@ class Planner:
         return frame.with_columns(keep=partition_predicate(projected, columns))["keep"]
 
     def _metrics_at_once(self, spec_id: int, key_types: Mapping[int, IcebergType]) -> Sequence[Metric]:
-        """The metrics to decode together with the files, where no partition is likely to make them superfluous."""
+        """The metrics to decode together with the files, if no partition is likely to make them superfluous."""
         is_decided = isinstance(self._projection(spec_id), AlwaysTrue)
         of_filter = metrics_of(self._by_metrics) if is_decided else ()
         return list(dict.fromkeys((*of_filter, *_metrics_of_keys(key_types))))

@@ -38,7 +38,7 @@ class SplitOptions:
 
     @classmethod
     def of(cls, properties: Mapping[str, str], options: Mapping[str, str]) -> SplitOptions:
-        """The options of a table, where those of a scan do not say otherwise.
+        """The options of a table, if those of a scan do not say otherwise.
 
         Raises:
             ConfigurationError: a value is no number, or out of range.
@@ -114,7 +114,7 @@ def split(task: FileScanTask, target_size: int) -> Iterator[FileScanTask]:
 
 
 def _offsets(file: DataFile) -> list[int]:
-    """Where row groups after the first begin; none where the offsets cannot be right."""
+    """Where row groups after the first begin; none if the offsets cannot be right."""
     offsets = list(file.split_offsets or ())
     ascending = all(one < other for one, other in pairwise(offsets))
     return offsets[1:] if ascending and offsets and offsets[-1] < file.file_size_in_bytes else []

@@ -124,7 +124,7 @@ class FileScanTask(msgspec.Struct, eq=False, gc=False):
 
     @property
     def snapshot_id(self) -> int | None:
-        """The snapshot that was planned, None where there is none."""
+        """The snapshot that was planned, None if there is none."""
         return self._rows.snapshot_id
 
     @property

@@ -136,7 +136,7 @@ def find_table(catalogs: OpenCatalogs, asked: FindTable, storage: Storage) -> di
         storage: for paths.
 
     Returns:
-        its `metadata_location`, and whether it is of a `view`; null where a catalog has neither of that name.
+        its `metadata_location`, and whether it is of a `view`; null if a catalog has neither of that name.
 
     Raises:
         NoSuchTableError: there is no table at the path.
@@ -169,7 +169,7 @@ def list_namespaces(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
 
 
 def namespace_properties(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
-    """The properties of a `namespace` of a `catalog`; null where there is none of that name."""
+    """The properties of a `namespace` of a `catalog`; null if there is none of that name."""
     try:
         properties = catalogs.numbered(asked.catalog).load_namespace_properties(asked.namespace or ())
     except NoSuchNamespaceError:
@@ -179,7 +179,7 @@ def namespace_properties(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, 
 
 
 def list_tables(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
-    """The Iceberg tables in a `namespace` of a `catalog`; null where there is no such namespace."""
+    """The Iceberg tables in a `namespace` of a `catalog`; null if there is no such namespace."""
     try:
         tables = catalogs.numbered(asked.catalog).list_tables(asked.namespace or ())
     except NoSuchNamespaceError:
@@ -188,7 +188,7 @@ def list_tables(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
 
 
 def list_views(catalogs: OpenCatalogs, asked: InCatalog) -> dict[str, Any]:
-    """The Iceberg views in a `namespace` of a `catalog`; null where there is no such namespace."""
+    """The Iceberg views in a `namespace` of a `catalog`; null if there is no such namespace."""
     try:
         views = catalogs.numbered(asked.catalog).list_views(asked.namespace or ())
     except NoSuchNamespaceError:

@@ -48,7 +48,7 @@ def extend(
         catalogs: further metastores by the name that their tables have in SQL, with their properties:
             ``{"ice": {"uri": "thrift://host:9083"}}`` for ``select * from ice.db.t``. The settings of Apache Iceberg's
             ``spark.sql.catalog.ice=org.apache.iceberg.spark.SparkCatalog`` and ``spark.sql.catalog.ice.uri=…`` mean the
-            same where there is no Iceberg JAR.
+            same if there is no Iceberg JAR.
 
     Raises:
         UnsupportedError: a Spark Connect session, or a version of Spark that has not what is needed.

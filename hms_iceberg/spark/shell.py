@@ -66,7 +66,7 @@ class SqlSession:
         self._spark.sparkContext.cancelAllJobs()
 
     def names(self, statement: str, column: str) -> list[str]:
-        """One column of a statement such as SHOW TABLES; nothing where it fails."""
+        """One column of a statement such as SHOW TABLES; nothing if it fails."""
         try:
             answer = self.run(statement)
         except SqlFailedError:

@@ -54,7 +54,7 @@ class PartitionField(JsonModel):
             object.__setattr__(self, "source_ids", tuple(self.source_ids))
 
     def equivalent_to(self, other: PartitionField) -> bool:
-        """True where source columns, transform and name are the same, whatever the field ids."""
+        """True if source columns, transform and name are the same, whatever the field ids."""
         return replace(self, field_id=0) == replace(other, field_id=0)
 
     def __str__(self) -> str:
@@ -90,7 +90,7 @@ class PartitionSpec(JsonModel):
 
     @property
     def has_unknown_transforms(self) -> bool:
-        """True where data cannot be written with this spec, because a transform is not known."""
+        """True if data cannot be written with this spec, because a transform is not known."""
         return any(isinstance(field.transform, UnknownTransform) for field in self.fields)
 
     def fields_by_source_id(self, source_id: int) -> list[PartitionField]:

@@ -302,7 +302,7 @@ class Schema(JsonModel):
         return Schema(*self.fields, schema_id=schema_id, identifier_field_ids=self.identifier_field_ids)
 
     def same_as(self, other: Schema) -> bool:
-        """True where columns and identifier fields are equal, whatever the schema ids."""
+        """True if columns and identifier fields are equal, whatever the schema ids."""
         return self.fields == other.fields and set(self.identifier_field_ids) == set(other.identifier_field_ids)
 
     def __str__(self) -> str:

@@ -105,7 +105,7 @@ def type_from_json(data: Any) -> IcebergType:
 
 
 def schema_from_json(data: Any) -> Schema:
-    """The schema that parsed JSON stands for; the schema id is 0 where it is missing (v1).
+    """The schema that parsed JSON stands for; the schema id is 0 if it is missing (v1).
 
     Raises:
         InvalidSchemaError: it stands for none, or the schema is not valid.

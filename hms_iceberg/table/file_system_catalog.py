@@ -153,7 +153,7 @@ class FileSystemCatalog(FileSystemMetastore):
         """See `FileSystemMetastore.swap`.
 
         Raises:
-            NoSuchNamespaceError: for a create, where the namespace does not exist.
+            NoSuchNamespaceError: for a create, if the namespace does not exist.
         """
         if base is None:
             self.namespace_properties(identifier[0])

@@ -28,7 +28,7 @@ class Overwrite(Update):
         added: data files to add.
         removed: data files to remove, whose rows that stay are in `added`.
         row_filter: removes every file all of whose rows match; a file with some rows that match is refused.
-        conflict_filter: which rows the change has read, where that is not `row_filter`.
+        conflict_filter: which rows the change has read, if that is not `row_filter`.
         isolation: what must hold of concurrent commits.
         added_must_match: refuses added files with rows that do not match `row_filter`.
         branch: the branch to change.

@@ -31,7 +31,7 @@ class SinceSnapshot(Update):
         """Nothing more than `apply`, which validates each time."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
-        """The change, where nothing since the snapshot is against it.
+        """The change, if nothing since the snapshot is against it.
 
         Raises:
             InvalidInputError: the table has no such snapshot.

@@ -97,7 +97,7 @@ def _integers(array: pa.Array, kind: IcebergType) -> Any:
 
 
 def _with_nulls(values: Any, like: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A numpy array as an Arrow array that is null where ``like`` is."""
+    """A numpy array as an Arrow array that is null if ``like`` is."""
     mask = like.is_null().to_numpy(zero_copy_only=False) if like.null_count else None
     if pa.types.is_date32(kind):
         return pa.array(values.astype(np.int32), pa.int32(), mask=mask).view(kind)

@@ -54,7 +54,7 @@ def net_changes(rows: pa.Table, signs: Any) -> Any:
 
     Args:
         rows: all rows that came or went, oldest first.
-        signs: a numpy array, for each row 1 where it came and -1 where it went.
+        signs: a numpy array, for each row 1 if it came and -1 if it went.
 
     Returns:
         A numpy array of booleans: of each row the latest of what is left over.

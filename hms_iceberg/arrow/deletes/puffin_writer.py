@@ -34,8 +34,8 @@ class PuffinBlob:
         fields: ids of the fields that the blob is about.
         data: the blob's bytes, compressed where `compression` says so.
         properties: of the blob.
-        snapshot_id: of the snapshot that it was computed from; -1 where it is inherited.
-        sequence_number: of that snapshot; -1 where it is inherited.
+        snapshot_id: of the snapshot that it was computed from; -1 if it is inherited.
+        sequence_number: of that snapshot; -1 if it is inherited.
         compression: `lz4` or `zstd`; None if the blob is not compressed.
     """
 

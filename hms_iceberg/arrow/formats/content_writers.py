@@ -42,7 +42,7 @@ class ContentWriter(Protocol):
         """Bytes written so far."""
 
     def write_row_group(self, batches: list[pa.RecordBatch]) -> None:
-        """Writes plain batches of the schema's columns as one group of rows, where the format has such."""
+        """Writes plain batches of the schema's columns as one group of rows, if the format has such."""
 
     def close(self, **fields: Any) -> DataFile:
         """Finishes the file and makes it visible; `fields` are those of `DataFile` that the file does not tell."""

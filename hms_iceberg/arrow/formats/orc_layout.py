@@ -101,7 +101,7 @@ class OrcLayout:
         return _number(self._types[column], 1)
 
     def statistics(self, column: int) -> dict[int, list[Any]] | None:
-        """The statistics of a column in the whole file, as fields of a message; None where there are none."""
+        """The statistics of a column in the whole file, as fields of a message; None if there are none."""
         return message(self._statistics[column]) if column < len(self._statistics) else None
 
     def footer(self, stripe: Stripe) -> StripeFooter:

@@ -140,7 +140,7 @@ class OrcReader:
     def _streamed(
         self, rows: RowRange, names: tuple[str, ...], batch_rows: int
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The rows of a stripe, decoded as they are asked for; none or not all where that cannot be (see `_Stream`)."""
+        """The rows of a stripe, decoded as they are asked for; none or not all if that cannot be (see `_Stream`)."""
         if names not in self._streams:
             with self._decoding():
                 self._streams[names] = _Stream(self._file, names, min(batch_rows, _STREAMED_ROWS))

@@ -90,7 +90,7 @@ def _add_bounds(
 
 
 def _bounds(kind: IcebergType, found: dict[int, list[Any]]) -> tuple[Any, Any] | None:
-    """The least and the greatest value, or values beyond them; None where the statistics do not tell."""
+    """The least and the greatest value, or values beyond them; None if the statistics do not tell."""
     if isinstance(kind, (IntegerType, LongType)):
         return _pair(found, _INTS, 1, _signed)
     if isinstance(kind, DateType):
@@ -108,17 +108,17 @@ def _bounds(kind: IcebergType, found: dict[int, list[Any]]) -> tuple[Any, Any] |
 
 
 def timestamp_range(found: dict[int, list[Any]]) -> tuple[int, int] | None:
-    """The least and the greatest timestamp of a column in milliseconds, cut off; None where nothing tells."""
+    """The least and the greatest timestamp of a column in milliseconds, cut off; None if nothing tells."""
     return _pair(found, _TIMESTAMPS, 3, _signed)
 
 
 def date_range(found: dict[int, list[Any]]) -> tuple[int, int] | None:
-    """The least and the greatest date of a column in days; None where nothing tells."""
+    """The least and the greatest date of a column in days; None if nothing tells."""
     return _pair(found, _DATES, 1, _signed)
 
 
 def _pair(found: dict[int, list[Any]], number: int, first: int, decode: Any) -> tuple[Any, Any] | None:
-    """Two fields of one kind of statistics, which stand side by side; None where one is missing."""
+    """Two fields of one kind of statistics, which stand side by side; None if one is missing."""
     if number not in found:
         return None
     fields = message(found[number][-1])

@@ -251,7 +251,7 @@ def _first_byte(group: pq.RowGroupMetaData) -> int:
     if not group.num_columns:
         return 0
     column = group.column(0)
-    # Some writers say 0 where there is no dictionary.
+    # Some writers say 0 if there is no dictionary.
     return min(column.data_page_offset, column.dictionary_page_offset or column.data_page_offset)
 
 

@@ -119,9 +119,9 @@ def data_file_from_parquet(
         modes: metrics modes by field id; from ``properties`` unless given.
         sort_order_id: the order the rows are in.
         size: the file's size in bytes, if known.
-        footer: the footer, where it was read already.
+        footer: the footer, if it was read already.
         nan_counts: NaN values by field id, which footers do not hold.
-        float_bounds: bounds by field id of float and double columns, where the writer kept them apart from NaN; a
+        float_bounds: bounds by field id of float and double columns, if the writer kept them apart from NaN; a
             footer of the JVM's writer has none for a column with NaN.
         equality_ids: the key of an equality delete file.
 

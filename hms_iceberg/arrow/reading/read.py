@@ -28,7 +28,7 @@ _BATCH_ROWS = 131_072
 _WHOLE_BATCH_ROWS = 1 << 20
 _WHOLE_BYTES = 1 << 62
 _MANY = 1 << 20
-# One thread decodes an ORC file, stripe after stripe: parts of a larger one are read side by side, where all is kept.
+# One thread decodes an ORC file, stripe after stripe: parts of a larger one are read side by side, if all is kept.
 _ORC_PART_BYTES = 64 * 1024 * 1024
 
 
@@ -159,7 +159,7 @@ def count_rows(plans: Iterable[ScanPlan], metadata: TableMetadata, storage: Stor
 
 
 def up_to(tasks: Iterable[FileScanTask], limit: int | None) -> Iterator[FileScanTask]:
-    """The first tasks that certainly have so many rows; all where that is not certain, or the limit is None."""
+    """The first tasks that certainly have so many rows; all if that is not certain, or the limit is None."""
     rows = 0
     for task in tasks:
         if limit is not None and rows >= limit:

@@ -328,7 +328,7 @@ class _TaskReader:
         return [each for each in ranges if each.rows and self._has_rows(each)]
 
     def _check_length(self, ranges: Sequence[RowRange]) -> None:
-        """Refuses a file that goes on behind its last part, where nobody would read it."""
+        """Refuses a file that goes on behind its last part, if nobody would read it."""
         file = self._task.file
         if ranges and ranges[-1].offset >= file.file_size_in_bytes:
             raise CorruptDataFileError(

@@ -74,7 +74,7 @@ class WriteRules:
         spec: the partition spec of the files.
         properties: the table's properties, with write options before them.
         order: how rows are sorted.
-        file_schema: the columns of the files, where they are fewer than those of the rows.
+        file_schema: the columns of the files, if they are fewer than those of the rows.
         fields: further fields of `DataFile` for each file; without `content` the files hold data.
     """
 

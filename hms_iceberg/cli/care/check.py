@@ -37,7 +37,7 @@ def check(
     record_counts: bool,
     snapshot_ids: tuple[int, ...],
 ) -> None:
-    """Check the metadata of tables against their files. The exit code is 1 where anything is found.
+    """Check the metadata of tables against their files. The exit code is 1 if anything is found.
 
     Example: hms-iceberg check 'web.*' --record-counts
     """

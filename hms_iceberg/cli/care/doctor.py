@@ -22,7 +22,7 @@ _MARKS = {"good": "ok ", "doubtful": "?? ", "bad": "!! "}
 def doctor(catalog_name: str | None, uri: str | None, properties: tuple[str, ...], output: str) -> None:
     """Look at what stands around tables: versions, Java, the metastore and its settings, locks, storage, clocks.
 
-    The exit code is 1 where something does not work.
+    The exit code is 1 if something does not work.
 
     Example: hms-iceberg doctor --uri thrift://metastore:9083
     """

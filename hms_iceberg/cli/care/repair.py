@@ -35,7 +35,7 @@ def repair(
 ) -> None:
     """Repair damaged tables as far as that is safe. Nothing is deleted, and a journal is written first.
 
-    The exit code is 1 where damage is left. One table's failure is not another's.
+    The exit code is 1 if damage is left. One table's failure is not another's.
 
     Example: hms-iceberg repair 'web.*' --apply
     """

@@ -76,7 +76,7 @@ def migrate(
     migration, or undoes it and starts anew.
 
     In names, * and ? stand for anything. Of many tables a plan is made first, which --plan keeps in a file; the same
-    command goes on with it where it stopped. One table's failure is not another's.
+    command goes on with it if it stopped. One table's failure is not another's.
 
     Example: hms-iceberg migrate web.clicks --dry-run
 
@@ -132,7 +132,7 @@ def verify(
 
     counts: rows, and nulls as the metadata tell them. sums: per column sums, least and greatest values and a checksum
     that does not depend on the order; this program reads the Iceberg table. rows: every row, both tables read by Spark.
-    Ends with code 1 where they differ.
+    Ends with code 1 if they differ.
 
     Example: hms-iceberg verify web.clicks --against web.clicks_backup_
     """

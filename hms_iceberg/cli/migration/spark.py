@@ -31,7 +31,7 @@ spark_options: Callable[[Command], Command] = click.option(
 
 @contextmanager
 def spark_for(catalog: Catalog, needed: bool, settings: tuple[str, ...]) -> Iterator[Any]:
-    """An extended Spark session on the catalog's metastore; None where none is needed."""
+    """An extended Spark session on the catalog's metastore; None if none is needed."""
     if not needed:
         yield None
         return
@@ -46,7 +46,7 @@ class Ways:
     """How tables are migrated: in place, with a proof, by a copy.
 
     Attributes:
-        spark: a session; None where nothing needs one.
+        spark: a session; None if nothing needs one.
         level: how rows are compared before the switch; None for not at all.
         rewrite: whether tables that cannot stay where they are are copied.
     """

@@ -20,7 +20,7 @@ _CANCELLED_AGAIN_SECONDS = 0.3
 class Interruptible:
     """Asks a session in threads of its own, so that Ctrl-C finds nobody who waits for an answer of Spark.
 
-    A question that is interrupted leaves its answer on the thread's connection, where it would be taken for that to the
+    A question that is interrupted leaves its answer on the thread's connection, if it would be taken for that to the
     next one.
     """
 

@@ -76,7 +76,7 @@ def _description(table: Table) -> dict[str, Any]:
 
 
 def _totals(metadata: TableMetadata) -> dict[str, str]:
-    """The totals of the current snapshot, where its summary has them."""
+    """The totals of the current snapshot, if its summary has them."""
     current = metadata.current_snapshot()
     named = (("Rows", "total-records"), ("Data files", "total-data-files"), ("Delete files", "total-delete-files"))
     return {} if current is None else {name: current.summary[key] for name, key in named if current.summary[key]}

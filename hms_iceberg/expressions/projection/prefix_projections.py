@@ -49,7 +49,7 @@ def project(width: int, term: Reference, predicate: BoundPredicate, strict: bool
 
 
 def _is_exact(operation: Operation, length: int, width: int) -> bool:
-    """True where the test means the same for the whole value and for its beginning."""
+    """True if the test means the same for the whole value and for its beginning."""
     if operation in (Operation.LT, Operation.GT_EQ, Operation.STARTS_WITH, Operation.NOT_STARTS_WITH):
         return length <= width
     return length < width

@@ -29,7 +29,7 @@ def inclusive_projection(schema: Schema, spec: PartitionSpec, case_sensitive: bo
 
     Returns:
         A function of a bound or unbound predicate. Its result is unbound, over the names of the partition fields;
-        bind it to `spec.partition_type(schema)`. AlwaysTrue where partitions say nothing.
+        bind it to `spec.partition_type(schema)`. AlwaysTrue if partitions say nothing.
 
     Raises:
         UnknownColumnError: (by the function) there is no such column.
@@ -42,7 +42,7 @@ def inclusive_projection(schema: Schema, spec: PartitionSpec, case_sensitive: bo
 def strict_projection(schema: Schema, spec: PartitionSpec, case_sensitive: bool = True) -> Projection:
     """A function from a predicate over rows to one that only partitions match in which every row does.
 
-    Arguments, results and errors as of `inclusive_projection`; AlwaysFalse where partitions say nothing.
+    Arguments, results and errors as of `inclusive_projection`; AlwaysFalse if partitions say nothing.
     """
     visitor = _Strict(spec)
     return lambda expression: fold(bind(schema, expression, case_sensitive), visitor)

@@ -35,7 +35,7 @@ def residual_evaluator(
 
     Returns:
         A function of a partition tuple (stored values in the order of the spec's fields) that gives a bound tree:
-        AlwaysTrue where all rows match, AlwaysFalse where none does. Results are kept for partitions seen lately.
+        AlwaysTrue if all rows match, AlwaysFalse if none does. Results are kept for partitions seen lately.
 
     Raises:
         UnknownColumnError: there is no such column.

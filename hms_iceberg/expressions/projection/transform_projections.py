@@ -90,7 +90,7 @@ def project(field: PartitionField, predicate: BoundPredicate, strict: bool) -> B
         strict: whether every row of a matching partition must match; else, whether any may.
 
     Returns:
-        An unbound predicate over the name of the partition field; None where nothing can be said.
+        An unbound predicate over the name of the partition field; None if nothing can be said.
     """
     transform, term = field.transform, Reference(field.name)
     if transform.is_void or isinstance(transform, UnknownTransform) or len(field.source_ids or ()) > 1:
@@ -160,7 +160,7 @@ class _Blocks:
         late_before_1970: negative results may be stored one too high.
         early_before_1970: negative results may be stored one too low.
         lowest: the smallest storable result.
-        wrapped: what a result below it is stored as; None where that cannot be or is not known.
+        wrapped: what a result below it is stored as; None if that cannot be or is not known.
         folds: results that no int holds are stored at the other end of its range.
     """
 
@@ -203,7 +203,7 @@ class _Blocks:
         return [self.literal(each) for each in sorted(set(results))]
 
     def _stored(self, units: Iterable[int]) -> list[Literal] | None:
-        """All values that the blocks may be stored under; None where one is beyond the range."""
+        """All values that the blocks may be stored under; None if one is beyond the range."""
         stored: set[int] = set()
         if self.folds:
             results = [self.block(unit) for unit in units]
@@ -266,12 +266,12 @@ class _Blocks:
         return limit if self.wrapped is None else And(limit, NotEqualTo(self.term, self.literal(self.wrapped)))
 
     def _or_folded(self, result: int, node: Node, folded: BooleanExpression) -> BooleanExpression:
-        """A limit, or what may be folded; all of it where no int holds the limit."""
+        """A limit, or what may be folded; all of it if no int holds the limit."""
         holds = INT_RANGE[0] <= result <= INT_RANGE[1]
         return Or(node(self.term, self.literal(result)), folded) if holds else NotNull(self.term)
 
     def _but_folded(self, result: int, node: Node, plain: BooleanExpression) -> BooleanExpression | None:
-        """A limit without what may be folded; nothing is known where no int holds the limit."""
+        """A limit without what may be folded; nothing is known if no int holds the limit."""
         holds = INT_RANGE[0] <= result <= INT_RANGE[1]
         return And(node(self.term, self.literal(result)), plain) if holds else None
 

@@ -44,7 +44,7 @@ class ConsistencyReport:
 
     Attributes:
         metadata_location: the version of the table that was checked.
-        findings: the problems, none where the table is consistent.
+        findings: the problems, none if the table is consistent.
         snapshots, manifests, files: how many were looked at; a file of several snapshots counts once.
     """
 
@@ -272,7 +272,7 @@ class _Check:
                 self.findings.append(found.WrongStatistics(location, reason))
 
     def _counts_of(self, snapshot_id: int) -> EntryCounts | None:
-        """The counts of a snapshot; None where it was not read whole."""
+        """The counts of a snapshot; None if it was not read whole."""
         digests = [self.digests[each] for each in self.lists.get(snapshot_id) or ()]
         if not digests or any(each is None for each in digests):
             return None

@@ -124,7 +124,7 @@ class MisplacedFile(Finding):
 
 @dataclass(frozen=True)
 class WrongSummary(Finding):
-    """A count in a snapshot's summary is not that of the snapshot's files; `recorded` None where it is missing."""
+    """A count in a snapshot's summary is not that of the snapshot's files; `recorded` None if it is missing."""
 
     snapshot_id: int
     key: str

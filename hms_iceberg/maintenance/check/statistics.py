@@ -24,7 +24,7 @@ _SUMS = {"data_record_count": "total-records", "data_file_count": "total-data-fi
 
 
 def statistics_damage(storage: Storage, file: StatisticsFile) -> str | None:
-    """What is wrong with a Puffin file of statistics; None where nothing is found.
+    """What is wrong with a Puffin file of statistics; None if nothing is found.
 
     Bytes within a sketch may be others than were written: that cannot be told.
 
@@ -61,12 +61,12 @@ def _about(blob: Mapping[str, Any]) -> tuple[Any, ...]:
 def partition_statistics_damage(
     storage: Storage, file: PartitionStatisticsFile, counts: EntryCounts | None
 ) -> str | None:
-    """What is wrong with a file of partition statistics; None where nothing is found.
+    """What is wrong with a file of partition statistics; None if nothing is found.
 
     Args:
         storage: where it is.
         file: what the table says of it.
-        counts: those of its snapshot; None where they are not known.
+        counts: those of its snapshot; None if they are not known.
 
     Raises:
         MissingFileError: it is not there.

@@ -65,7 +65,7 @@ class EntryCounts:
 def check_summary(snapshot: Snapshot, counts: EntryCounts) -> Iterator[Finding]:
     """Counts of the summary that are not those of the entries.
 
-    Totals that the summary leaves out are not missed: a writer must, where the parent's are unknown.
+    Totals that the summary leaves out are not missed: a writer must, if the parent's are unknown.
 
     Args:
         snapshot: the snapshot.

@@ -28,7 +28,7 @@ class RepairResult:
 
     Attributes:
         plan: the plan.
-        journal: location of the journal; None where nothing was done.
+        journal: location of the journal; None if nothing was done.
     """
 
     plan: RepairPlan

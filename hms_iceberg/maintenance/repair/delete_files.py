@@ -41,7 +41,7 @@ class DeleteFileImport:
     targets: dict[str, DataFile]
 
     def describe(self, location: str) -> list[DataFile]:
-        """The delete file at a location, or the vectors in it; none where it holds no deletes of this table.
+        """The delete file at a location, or the vectors in it; none if it holds no deletes of this table.
 
         Raises:
             IcebergError: the file cannot be read, or is not one that can be described.

@@ -46,7 +46,7 @@ class Examination:
         return {manifest.manifest_path: manifest for manifests in self.lists.values() for manifest in manifests}
 
     def entries_of(self, manifests: Iterable[ManifestFile]) -> list[ManifestEntry] | None:
-        """All entries of some manifests; None where one of them is damaged."""
+        """All entries of some manifests; None if one of them is damaged."""
         found: list[ManifestEntry] = []
         for manifest in manifests:
             entries = self.entries.get(manifest.manifest_path)
@@ -99,7 +99,7 @@ def read_list(snapshot: Snapshot, storage: Storage) -> list[ManifestFile] | str:
 
 @dataclass(frozen=True)
 class ReadManifest:
-    """The entries of a manifest, None where it is damaged; and what is wrong with it, or with its row."""
+    """The entries of a manifest, None if it is damaged; and what is wrong with it, or with its row."""
 
     entries: list[ManifestEntry] | None
     wrong: str = ""

@@ -49,7 +49,7 @@ def write_done(done: DoneRepair, storage: Storage) -> None:
 
 
 def repair_that_ended_in(location: str, storage: Storage) -> DoneRepair | None:
-    """The repair whose last version is a metadata file; None where another change wrote it.
+    """The repair whose last version is a metadata file; None if another change wrote it.
 
     Args:
         location: the metadata file.

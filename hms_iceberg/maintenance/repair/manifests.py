@@ -47,7 +47,7 @@ class Rebuilt:
 
 
 def rebuild_manifest(examination: Examination, manifest: ManifestFile) -> Rebuilt | None:
-    """The entries of a damaged manifest; None where they cannot be told for certain."""
+    """The entries of a damaged manifest; None if they cannot be told for certain."""
     if manifest.added_files_count is None or manifest.existing_files_count is None:
         return None
     others = _beside(examination, manifest)
@@ -160,7 +160,7 @@ def _with_row_ids(files: Iterable[DataFile], manifest: ManifestFile) -> list[Dat
 def _describer(
     examination: Examination, manifest: ManifestFile, targets: dict[str, DataFile]
 ) -> Callable[[str], list[DataFile]]:
-    """What describes a file of the manifest's kind and spec; nothing where it is none, or its partition is unclear.
+    """What describes a file of the manifest's kind and spec; nothing if it is none, or its partition is unclear.
 
     Raises:
         StorageError: the storage does not let the file be read.

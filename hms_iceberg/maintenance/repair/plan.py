@@ -37,7 +37,7 @@ class RepairPlan:
 
     Attributes:
         pointer: what the metastore's row says.
-        base: the version that the repaired one follows; None where no whole one was found.
+        base: the version that the repaired one follows; None if no whole one was found.
         metadata: the repaired metadata; that of `base` where nothing in it changes.
         files: the metadata files to write, by location.
         gone: the files to take out of the table, by branch.
@@ -200,7 +200,7 @@ class _Planner:
         return RepairStep("manifest", examination.damaged_manifests[location], remedy, rebuilt.loses)
 
     def _with_sound_lists(self, examination: Examination) -> TableMetadata:
-        """The metadata whose snapshots have lists of whole manifests, where these could be had."""
+        """The metadata whose snapshots have lists of whole manifests, if these could be had."""
         metadata = examination.metadata
         changed = {
             location: self._new_row(examination, row)
@@ -245,7 +245,7 @@ class _Planner:
     def _without_entries(
         self, examination: Examination, row: ManifestFile, dropped: frozenset[int]
     ) -> ManifestFile | None:
-        """A manifest without some of its entries; None where nothing is left."""
+        """A manifest without some of its entries; None if nothing is left."""
         old = examination.entries[row.manifest_path]
         entries = [entry for number, entry in enumerate(old) if number not in dropped]
         return self._written(examination, row, entries) if entries else None

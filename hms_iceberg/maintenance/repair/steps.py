@@ -13,8 +13,8 @@ class RepairStep:
         kind: what is damaged: `metadata`, `metastore row`, `manifest list`, `manifest`, `duplicates`, `summary`,
             `statistics` or `files`.
         damage: what was found.
-        remedy: what is done; None where nothing can be.
-        loses: what is lost for good; None where nothing is.
+        remedy: what is done; None if nothing can be.
+        loses: what is lost for good; None if nothing is.
     """
 
     kind: str

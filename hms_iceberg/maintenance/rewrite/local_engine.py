@@ -86,7 +86,7 @@ class GroupWriter:
             on_create: called with each location before the file is made.
 
         Returns:
-            The new files; none where no row is live.
+            The new files; none if no row is live.
 
         Raises:
             MissingFileError, CorruptDataFileError: a file is gone or damaged.

@@ -191,7 +191,7 @@ class _Rewriter:
         return Replaced(group.items, tuple(write_row_deletes(self._metadata, self._storage, deleted, on_create)))
 
     def _vector(self, path: str) -> Iterator[DeletedPositions]:
-        """All deletes of a data file, as its vector hides every position delete file; none where it has one already."""
+        """All deletes of a data file, as its vector hides every position delete file; none if it has one already."""
         task = self._data[path]
         deletes = [file for file in task.delete_files if file.content is DataFileContent.POSITION_DELETES]
         if any(file.is_deletion_vector for file in deletes):

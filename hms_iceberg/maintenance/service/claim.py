@@ -1,7 +1,7 @@
 """One run a table at a time, over all services of all machines.
 
 A claim is a table property with an owner and an end. It is set by an ordinary commit, so that of two services that ask
-at the same time one is told that it was too late; it needs no lock, and ends by itself where its service was killed.
+at the same time one is told that it was too late; it needs no lock, and ends by itself if its service was killed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Claim:
         self._renewed = 0.0
 
     def renew(self) -> bool:
-        """Takes the claim, or prolongs it; False where somebody else has it."""
+        """Takes the claim, or prolongs it; False if somebody else has it."""
         current = self._table.refresh().properties.get(CLAIM)
         if current is not None and current != self._value and _end_of(current) > time.time() * 1000:
             return False
@@ -50,7 +50,7 @@ class Claim:
         return True
 
     def keep(self) -> bool:
-        """Prolongs the claim in good time; False where somebody else has it. To be asked now and then in long work."""
+        """Prolongs the claim in good time; False if somebody else has it. To be asked now and then in long work."""
         return time.monotonic() - self._renewed < _RENEWED_AFTER_SECONDS or self.renew()
 
     def release(self) -> None:
@@ -61,7 +61,7 @@ class Claim:
 
 @contextmanager
 def claimed(table: Table) -> Iterator[Claim | None]:
-    """A claim of a table for the time of the block; None where another service has it.
+    """A claim of a table for the time of the block; None if another service has it.
 
     Args:
         table: the table, which moves to its newest version.

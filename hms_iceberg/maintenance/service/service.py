@@ -48,7 +48,7 @@ class Step:
 
     Attributes:
         table: the table's name.
-        action: the action; empty where the table as a whole could not be looked at.
+        action: the action; empty if the table as a whole could not be looked at.
         why: what was found.
         outcome: `planned` (a dry run), `done`, `failed` or `left` (for another run).
         result: what was done, or why not.
@@ -237,7 +237,7 @@ class _Budget:
         return self._stop.is_set() or (self._end is not None and time.monotonic() > self._end)
 
     def take(self, size: int) -> bool:
-        """Takes bytes off; False where they are not left. What is larger than all of them takes all of them."""
+        """Takes bytes off; False if they are not left. What is larger than all of them takes all of them."""
         if self.is_over():
             return False
         with self._lock:

@@ -24,7 +24,7 @@ class AvroNames:
 
     Attributes:
         names: for each column, lower-case, the names that it may have in files; a column that is not in it has its own.
-        defaults: columns that are not null where a file lacks them, with their value.
+        defaults: columns that are not null if a file lacks them, with their value.
         exact: whether names in files must be equal in case too.
     """
 
@@ -38,7 +38,7 @@ class AvroNames:
 
 
 def declared_schema(table: HiveTable, key: str) -> str | None:
-    """The value of `avro.schema.literal` or `avro.schema.url`; None where there is none.
+    """The value of `avro.schema.literal` or `avro.schema.url`; None if there is none.
 
     Args:
         table: the table.

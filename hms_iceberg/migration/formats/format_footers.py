@@ -42,7 +42,7 @@ class SourceFooter:
         rows: how many rows it has.
         split_offsets: where parts begin that can be read on their own.
         metrics: makes the metrics of its leaves.
-        problems: why no reader of Iceberg would return its values; empty where one would.
+        problems: why no reader of Iceberg would return its values; empty if one would.
     """
 
     schema: pa.Schema

@@ -18,7 +18,7 @@ def provider_of(table: HiveTable) -> str:
 
 
 def format_of(table: HiveTable, partition: HivePartition | None = None) -> str | None:
-    """The format of a table's files, or of a partition's; None where it is not one that Iceberg has.
+    """The format of a table's files, or of a partition's; None if it is not one that Iceberg has.
 
     A partition of a Hive table is stored as its own descriptor says; a Spark data source has one format for all.
     """

@@ -51,7 +51,7 @@ class FileSchemaFacts:
     Attributes:
         mapped: the table's columns under the names that the file has for them.
         timestamps: what the file holds in each column of timestamps, by field id: instants or local times.
-        problems: why the file cannot be read as the table; empty where it can.
+        problems: why the file cannot be read as the table; empty if it can.
     """
 
     mapped: tuple[MappedField, ...] = ()

@@ -90,7 +90,7 @@ def look_at_source(
         table: the table's row.
         partitions: the rows of all of its partitions.
         options: choices for timestamps and chars.
-        avro_schema: the text behind its `avro.schema.url`, where it has one.
+        avro_schema: the text behind its `avro.schema.url`, if it has one.
     """
     reasons = reasons_against(table, partitions)
     columns: tuple[NestedField, ...] = ()

@@ -31,9 +31,9 @@ class Listing:
     Attributes:
         files: the files that hold rows.
         empty: how many files of no bytes were left out.
-        in_subdirectories: an example of a file below a partition's directory rather than in it, None where there is
+        in_subdirectories: an example of a file below a partition's directory rather than in it, None if there is
             none; Hive and Spark do not agree on those.
-        shared: an example of a file that is in two partitions, None where there is none.
+        shared: an example of a file that is in two partitions, None if there is none.
     """
 
     files: tuple[SourceFile, ...]

@@ -21,7 +21,7 @@ _HIVE_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long":
 
 
 def spark_schema_json(parameters: Mapping[str, str]) -> dict[str, Any] | None:
-    """Spark's schema out of a table's parameters; None where Spark left none, or left it cut off.
+    """Spark's schema out of a table's parameters; None if Spark left none, or left it cut off.
 
     Large schemas are split into numbered parts.
     """

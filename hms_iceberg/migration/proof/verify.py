@@ -44,7 +44,7 @@ class VerifyResult:
         hive, iceberg: the tables.
         level: how they were compared.
         rows: how many rows the Iceberg table has.
-        differences: in what they differ; empty where they do not.
+        differences: in what they differ; empty if they do not.
         seconds: how long it took.
     """
 
@@ -103,7 +103,7 @@ def _unlike_counts(hive: str, table: Table, rows: int, reader: HiveReader) -> It
 
 
 def _nulls_in_metadata(table: Table) -> dict[str, int]:
-    """Nulls of the columns of which every file tells them; of none where rows were deleted since."""
+    """Nulls of the columns of which every file tells them; of none if rows were deleted since."""
     known = {field.name: 0 for field in table.schema().fields}
     for task in table.scan().plan_files():
         counts = task.file.null_value_counts or {}

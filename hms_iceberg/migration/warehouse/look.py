@@ -22,7 +22,7 @@ LOOKING = "Looking at tables"
 # What a switch takes besides looking at the files, and how much a rewrite reads and writes in a second.
 _SWITCH_SECONDS = 1.0
 _REWRITTEN_BYTES = 20 * 1024 * 1024
-# Tried one after the other, then together, where only a choice is missing.
+# Tried one after the other, then together, if only a choice is missing.
 _CHOICES: tuple[dict[str, Any], ...] = (
     {"char_as_string": True},
     {"include_subdirectories": True},

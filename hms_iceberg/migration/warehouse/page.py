@@ -34,7 +34,7 @@ def shown_state(entry: TablePlan) -> str:
 
 
 def shown_why(entry: TablePlan) -> str:
-    """Why a table is not migrated, and what would help; empty where there is nothing to say."""
+    """Why a table is not migrated, and what would help; empty if there is nothing to say."""
     choices = ", ".join(f"{name}={value}" for name, value in entry.choices.items())
     reasons = [entry.message or " ".join(entry.reasons)] if not entry.outcome or entry.message else []
     return "\n".join([*filter(None, reasons), *([f"Chosen: {choices}"] if choices else [])])

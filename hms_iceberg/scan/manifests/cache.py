@@ -69,7 +69,7 @@ class FrameMetrics:
 
     @property
     def row_groups(self) -> pl.Series:
-        """In how many parts each file may be split; 0 where unknown."""
+        """In how many parts each file may be split; 0 if unknown."""
         return self._files["split_offsets"].list.len().fill_null(0)
 
     @property
@@ -113,7 +113,7 @@ class EncodedMetrics(FrameMetrics):
 
     @property
     def size(self) -> int:
-        """Bytes of the manifest, where they are kept."""
+        """Bytes of the manifest, if they are kept."""
         return 0 if self._data is None else len(self._data)
 
     def bytes(self) -> bytes:
@@ -254,7 +254,7 @@ class ManifestCache:
             return slot.manifest
 
     def put(self, key: Hashable, manifest: ManifestFrame, plan: int) -> None:
-        """Keep a manifest as it is now, where it fits; in the second half of the room without the bytes of its file."""
+        """Keep a manifest as it is now, if it fits; in the second half of the room without the bytes of its file."""
         with self._lock:
             self._forget(key)
             is_roomy = self._size + manifest.size <= self.max_bytes // 2

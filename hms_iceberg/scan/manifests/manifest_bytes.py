@@ -39,7 +39,7 @@ class EntryBytes:
 
     @classmethod
     def of(cls, decoder: ManifestDecoder) -> EntryBytes | None:
-        """The entries of a decoder's only manifest; None where their bytes are not laid out as most writers do.
+        """The entries of a decoder's only manifest; None if their bytes are not laid out as most writers do.
 
         Raises:
             CorruptManifestError: the manifest cannot be read, or is not what its list says.

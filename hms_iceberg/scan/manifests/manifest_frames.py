@@ -283,7 +283,7 @@ def _of_manifest(values: Sequence[int | None]) -> pl.Expr:
 
 
 def _column(schema: Mapping[str, Any], name: str, dtype: Any) -> pl.Expr:
-    """A column of the file with the type it is to have; null where the file lacks it."""
+    """A column of the file with the type it is to have; null if the file lacks it."""
     found = schema.get(name)
     if found is None:
         return pl.lit(None, dtype)
@@ -405,7 +405,7 @@ def _decode(
 def _decode_metrics(
     blocks: Sequence[bytes], rows: int, flat: _FlatSchema, columns: list[str], metrics: Sequence[Metric]
 ) -> pl.DataFrame | None:
-    """Some columns and metrics; None where not all entries have the same fields in their maps, in the same order."""
+    """Some columns and metrics; None if not all entries have the same fields in their maps, in the same order."""
     samples = {map_keys(flat.layout, blocks[number]) for number in {0, len(blocks) - 1} if blocks}
     keys = samples.pop() if len(samples) == 1 else None
     if keys is None or not is_worth_it(keys, rows):
@@ -419,7 +419,7 @@ def _decode_metrics(
 
 
 def _read_avro(blocks: Sequence[bytes], rows: int, schema: bytes, columns: list[str]) -> pl.DataFrame | None:
-    """Some columns of decompressed blocks, which are put together as one; None where polars refuses them.
+    """Some columns of decompressed blocks, which are put together as one; None if polars refuses them.
 
     Blocks are decompressed before because zlib is faster at it than polars, because polars need not put one block
     together from parts, and because it believes a block whatever it says of its size.

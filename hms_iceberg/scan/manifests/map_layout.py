@@ -58,7 +58,7 @@ class MapLayout:
         return [*self.constants, *sorted(places)]
 
     def values(self, frame: pl.DataFrame, metrics: Sequence[Metric]) -> dict[str, pl.Series] | None:
-        """The metrics, by their columns' names; None where an entry is laid out in another way.
+        """The metrics, by their columns' names; None if an entry is laid out in another way.
 
         Args:
             frame: at least the columns of `columns`.
@@ -97,7 +97,7 @@ def metric_dtype(name: str) -> Any:
 def map_keys(layout: EntryLayout, block: bytes) -> MapKeys | None:
     """The keys of the maps of a block's first entry, without those of maps that are empty or missing.
 
-    None where they cannot be read, or a map has a key twice.
+    None if they cannot be read, or a map has a key twice.
     """
     try:
         record: Any = fastavro.schemaless_reader(BytesIO(block), layout.parsed, None)

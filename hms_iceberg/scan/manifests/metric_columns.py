@@ -1,7 +1,7 @@
 """The metrics of files, one column at a time.
 
 A file's metrics are maps from field id to value. Here the values of one field become a column with one row per file,
-null where the file says nothing of the field. The files are those of a manifest, whose metrics are decoded when they
+null if the file says nothing of the field. The files are those of a manifest, whose metrics are decoded when they
 are first looked at; or objects: data files that are being committed, row groups of a file that is read.
 """
 
@@ -54,10 +54,10 @@ class MetricSource(Protocol):
 
     @property
     def row_groups(self) -> pl.Series:
-        """In how many parts each file may be split; 0 where unknown."""
+        """In how many parts each file may be split; 0 if unknown."""
 
     def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
-        """What the files say of fields; null where they say nothing."""
+        """What the files say of fields; null if they say nothing."""
 
 
 class ObjectMetrics:
@@ -73,7 +73,7 @@ class ObjectMetrics:
 
     @property
     def row_groups(self) -> pl.Series:
-        """In how many parts each file may be split; 0 where unknown."""
+        """In how many parts each file may be split; 0 if unknown."""
         return pl.Series([len(getattr(each, "split_offsets", None) or ()) for each in self._files], dtype=pl.UInt32)
 
     def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
@@ -127,7 +127,7 @@ class MetricColumns:
         return copy
 
     def prepare(self, metrics: Iterable[Metric]) -> None:
-        """Load several metrics at once, where they are not yet."""
+        """Load several metrics at once, if they are not yet."""
         missing = [metric for metric in metrics if metric not in self._values]
         if missing:
             self.keep(self._source.load(missing))
@@ -230,12 +230,12 @@ class MetricColumns:
 
 
 def _in_optional(ref: BoundReference) -> bool:
-    """Whether a field is null where a struct around it is."""
+    """Whether a field is null if a struct around it is."""
     return any(parent.optional for parent in ref.path[:-1])
 
 
 def map_values(maps: pl.Series, key: int) -> pl.Series:
-    """The value of one key in each of a column of maps, null where a map lacks it.
+    """The value of one key in each of a column of maps, null if a map lacks it.
 
     Args:
         maps: lists of key/value structs.

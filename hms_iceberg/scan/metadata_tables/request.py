@@ -106,7 +106,7 @@ class MetadataRequest:
 
 
 def partition_struct(frame: pl.DataFrame, fields: StructType, dtypes: Sequence[object]) -> pl.Expr:
-    """The partition columns of a frame as one struct; null where the row's spec lacks the field.
+    """The partition columns of a frame as one struct; null if the row's spec lacks the field.
 
     Args:
         frame: a frame with partition columns.

@@ -67,7 +67,7 @@ class Column(msgspec.Struct, frozen=True):
         type: its type in Spark's JSON.
         nullable: whether it may hold nulls.
         comment: what describes it.
-        default: a list of its one default value, as the bridge's class Defaults gives it; None where there is none.
+        default: a list of its one default value, as the bridge's class Defaults gives it; None if there is none.
     """
 
     name: str
@@ -151,7 +151,7 @@ def _unsupported(kind: str, table: str, column: str) -> UnsupportedError:
 
 
 def stored_default(column: Column, kind: IcebergType, table: str) -> Any:
-    """The default of a column as tables store it; None where it has none.
+    """The default of a column as tables store it; None if it has none.
 
     Raises:
         UnsupportedError: a default of a nested type.

@@ -50,7 +50,7 @@ _ANSWERS: Mapping[str, tuple[type, Callable[[Any, Targets], dict[str, Any]]]] = 
 
 
 def answered(asked: Mapping[str, Any], targets: Targets, storage: Storage) -> dict[str, Any] | None:
-    """The answer to a question that defines something; None where it is another kind of question."""
+    """The answer to a question that defines something; None if it is another kind of question."""
     call = asked["call"]
     if call in _ANSWERS:
         kind, answer = _ANSWERS[call]

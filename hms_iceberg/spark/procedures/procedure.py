@@ -48,7 +48,7 @@ class Call:
 
     Attributes:
         catalog: that of the procedure, in which its tables are.
-        identifier: the table that the parameter `table` names; empty where there is no such parameter.
+        identifier: the table that the parameter `table` names; empty if there is no such parameter.
         current_namespace: where names of one part are looked for in this catalog.
         arguments: those that are given and not null, by name. Timestamps are microseconds since 1970 in UTC; `where` is
             what the bridge's class FilterText makes of the condition.
@@ -68,7 +68,7 @@ class Call:
         return self.catalog.load_table(self.identifier)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """An argument; the default where it is not given."""
+        """An argument; the default if it is not given."""
         return self.arguments.get(name, default)
 
     def required(self, name: str) -> Any:
@@ -82,12 +82,12 @@ class Call:
         return self.arguments[name]
 
     def milliseconds(self, name: str) -> int | None:
-        """A timestamp in milliseconds, rounded down; None where it is not given."""
+        """A timestamp in milliseconds, rounded down; None if it is not given."""
         value = self.arguments.get(name)
         return None if value is None else value // _MICROSECONDS
 
     def where(self, schema: Schema) -> BooleanExpression | None:
-        """The condition of the argument `where`, which Spark has read; None where it is not given.
+        """The condition of the argument `where`, which Spark has read; None if it is not given.
 
         Args:
             schema: the table's.

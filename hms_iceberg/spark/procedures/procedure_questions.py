@@ -34,7 +34,7 @@ class CallProcedure(msgspec.Struct, frozen=True):
 
 
 def answered(asked: Mapping[str, Any], catalogs: OpenCatalogs, rewrites: OpenRewrites) -> bytes | None:
-    """The answer to a question about procedures; None where it is another kind of question."""
+    """The answer to a question about procedures; None if it is another kind of question."""
     if asked["call"] == "procedures":
         return AnswerWriter({"procedures": [_described(each) for each in PROCEDURES.values()]}).done()
     if asked["call"] == "call-procedure":

@@ -62,7 +62,7 @@ def row_filter(condition: Mapping[str, Any] | None, schema: Schema) -> tuple[Boo
     """The predicate of a condition.
 
     Args:
-        condition: what the bridge's class FilterText wrote; None where the scan has no filter.
+        condition: what the bridge's class FilterText wrote; None if the scan has no filter.
         schema: the columns that the scan reads.
 
     Returns:
@@ -151,7 +151,7 @@ class _Converter:
 
 
 def _transformed(name: str, text: str, field_type: IcebergType) -> tuple[Term, PrimitiveType] | None:
-    """The term of a transform, and the type of its values; None where Iceberg has none such."""
+    """The term of a transform, and the type of its values; None if Iceberg has none such."""
     try:
         transform = parse_transform(text)
     except InvalidInputError:

@@ -45,12 +45,12 @@ def row_counts(snapshot: Snapshot | None, asked: Sequence[Mapping[str, str]], st
     """The answers to all of some aggregates over all rows of a snapshot, as its manifest list alone tells them.
 
     Args:
-        snapshot: the snapshot; None where the table has none.
+        snapshot: the snapshot; None if the table has none.
         asked: as for :func:`metadata_answers`.
         storage: where the manifest list is.
 
     Returns:
-        None where more than rows are counted, something is deleted, or the list does not tell (format version 1).
+        None if more than rows are counted, something is deleted, or the list does not tell (format version 1).
     """
     if any("column" in each for each in asked):
         return None
@@ -74,7 +74,7 @@ def metadata_answers(plan: ScanPlan, asked: Sequence[Mapping[str, str]], storage
         storage: where manifests are.
 
     Returns:
-        None where metadata does not know all of them.
+        None if metadata does not know all of them.
     """
     rows = _row_count(plan)
     if rows is None:
@@ -109,7 +109,7 @@ def metadata_answers(plan: ScanPlan, asked: Sequence[Mapping[str, str]], storage
 
 
 def _row_count(plan: ScanPlan) -> int | None:
-    """How many rows match, where metadata alone says so.
+    """How many rows match, if metadata alone says so.
 
     It does where partitions decide the filter, and nothing is deleted, or only by deletion vectors: the same position
     may stand in several delete files, but a vector is the only one of its file and counts each position once.
@@ -168,7 +168,7 @@ class _Column:
         return None if nulls.has_nulls() else int(nulls.sum())
 
     def _extremes(self, op: str) -> pl.Series | None:
-        """Values among which the least (or greatest) is; None where it is not known for a file."""
+        """Values among which the least (or greatest) is; None if it is not known for a file."""
         kind: IcebergType = self.field.field_type
         if not isinstance(kind, _FIXED_SIZE):
             return None

@@ -42,7 +42,7 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
         whole: the plan.
         table: the table's name, for errors and for EXPLAIN.
         form: how it is told.
-        aggregates: the answers to the query's aggregates, where metadata knows them.
+        aggregates: the answers to the query's aggregates, if metadata knows them.
 
     Raises:
         UnsupportedError: a file is encrypted; names it.

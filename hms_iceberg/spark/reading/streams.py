@@ -48,7 +48,7 @@ def latest_offset(metadata: TableMetadata, storage: Storage, asked: LatestOffset
         asked: the stream, and up to where it has read.
 
     Returns:
-        the `offset`; null where there is nothing new.
+        the `offset`; null if there is nothing new.
 
     Raises:
         NoSuchSnapshotError: the snapshot up to which the stream has read has expired.

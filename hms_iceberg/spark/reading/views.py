@@ -26,7 +26,7 @@ def describe_view(asked: LoadView, storage: Storage) -> dict[str, Any]:
     Returns:
         its `sql`, the `catalog` (null for the view's own) and `namespace` of what that names, its `schema`, its
         `properties`, the properties that statements show (`shown_properties`), and the names of the columns of its
-        query (`query_columns`; none where no engine left them).
+        query (`query_columns`; none if no engine left them).
 
     Raises:
         UnsupportedError: it has no query in SQL.

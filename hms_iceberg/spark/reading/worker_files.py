@@ -32,7 +32,7 @@ _BATCH_ROWS = 10_000  # what Spark's own Arrow batches hold
 
 
 def split(plan: ScanPlan, time_type: bool) -> tuple[ScanPlan, ScanPlan | None]:
-    """The part of a plan that Spark's Parquet scan reads, and the part that it cannot read, where there is one.
+    """The part of a plan that Spark's Parquet scan reads, and the part that it cannot read, if there is one.
 
     Args:
         plan: the whole.

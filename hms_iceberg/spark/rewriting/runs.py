@@ -167,7 +167,7 @@ class OpenRewrites:
         return run
 
     def answered(self, question: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The answer to a question about a rewriting; None where it is one that any table is asked.
+        """The answer to a question about a rewriting; None if it is one that any table is asked.
 
         Args:
             question: `begin-write`, `commit-write`, `may-rewrite` or `failed-rewrite` of one group; `end-rewrite` or

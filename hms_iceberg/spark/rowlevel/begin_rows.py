@@ -58,7 +58,7 @@ def begin_rows(metadata: TableMetadata, storage: Storage, asked: BeginRows) -> d
 
 
 def with_lineage(schema: Schema, lineage: bool) -> Schema:
-    """The columns of rows that come with their lineage, where they do."""
+    """The columns of rows that come with their lineage, if they do."""
     return Schema(*schema.fields, *_LINEAGE, schema_id=schema.schema_id) if lineage else schema
 
 

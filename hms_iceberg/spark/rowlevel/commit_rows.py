@@ -80,7 +80,7 @@ def commit_rows(asked: CommitRows, table: Table) -> dict[str, Any]:
 
 
 def _replacement(change: RowChange, added: tuple[DataFile, ...], asked: CommitRows) -> Update | None:
-    """New files in the place of old ones; None where nothing changed."""
+    """New files in the place of old ones; None if nothing changed."""
     removed = [task.file for task in _planned(change, asked.replaced).tasks()]
     if not (added or removed):
         return None
@@ -94,7 +94,7 @@ def _replacement(change: RowChange, added: tuple[DataFile, ...], asked: CommitRo
 
 
 def _delta(change: RowChange, added: tuple[DataFile, ...], asked: CommitRows) -> Update | None:
-    """New files, and deletes of rows in old ones; None where nothing changed."""
+    """New files, and deletes of rows in old ones; None if nothing changed."""
     deleted = bitmaps(asked.deleted)
     tasks = list(_planned(change, deleted).tasks())
     rows, obsolete = merged_deletes(change.storage, tasks, deleted, change.metadata.format_version)

@@ -51,7 +51,7 @@ def parse_statement(text: str) -> AlterTable | None:
         text: one statement, with or without a semicolon behind it.
 
     Returns:
-        The statement; None where the text does not begin as one of them does, so that Spark's error stands.
+        The statement; None if the text does not begin as one of them does, so that Spark's error stands.
 
     Raises:
         SqlParseError: it begins so and does not go on so; the message points at the place.

@@ -13,7 +13,7 @@ from hms_iceberg.storage import Storage
 
 
 def answered(asked: Mapping[str, Any], catalogs: OpenCatalogs, storage: Storage) -> dict[str, Any] | None:
-    """The answer to a question about a statement; None where it is another kind of question."""
+    """The answer to a question about a statement; None if it is another kind of question."""
     call = asked["call"]
     if call == "read-statement":
         return read_statement(msgspec.convert(asked, ReadStatement))

@@ -62,7 +62,7 @@ def begun(
     schema: Schema,
     storage: Storage,
 ) -> dict[str, Any]:
-    """The answer where the distribution of the rows is known; see `begin_write`.
+    """The answer if the distribution of the rows is known; see `begin_write`.
 
     Args:
         asked: the question.
@@ -140,7 +140,7 @@ def write_properties(settings: WriteSettings) -> dict[str, str]:
 def _sort_order_id(
     settings: WriteSettings, metadata: TableMetadata, order: SortOrder, distribution: Distribution
 ) -> int:
-    """The order that files are said to be in: the table's, where that is what is asked of Spark.
+    """The order that files are said to be in: the table's, if that is what is asked of Spark.
 
     Raises:
         InvalidInputError: the table has no order of the id that the write gives.

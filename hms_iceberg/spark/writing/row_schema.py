@@ -125,7 +125,7 @@ class RowSchema:
     def path_to(self, schema: Schema, field_id: int) -> list[tuple[int, int]] | None:
         """Where a value is in a row: positions from the outside in, each with the number of fields of what is there.
 
-        None where the rows do not have it.
+        None if the rows do not have it.
         """
         ids = [*reversed(tuple(schema.ancestor_ids(field_id))), field_id]
         path, struct = [], self.rows
@@ -205,7 +205,7 @@ def _typed_kind(kind: Any, own: IcebergType, name: str, checks: Checks, problems
 
 
 def primitive(kind: str) -> IcebergType | None:
-    """Iceberg's type for a simple type in Spark's JSON; None where there is none."""
+    """Iceberg's type for a simple type in Spark's JSON; None if there is none."""
     decimal = _DECIMAL.fullmatch(kind)
     if decimal:
         return DecimalType(int(decimal[1]), int(decimal[2]))

@@ -36,7 +36,7 @@ class WriteSettings:
     properties: Mapping[str, str]
 
     def text(self, name: str, table_property: str | None = None, of_session: bool = False) -> str | None:
-        """A setting's text; None where nobody sets it."""
+        """A setting's text; None if nobody sets it."""
         found = option(self.options, name)
         if found is None and of_session:
             found = self.session.get(_SESSION + name)
@@ -104,7 +104,7 @@ class WriteSettings:
         return found
 
     def wap_id(self) -> str | None:
-        """The id under which a write is staged, where the table allows that."""
+        """The id under which a write is staged, if the table allows that."""
         return self.session.get(_WAP_ID) if bool_property(self.properties, WAP_ENABLED) else None
 
     def target_branch(self, named: str | None) -> str | None:

@@ -69,7 +69,7 @@ class AvroContainer:
         return self.metadata.get("avro.codec", b"null").decode("ascii", "replace") or "null"
 
     def text(self, key: str) -> str | None:
-        """A value of the file's metadata as text, None where absent."""
+        """A value of the file's metadata as text, None if absent."""
         value = self.metadata.get(key)
         return None if value is None else value.decode("utf-8")
 
@@ -266,7 +266,7 @@ def read_contents(
     Args:
         container: the file.
         what: what the file is, for the message of an error.
-        expected: how many records it should have, where that is known.
+        expected: how many records it should have, if that is known.
 
     Raises:
         CorruptFileError: a block cannot be decompressed, is far too large, or has more records than bytes.
@@ -298,7 +298,7 @@ def read_records(
         container: the file.
         schema: a parsed schema of the same binary layout (logical types may differ).
         what: what the file is, for the message of an error.
-        expected: how many records it should have, where that is known.
+        expected: how many records it should have, if that is known.
 
     Raises:
         CorruptFileError: a block cannot be decompressed or decoded.

@@ -110,7 +110,7 @@ class DataFile:
         split_offsets: offsets where the file may be split, ascending.
         equality_ids: field ids of the key of an equality delete file; None for every other file.
         sort_order_id: sort order the rows were written in.
-        first_row_id: ``_row_id`` of the first row (v3), None where not assigned.
+        first_row_id: ``_row_id`` of the first row (v3), None if not assigned.
         referenced_data_file: the one data file that a position delete file or deletion vector is about.
         content_offset: where the deletion vector's blob starts in the Puffin file, bytes.
         content_size_in_bytes: length of the deletion vector's blob, bytes.
@@ -151,7 +151,7 @@ class DataFile:
 
     @property
     def is_data(self) -> bool:
-        """True where the rows belong to the table, False for deletes of either kind."""
+        """True if the rows belong to the table, False for deletes of either kind."""
         return self.content is DataFileContent.DATA
 
     @property
@@ -204,7 +204,7 @@ class ManifestEntry:
 class FieldSummary:
     """What the partitions of a manifest hold in one partition field; bounds are single-value bytes.
 
-    ``contains_nan`` is None where the writer did not say.
+    ``contains_nan`` is None if the writer did not say.
     """
 
     contains_null: bool
@@ -217,7 +217,7 @@ class FieldSummary:
 class ManifestFile:
     """One row of a manifest list: where a manifest is and what may be said of it without reading it.
 
-    Counts are None where a v1 writer left them out: they must then be taken as possibly more than zero.
+    Counts are None if a v1 writer left them out: they must then be taken as possibly more than zero.
     ``sequence_number`` is None only before a manifest list assigned it (it is then the commit's own).
 
     Source: Iceberg specification, "Manifest Lists".

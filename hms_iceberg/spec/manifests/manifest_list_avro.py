@@ -87,7 +87,7 @@ def decode_manifest_list(
     Args:
         data: the Avro file.
         location: where it is stored, for messages.
-        snapshot_id: whose list it is to be; None where that does not matter.
+        snapshot_id: whose list it is to be; None if that does not matter.
         checked: whether rows that contradict themselves are refused.
 
     Returns:

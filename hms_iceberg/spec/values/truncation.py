@@ -1,4 +1,4 @@
-"""Bounds as manifests hold them: those of strings and binaries shortened, where the metrics' mode is `truncate(n)`.
+"""Bounds as manifests hold them: those of strings and binaries shortened, if the metrics' mode is `truncate(n)`.
 
 Source: Iceberg specification, "Data File Fields" (lower and upper bounds may be truncated as long as they bound).
 """

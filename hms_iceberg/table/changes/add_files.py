@@ -38,7 +38,7 @@ def add_files(
         file_paths: Parquet, ORC and Avro files.
         check_duplicates: whether files that are in the table already are refused.
         options: what the caller says besides.
-        partitions: names and values of the partition of each file, where its folders do not tell.
+        partitions: names and values of the partition of each file, if its folders do not tell.
     """
     table = ".".join(transaction.identifier)
     if isinstance(file_paths, str):

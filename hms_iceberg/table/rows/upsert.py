@@ -270,7 +270,7 @@ class _Key:
 
         Args:
             rows: the rows.
-            names: of their columns, where they are not those of the table.
+            names: of their columns, if they are not those of the table.
         """
         column = rows.column((names or rows.schema.names).index(self.path[0]))
         for name in self.path[1:]:

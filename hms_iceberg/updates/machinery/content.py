@@ -32,7 +32,7 @@ class ContentChange:
         drops_deletes: delete files to remove besides those that lose their data file.
         branch: the branch to move; None stages the snapshot.
         properties: the caller's keys for the summary.
-        data_sequence_number: given to added data files, where they take the place of older ones (compaction).
+        data_sequence_number: given to added data files, if they take the place of older ones (compaction).
     """
 
     snapshot_id: int

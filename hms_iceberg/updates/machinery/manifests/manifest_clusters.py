@@ -38,7 +38,7 @@ def cluster_manifests(
         workspace: takes the new manifests.
 
     Returns:
-        The new manifests and how many files they hold; None where entries have to be encoded anew: manifests of an
+        The new manifests and how many files they hold; None if entries have to be encoded anew: manifests of an
         older format, of several layouts, or of an unusual one.
 
     Raises:

@@ -70,7 +70,7 @@ def extend_manifest_list(
 
 
 def _spliced(head: bytes, parent: bytes) -> tuple[bytes, int] | None:
-    """Both files as one, with the header of the first; None where their schemas or codecs differ."""
+    """Both files as one, with the header of the first; None if their schemas or codecs differ."""
     try:
         new, old = read_container(head, _WHAT), read_container(parent, _WHAT)
         if new.schema_json != old.schema_json or new.codec != old.codec:

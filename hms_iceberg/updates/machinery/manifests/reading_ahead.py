@@ -1,4 +1,4 @@
-"""Many small files read side by side, a batch after the other, where some may be unreadable."""
+"""Many small files read side by side, a batch after the other, if some may be unreadable."""
 
 from __future__ import annotations
 
