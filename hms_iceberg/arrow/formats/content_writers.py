@@ -96,7 +96,7 @@ class ContentFormat:
             rows: how many go into its first group, if that is known.
         """
         if self.name == "parquet":
-            options = self._parquet
+            options: Mapping[str, Any] = self._parquet
             if self._distinct and rows:
                 options = with_useful_dictionaries(options, self._schema, self._layout, self._distinct, rows)
             return _ParquetContentWriter(self._storage, location, self._layout, self._schema, options, self._modes)
