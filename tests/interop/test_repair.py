@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,25 @@ def _data_file(table: Table) -> list[str]:
     return [next(iter(table.scan("id = 7").plan_files())).file.file_path]
 
 
+def _delete_manifest(table: Table) -> list[str]:
+    snapshot = table.current_snapshot()
+    assert snapshot is not None
+    manifests = snapshot.manifests(table.io)
+    return [each.manifest_path for each in manifests if each.content is ManifestContent.DELETES][:1]
+
+
+def _file_twice(table: Table) -> list[str]:
+    (file,) = [task.file for task in table.scan("id = 7").plan_files()]
+    with table.new_fast_append() as append:
+        append.append_file(replace(file, first_row_id=None))
+    return []
+
+
+HARMS = [_lists, _data_manifests, _data_file, _delete_manifest, _file_twice]
+
+
 @pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize("harm", [_lists, _data_manifests, _data_file], ids=lambda each: each.__name__.strip("_"))
+@pytest.mark.parametrize("harm", HARMS, ids=lambda each: each.__name__.strip("_"))
 def test_java_reads_and_changes_what_was_repaired(
     harm: Any, version: int, iceberg_java: Any, catalog: Catalog, namespace: str
 ) -> None:
