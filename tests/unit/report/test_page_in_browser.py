@@ -1,0 +1,56 @@
+"""The page of a warehouse in a browser: light and dark, on a wide screen and on a phone, from its one file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hms_iceberg.report import Failure, html_page, portrait_of
+from hms_iceberg.table import Table
+from tests.support.browser import Browser, browser, find_browser
+
+_TOO_WIDE = """
+[...document.querySelectorAll("body *")]
+  .filter(each => !each.closest(".wide, .graph") && each.getBoundingClientRect().right > innerWidth + 1)
+  .map(each => each.outerHTML.slice(0, 80))
+"""
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    program = find_browser()
+    if program is None:
+        pytest.skip("there is no Chromium on PATH (apt install chromium)")
+    with browser(program, tmp_path_factory.mktemp("browser")) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_page_fits_reads_and_asks_nobody(
+    tab: Browser, visits: Table, width: int, scheme: str, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    failure = Failure("web.gone", "Cannot read s3://" + "a-long-name-without-a-gap" * 8)
+    page.write_text(html_page("Tables of web", 0, [portrait_of(visits)] * 2, [failure]), encoding="utf-8")
+    tab.show(page, width, scheme)
+
+    assert tab.requests == [page.as_uri()] and tab.problems == []
+    assert tab.value("document.documentElement.scrollWidth") <= width
+    assert tab.value(_TOO_WIDE) == []
+    text, back = (_light(tab.value(f"getComputedStyle(document.body).{name}")) for name in ("color", "backgroundColor"))
+    assert (text < back) is (scheme == "light")
+    assert (max(text, back) + 0.05) / (min(text, back) + 0.05) >= 7  # as WCAG 2 asks of good contrast
+    assert tab.value("[...document.querySelectorAll('svg')].filter(each => each.getBoundingClientRect().width).length")
+    tab.value("document.querySelector('summary').click()")
+    assert tab.value("document.documentElement.scrollWidth") <= width and tab.value(_TOO_WIDE) == []
+
+
+def _light(color: str) -> float:
+    """The relative luminance of `rgb(…)`."""
+    parts = [int(each) / 255 for each in re.findall(r"\d+", color)[:3]]
+    red, green, blue = (each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
