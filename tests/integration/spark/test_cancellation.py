@@ -46,7 +46,9 @@ def test_a_cancelled_statement_changes_nothing_and_leaves_no_file(
 ) -> None:
     table = make(catalog, f"{namespace}.{name}")
     before = data_files(table)
-    spark.udf.register("slow", lambda value: (time.sleep(0.01), value)[1], "bigint")
+    session = spark.newSession()
+    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 50)  # or the rows arrive all at once, at the end
+    session.udf.register("slow", lambda value: (time.sleep(0.01), value)[1], "bigint")
 
     def cancel() -> None:
         until = time.monotonic() + 60
@@ -57,7 +59,7 @@ def test_a_cancelled_statement_changes_nothing_and_leaves_no_file(
     thread = threading.Thread(target=cancel)
     thread.start()
     with pytest.raises(Exception, match="cancelled"):
-        spark.sql(STATEMENTS[name].format(t=f"{namespace}.{name}"))
+        session.sql(STATEMENTS[name].format(t=f"{namespace}.{name}"))
     thread.join()
     until = time.monotonic() + 30
     while data_files(table) != before and time.monotonic() < until:  # tasks end a little later than their job

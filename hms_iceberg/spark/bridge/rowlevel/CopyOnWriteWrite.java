@@ -61,11 +61,13 @@ final class CopyOnWriteWrite implements RequiresDistributionAndOrdering, BatchWr
       replaced.add((String) it.next());
     }
     handedOver = true;
+    write.committed();
     Bridge.ask(question);
   }
 
   public void abort(WriterCommitMessage[] messages) {
     if (!handedOver) {
+      write.aborted();
       WrittenFiles.delete(messages, write.session().sessionState().newHadoopConf());
     }
   }

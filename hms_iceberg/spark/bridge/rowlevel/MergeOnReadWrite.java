@@ -65,11 +65,16 @@ final class MergeOnReadWrite implements DeltaWrite, RequiresDistributionAndOrder
     }
     question.set("filter", operation.filter());
     handedOver = true;
+    write.committed();
     Bridge.ask(question);
   }
 
   public void abort(WriterCommitMessage[] messages) {
-    for (int i = 0; i < messages.length && !handedOver; i++) {
+    if (handedOver) {
+      return;
+    }
+    write.aborted();
+    for (int i = 0; i < messages.length; i++) {
       if (messages[i] != null) {
         ((WrittenChanges) messages[i]).delete(write.session().sessionState().newHadoopConf());
       }

@@ -9,6 +9,7 @@ import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
+import org.apache.spark.util.CollectionAccumulator;
 import org.apache.spark.util.SerializableConfiguration;
 import java.io.IOException;
 import java.util.Iterator;
@@ -20,9 +21,11 @@ import scala.reflect.ClassTag$;
 final class RowWriters implements DataWriterFactory, StreamingDataWriterFactory, Serializable {
   private final WriteRules rules;
   private final Broadcast conf;
+  private final CollectionAccumulator finished;
 
-  RowWriters(SparkSession session, WriteRules rules) {
+  RowWriters(SparkSession session, WriteRules rules, CollectionAccumulator finished) {
     this.rules = rules;
+    this.finished = finished;
     this.conf = configuration(session, rules);
   }
 
@@ -36,7 +39,8 @@ final class RowWriters implements DataWriterFactory, StreamingDataWriterFactory,
 
   /** The files of one task. */
   TaskFiles files(int partitionId, long taskId, long epoch) {
-    return new TaskFiles(rules, ((SerializableConfiguration) conf.value()).value(), partitionId, taskId, epoch);
+    Configuration hadoop = ((SerializableConfiguration) conf.value()).value();
+    return new TaskFiles(rules, hadoop, finished, partitionId, taskId, epoch);
   }
 
   /** What Spark's Parquet writer and file systems are told, on every executor. */

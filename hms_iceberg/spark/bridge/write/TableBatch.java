@@ -27,11 +27,13 @@ final class TableBatch implements BatchWrite {
     ObjectNode question = write.commit();
     WrittenFiles.put(messages, question);
     handedOver = true;
+    write.committed();
     write.ask(question);
   }
 
   public void abort(WriterCommitMessage[] messages) {
     if (!handedOver) {
+      write.aborted();
       WrittenFiles.delete(messages, write.session().sessionState().newHadoopConf());
     }
   }

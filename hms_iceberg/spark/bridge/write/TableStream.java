@@ -26,11 +26,13 @@ final class TableStream implements StreamingWrite {
     question.put("epoch", epoch);
     WrittenFiles.put(messages, question);
     handedOver.add(Long.valueOf(epoch));
+    write.committed();
     write.ask(question);
   }
 
   public void abort(long epoch, WriterCommitMessage[] messages) {
     if (!handedOver.contains(Long.valueOf(epoch))) {
+      write.aborted();
       WrittenFiles.delete(messages, write.session().sessionState().newHadoopConf());
     }
   }

@@ -15,6 +15,7 @@ final class TableWrite implements RequiresDistributionAndOrdering {
   private final IcebergTable table;
   private final ObjectNode question;
   private final JsonNode answer;
+  private UnheardFiles unheard;
 
   TableWrite(SparkSession session, IcebergTable table, ObjectNode question) {
     this.session = session;
@@ -53,12 +54,28 @@ final class TableWrite implements RequiresDistributionAndOrdering {
   }
 
   RowWriters writers() {
-    return new RowWriters(session, new WriteRules(
-        answer.get("rules"), question.get("query_id").asText(), table.planner().worker()));
+    unheard = new UnheardFiles(session.sparkContext(), session.sessionState().newHadoopConf());
+    WriteRules rules =
+        new WriteRules(answer.get("rules"), question.get("query_id").asText(), table.planner().worker());
+    return new RowWriters(session, rules, unheard.locations());
   }
 
   SparkSession session() {
     return session;
+  }
+
+  /** All tasks have ended, and their files are known. */
+  void committed() {
+    if (unheard != null) {
+      unheard.committed();
+    }
+  }
+
+  /** The job has failed, or was cancelled: tasks may still end, and nobody hears of their files. */
+  void aborted() {
+    if (unheard != null) {
+      unheard.aborted();
+    }
   }
 
   /** The session that runs a query of a stream may be another than the one that the table is of. */

@@ -12,17 +12,20 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.TaskContext;
 import org.apache.spark.executor.OutputMetrics;
 import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.util.CollectionAccumulator;
+import org.apache.spark.util.TaskCompletionListener;
 
 /**
  * The files of one kind that a task writes: a row goes to the file of its partition, and a file that has reached its size
  * is followed by another one. What the rows are (data, position deletes) is in the rules; a row comes with its partition,
  * or gets the one that the rules make of it. A file is made at its first row.
  */
-final class TaskFiles {
+final class TaskFiles implements TaskCompletionListener {
   private static final int ROWS_BETWEEN_CHECKS = 1000;
 
   private final WriteRules rules;
   private final Configuration conf;
+  private final CollectionAccumulator told;
   private final PartitionValues partitions;
   private final int partitionId;
   private final long taskId;
@@ -35,13 +38,25 @@ final class TaskFiles {
   private int count;
   private PythonWriter python;
 
-  TaskFiles(WriteRules rules, Configuration conf, int partitionId, long taskId, long epoch) {
+  TaskFiles(
+      WriteRules rules, Configuration conf, CollectionAccumulator told, int partitionId, long taskId, long epoch) {
     this.rules = rules;
     this.conf = conf;
+    this.told = told;
     this.partitions = rules.spec(rules.specId);
     this.partitionId = partitionId;
     this.taskId = taskId;
     this.epoch = epoch;
+    if (task != null) {
+      task.addTaskCompletionListener(this);
+    }
+  }
+
+  /** A task that is killed while it ends fails after all, and nobody hears of its files. Its input may have ended early. */
+  public void onTaskCompletion(TaskContext ended) {
+    if (ended.isInterrupted()) {
+      abort();
+    }
   }
 
   /** Writes a row into its partition of the rules' own spec. */
@@ -109,11 +124,13 @@ final class TaskFiles {
     }
     open.clear();
     current = null;
-    endIfKilled();
-    return written;
+    for (int i = 0; i < written.size(); i++) {
+      told.add(((WrittenFile) written.get(i)).location);
+    }
+    return new ArrayList(written);
   }
 
-  /** Nobody hears of the files of a task that was killed; a failed one deletes them. Spark looks only now and then. */
+  /** Spark looks only now and then. */
   private void endIfKilled() {
     if (task != null && task.isInterrupted()) {
       task.killTaskIfInterrupted();
