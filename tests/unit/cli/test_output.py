@@ -14,20 +14,61 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.catalog import Catalog
+from hms_iceberg.cli.commands import COMMANDS
 from hms_iceberg.table import Table
 
 EXPECTED = Path(__file__).parent / "expected"
-COMMANDS = {
-    "list": ["list", "db"],
-    "describe": ["describe", "db.t"],
-    "schema": ["schema", "db.t"],
-    "files": ["files", "db.t"],
-    "scan": ["scan", "db.t"],
-    "history": ["history", "db.t"],
-    "list-refs": ["list-refs", "db.t"],
-    "report": ["report", "db.t"],
-    "diff": ["diff", "db.t", "end", "--rows"],
-}
+# One after the other, on one table.
+SHOWN = """
+list
+list db
+describe db.t
+schema db.t
+spec db.t
+location db.t
+uuid db.t
+files db.t
+scan db.t
+history db.t
+list-refs db.t
+report db.t
+diff db.t end --rows
+properties set table db.t owner shop
+properties get table db.t owner
+properties remove table db.t owner
+branch create db.t audit
+branch list db.t
+branch remove db.t audit
+tag create db.t year-end
+tag list db.t
+tag remove db.t year-end
+append db.t more.csv
+check db.t
+repair db.t
+maintain --table db.t --dry-run
+rewrite-data-files db.t
+rewrite-manifests db.t
+rewrite-position-deletes db.t
+convert-equality-deletes db.t
+remove-dangling-deletes db.t
+compute-table-stats db.t
+compute-partition-stats db.t
+expire-snapshots db.t
+remove-orphan-files db.t --dry-run
+rollback db.t end
+create table db.made --column id:long
+drop table db.made --purge
+version
+"""
+# These tell sentences, which a terminal folds.
+SENTENCES = frozenset(("maintain", "compute-table-stats", "remove-orphan-files", "rollback"))
+# Of these the output is tested where the server is that they need; or it differs from machine to machine.
+ELSEWHERE = frozenset(
+    [
+        *("completion", "connect", "demo", "doctor", "locks", "metastore", "migrate", "register", "rename"),
+        *("rewrite-table-path", "rollback-migration", "sql", "thriftserver", "verify"),
+    ]
+)
 
 
 @pytest.fixture
@@ -48,6 +89,7 @@ def settled(text: str, table: Table) -> str:
     """A text without what differs from run to run."""
     for number, snapshot in enumerate(table.snapshots(), start=1):
         text = text.replace(str(snapshot.snapshot_id), f"{number}" * 19)
+    text = re.sub(r"\b(?!(\d)\1{18})\d{16,19}\b", "9" * 19, text)  # of snapshots that came later
     text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "00000000-0000-0000-0000-000000000000", text)
     time = "2026-01-31 12:00:00.000"
     pattern = r"20\d\d-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d{3})?)?"
@@ -57,16 +99,21 @@ def settled(text: str, table: Table) -> str:
     return "".join(f"{line.rstrip()}\n" for line in text.splitlines())
 
 
-SHOWN = [(name, width) for name in COMMANDS for width in (80, 120) if (name, width) != ("files", 80)]  # folded names
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal_shows(width: int, on_terminal: Any, shown_table: Table) -> None:
+    Path("more.csv").write_text("id,page,price\n4,/sell,1.5\n")
+    told = []
+    for line in SHOWN.strip().splitlines():
+        if (line, width) == ("files db.t", 80):
+            continue  # where a name is folded depends on the folder's length
+        said = on_terminal(width, *line.split())
+        assert line.split()[0] in SENTENCES or all(len(each) <= width for each in said.out.splitlines()), line
+        told.append(f"$ hms-iceberg {line}\n{settled(said.out + said.err, shown_table)}")
+    assert "\n".join(told) == (EXPECTED / f"{width}.txt").read_text()
 
 
-@pytest.mark.parametrize(("name", "width"), SHOWN)
-def test_a_terminal_shows(name: str, width: int, on_terminal: Any, shown_table: Table) -> None:
-    said = on_terminal(width, *COMMANDS[name])
-
-    assert said.code == 0
-    assert all(len(line) <= width for line in said.out.splitlines())
-    assert settled(said.out, shown_table) == (EXPECTED / f"{name}-{width}.txt").read_text()
+def test_every_command_is_shown_or_tested_elsewhere() -> None:
+    assert {line.split()[0] for line in SHOWN.split("\n") if line} == COMMANDS.keys() - ELSEWHERE
 
 
 def test_nothing_is_lost_on_a_narrow_terminal(on_terminal: Any, table: Table) -> None:
