@@ -197,7 +197,7 @@ class BucketTransform(Transform):
 # --------------------------------------------------------------------------------------------- truncate
 
 
-def _wrap(value: int, bits: int) -> int:
+def wrapped(value: int, bits: int) -> int:
     """The value in two's complement: below the type's minimum it wraps around, as it does in Java."""
     half = 1 << (bits - 1)
     return (value + half) % (1 << bits) - half
@@ -224,7 +224,7 @@ class TruncateTransform(Transform):
         width = self.width
         if isinstance(source_type, (IntegerType, LongType)):
             bits = 32 if isinstance(source_type, IntegerType) else 64
-            return lambda value: _wrap(value - value % width, bits)
+            return lambda value: wrapped(value - value % width, bits)
         if isinstance(source_type, DecimalType):
             scale = source_type.scale
 

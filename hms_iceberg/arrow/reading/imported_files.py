@@ -28,6 +28,7 @@ from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.name_mapping import NameMapping
 from hms_iceberg.spec.partitioning import PartitionField
+from hms_iceberg.spec.transforms import HourTransform, wrapped
 from hms_iceberg.spec.values.single_values import from_bytes, from_python
 from hms_iceberg.storage import Storage
 
@@ -193,7 +194,8 @@ class FileImport:
             first, last = from_bytes(kind, low), from_bytes(kind, high)
             value = transform(first)
             if (field.transform.preserves_order or first == last) and value == transform(last):
-                return value
+                # Of the first and the last timestamps no int holds the hour, and partitions have it folded.
+                return wrapped(value, 32) if isinstance(field.transform, HourTransform) else value
             raise InvalidInputError(
                 f"Cannot add {file.file_path}: partition field {field.name!r} ({field.transform}) has more than one "
                 f"value in it, from {first!r} to {last!r}. Append its rows, which partitions them."

@@ -18,8 +18,8 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import BucketTransform, TruncateTransform
-from hms_iceberg.spec.types import IntegerType, LongType, NestedField, StringType
+from hms_iceberg.spec.transforms import BucketTransform, HourTransform, TruncateTransform
+from hms_iceberg.spec.types import IntegerType, LongType, NestedField, StringType, TimestampType
 from tests.support.row_tables import arrow, check, create, ids, live, numbered, row, rows_of
 from tests.support.tables import BY_CITY
 
@@ -120,6 +120,21 @@ def test_partitions_by_transforms_are_told_where_bounds_decide(
     else:
         table.add_files([path])
         assert live(table)[0].partition == (transform.bind(LongType())(rows["id"][0].as_py()),)
+
+
+def test_hours_of_the_first_and_the_last_timestamps_are_folded_as_when_rows_are_appended(tmp_path: Path) -> None:
+    times = [pa.table({"at": pa.array([time], pa.int64()).cast(pa.timestamp("us"))}) for time in (-(2**63), 2**63 - 1)]
+    hour = PartitionSpec(PartitionField(1, 1000, HourTransform(), "hour"))
+    table = create(tmp_path, schema=Schema(NestedField(1, "at", TimestampType())), spec=hour)
+    for number, rows in enumerate(times):
+        pq.write_table(rows, tmp_path / f"{number}.parquet")
+        table.append(rows)
+    appended = sorted(file.partition for file in live(table))
+    table.delete()
+
+    table.add_files([f"file:{tmp_path}/{number}.parquet" for number in range(2)])
+
+    assert sorted(file.partition for file in live(table)) == appended == [(-1732919508,), (1732919507,)]
 
 
 def test_files_of_the_table_are_refused_unless_asked_otherwise(tmp_path: Path, write: Any) -> None:
