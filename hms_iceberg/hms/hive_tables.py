@@ -8,7 +8,7 @@ every method here that renames or drops refuses a row that is not external. Sour
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,8 @@ from hms_iceberg.hms.rows.hive_rows import (
     hive_table,
 )
 from hms_iceberg.metastore import CatalogMetastore
+
+_STATISTICS = {"COLUMN_STATS_ACCURATE", "numRows", "numFiles", "totalSize", "rawDataSize"}
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,44 @@ class HiveTables:
     def partition_count(self, database: str, name: str) -> int:
         """How many partitions a table has."""
         return len(self._client.list_partition_names(database, name))
+
+    def add_partitions(self, database: str, name: str, partitions: Sequence[HivePartition]) -> None:
+        """Add partitions that are stored as their table is, each at a location of its own.
+
+        Raises:
+            NoSuchTableError: no table of that name.
+        """
+        table = self._client.get_table(database, name)
+        rows = []
+        for each in partitions:
+            descriptor = copy.deepcopy(table.sd)
+            descriptor.location = each.storage.location
+            rows.append((each.values, descriptor))
+        self._client.add_partitions(database, name, rows)
+
+    def drop_partition(self, database: str, name: str, values: Sequence[str], location: str) -> None:
+        """Remove the row of a partition, and no file; none of these values at this location is not an error."""
+        row = self._client.get_partition(database, name, values)
+        if row is not None and row.sd.location == location:
+            self._client.drop_partition(database, name, values)
+
+    def forget_statistics(self, database: str, name: str, partitions: Sequence[Sequence[str]]) -> None:
+        """Make Hive count again, instead of answering from what it once counted.
+
+        Args:
+            database, name: the table.
+            partitions: the values of each partition; empty ones stand for a table without partitions.
+        """
+        table = self._client.get_table(database, name)
+        for values in partitions:
+            row = self._client.get_partition(database, name, values) if table.partitionKeys else table
+            if row is None:
+                continue
+            row.parameters = {key: value for key, value in (row.parameters or {}).items() if key not in _STATISTICS}
+            if table.partitionKeys:
+                self._client.alter_partition(database, name, row)
+            else:
+                self._client.alter_table(database, name, row)
 
     def change(self, database: str, name: str, change: RowChange) -> None:
         """Change a row under its name.

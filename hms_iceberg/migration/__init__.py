@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hms_iceberg.migration.add_hive_files import AddFilesResult, add_folder, add_hive_files
+from hms_iceberg.migration.following.follow import Follower, FollowRound, follow
 from hms_iceberg.migration.migrate import MigrationResult, migrate
 from hms_iceberg.migration.migration_plan import MigrationOptions
 from hms_iceberg.migration.rollback import RollbackResult, rollback
@@ -13,6 +14,8 @@ from hms_iceberg.migration.warehouse.run import migrate_warehouse
 
 __all__ = [
     "AddFilesResult",
+    "FollowRound",
+    "Follower",
     "MigrationOptions",
     "MigrationResult",
     "RollbackResult",
@@ -21,6 +24,7 @@ __all__ = [
     "WarehousePlan",
     "add_folder",
     "add_hive_files",
+    "follow",
     "migrate",
     "migrate_warehouse",
     "plan_warehouse",

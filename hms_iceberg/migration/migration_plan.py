@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
 from hms_iceberg.errors import InvalidInputError
@@ -18,6 +19,7 @@ from hms_iceberg.migration.hive.hive_types import TypeOptions
 from hms_iceberg.migration.hive.refusals import Reason, Refusal, Remedy, of_texts
 from hms_iceberg.migration.hive.source import SourceTable, carried_parameters, look_at_source
 from hms_iceberg.migration.hive.source_files import Listing, list_files
+from hms_iceberg.migration.hive.source_reasons import TRANSACTIONAL
 from hms_iceberg.migration.progress import Progress, silent
 from hms_iceberg.migration.state import HIDDEN_FOLDER, PARTITIONED_METADATA, UNPARTITIONED_METADATA
 from hms_iceberg.spec.manifests.manifest import DataFile
@@ -148,6 +150,10 @@ def metadata_folder_name(partitioned: bool) -> str:
     return PARTITIONED_METADATA if partitioned else UNPARTITIONED_METADATA
 
 
+def _as_it_is(schema: Schema) -> Schema:
+    return schema
+
+
 class MigrationPlanner:
     """Looks at a Hive table as often as it must, and reads the footer of a file once."""
 
@@ -160,22 +166,27 @@ class MigrationPlanner:
         self._progress = progress
         self._reader: FooterReader | None = None
 
-    def plan(self, table: HiveTable) -> MigrationPlan:
+    def plan(self, table: HiveTable, numbered: Callable[[Schema], Schema] = _as_it_is) -> MigrationPlan:
         """Find out what the table becomes.
+
+        Args:
+            table: the Hive table.
+            numbered: gives its columns other field ids.
 
         Raises:
             UnsupportedError: it cannot be migrated; every reason is in the message.
         """
-        found = self.look(table)
+        found = self.look(table, numbered)
         if isinstance(found, Refusal):
             raise found.error()
         return found
 
-    def look(self, table: HiveTable) -> MigrationPlan | Refusal:
+    def look(self, table: HiveTable, numbered: Callable[[Schema], Schema] = _as_it_is) -> MigrationPlan | Refusal:
         """Find out what the table becomes, or every reason why it cannot be migrated in place."""
         source = look_at_source(table, self._partitions(table), self._options.types, self._avro_schema(table))
         if isinstance(source, Refusal):
             return source
+        source = replace(source, schema=numbered(source.schema))
         listing = self._list(source)
         reasons = self._reasons_in_files(listing)
         if reasons:
@@ -218,6 +229,11 @@ class MigrationPlanner:
             return False
         return set(self._list(plan.source).files) == set(plan.listing.files)
 
+    def replaced_since(self, plan: MigrationPlan) -> frozenset[tuple[Any, ...]]:
+        """The values of partitions of which files that were planned for are gone, or others took their names."""
+        now = set(self._list(plan.source).files)
+        return frozenset(plan.source.partition_values[file.partition] for file in plan.listing.files if file not in now)
+
     def _partitions(self, table: HiveTable) -> list[HivePartition]:
         return list(self._hive.partitions(table.database, table.name)) if table.partition_keys else []
 
@@ -231,6 +247,8 @@ class MigrationPlanner:
         return None if url is None or table.is_iceberg else self._storage.read(url).decode()
 
     def _reasons_in_files(self, listing: Listing) -> list[Reason]:
+        if listing.transactional:
+            return [Reason(f"file {listing.transactional} is of {TRANSACTIONAL}")]
         reasons = []
         if listing.in_subdirectories and not self._options.include_subdirectories:
             text = (

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 
 from hms_iceberg.errors import MigrationError, NoSuchTableError, TableAlreadyExistsError
 from hms_iceberg.hms.hive_tables import HiveTables
+from hms_iceberg.migration.handback.carry_out import NOTE_NAME, take_away, was_given
 from hms_iceberg.migration.journal import (
     JOURNAL_NAME,
     Journal,
@@ -131,8 +132,9 @@ class Recovery:
         return begun
 
     def forget_to_take_back(self, state: MigrationState) -> None:
-        """Take the note away again."""
+        """Take the note away again, and what the Hive table was given for its way back."""
         if state.folder is not None:
+            take_away(self._hive, self._storage, state.folder, state.backup)
             remove_rollback_note(self._storage, state.folder)
 
     def put_back(self, discard_history: bool = False) -> bool:
@@ -190,7 +192,7 @@ class Recovery:
 
     def _refuse_to_discard_history(self, state: MigrationState) -> None:
         """An Iceberg table that was used, and whose row somebody dropped, may be wanted back."""
-        if state.folder is None:
+        if state.folder is None or (state.table is not None and was_given(self._storage, state.folder)):
             return
         versions = [info for info in self._storage.list(state.folder) if info.location.endswith(".metadata.json")]
         # A copy is made in two steps: the table, then its rows.
@@ -223,13 +225,8 @@ def _is_of_copy(folder: str, journal: Journal) -> bool:
 
 
 def _remove_metadata(storage: Storage, folder: str, journal: Journal) -> None:
-    """Delete the files that the migration and the Iceberg table wrote to the metadata folder, the journal last."""
-    last = None
-    for info in storage.list(folder):
-        relative = info.location[len(folder) + 1 :]
-        if relative == JOURNAL_NAME:
-            last = info.location
-        elif relative not in journal.existing:
-            storage.delete(info.location)
-    if last is not None:
-        storage.delete(last)
+    """Delete the files that the migration and the Iceberg table wrote to the metadata folder, its notes last."""
+    found = {info.location[len(folder) + 1 :]: info.location for info in storage.list(folder)}
+    notes = [found.pop(name) for name in (NOTE_NAME, JOURNAL_NAME) if name in found]
+    for location in [*(place for name, place in found.items() if name not in journal.existing), *notes]:
+        storage.delete(location)

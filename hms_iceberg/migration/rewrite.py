@@ -16,7 +16,7 @@ from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import VIEWS, HivePartition, HiveTable
 from hms_iceberg.migration.hive.source import carried_parameters
 from hms_iceberg.migration.hive.source_files import Listing, list_files
-from hms_iceberg.migration.hive.source_reasons import table_location
+from hms_iceberg.migration.hive.source_reasons import TRANSACTIONAL, table_location
 from hms_iceberg.migration.journal import Journal
 from hms_iceberg.migration.migrate import MigrationResult, Proof, carry_out
 from hms_iceberg.migration.migration_plan import MigrationOptions
@@ -32,7 +32,7 @@ class CopyRows(Protocol):
     """Copies rows from a Hive table into an Iceberg table: Spark."""
 
     def schema(self, table: str) -> Schema:
-        """A Hive table's columns, as its rows are read."""
+        """A Hive table's columns, as its rows are read; raises UnsupportedError where they cannot be."""
         ...
 
     def copy(self, source: str, target: str, snapshot_properties: Mapping[str, str]) -> None:
@@ -48,12 +48,14 @@ class CopyPlan:
         table: its row.
         partitions: its partitions' rows.
         listing: its files.
+        schema: its columns, as its rows are read.
         records: unknown before it is read.
     """
 
     table: HiveTable
     partitions: tuple[HivePartition, ...]
     listing: Listing
+    schema: Schema
     records: int = 0
 
     @property
@@ -130,30 +132,32 @@ class _Copy:
         """What will be copied."""
         reason = _reason_against(table)
         if reason is not None:
-            raise UnsupportedError(
-                f"Table {table} cannot be rewritten as an Iceberg table: {reason} Nothing was changed."
-            )
-        partitions = tuple(self._hive.partitions(table.database, table.name)) if table.partition_keys else ()
-        places = [row.storage.location for row in partitions] if table.partition_keys else [table_location(table)]
-        listing = list_files(self._catalog.storage, places, self._options.threads, silent)
-        return CopyPlan(table, partitions, listing)
+            raise _refused(table, reason)
+        partitions, listing = self._look(table)
+        if listing.transactional:
+            raise _refused(table, f"file {listing.transactional} is of {TRANSACTIONAL}")
+        return CopyPlan(table, partitions, listing, self._rows.schema(str(table)))
 
     def is_current(self, plan: CopyPlan, table: HiveTable) -> bool:
         """Whether the Hive table and its files still are what was planned for."""
-        now, before = self.plan(table), plan.table
-        rows = [(each.columns, each.partition_keys, each.storage) for each in (table, before)]
-        same_partitions = {each.values for each in now.partitions} == {each.values for each in plan.partitions}
-        return rows[0] == rows[1] and same_partitions and set(now.listing.files) == set(plan.listing.files)
+        partitions, listing = self._look(table)
+        rows = [(each.columns, each.partition_keys, each.storage) for each in (table, plan.table)]
+        same_partitions = {each.values for each in partitions} == {each.values for each in plan.partitions}
+        return rows[0] == rows[1] and same_partitions and set(listing.files) == set(plan.listing.files)
+
+    def _look(self, table: HiveTable) -> tuple[tuple[HivePartition, ...], Listing]:
+        partitions = tuple(self._hive.partitions(table.database, table.name)) if table.partition_keys else ()
+        places = [row.storage.location for row in partitions] if table.partition_keys else [table_location(table)]
+        return partitions, list_files(self._catalog.storage, places, self._options.threads, silent)
 
     def stage(self, plan: CopyPlan, journal: Journal) -> Table:
         """The copy, complete, under the staging name."""
         name = (journal.database, journal.staging)
-        schema = self._rows.schema(journal.name)
         self._catalog.create_table(
             name,
-            schema=schema,
+            schema=plan.schema,
             location=copy_location(plan.location),
-            partition_spec=_spec(plan.table, schema),
+            partition_spec=_spec(plan.table, plan.schema),
             properties={
                 **carried_parameters(plan.table.parameters),
                 **self._options.properties,
@@ -168,13 +172,17 @@ class _Copy:
         return table
 
 
+def _refused(table: HiveTable, reason: str) -> UnsupportedError:
+    return UnsupportedError(f"Table {table} cannot be rewritten as an Iceberg table: {reason} Nothing was changed.")
+
+
 def _reason_against(table: HiveTable) -> str | None:
     if table.is_iceberg:
         return "it is an Iceberg table already."
     if table.table_type in VIEWS:
         return "it is a view; migrate the tables below it."
     if table.parameters.get("transactional", "").lower() == "true":
-        return "it is transactional (ACID), and Spark reads no such tables; copy it with Hive into one that is not."
+        return f"it is {TRANSACTIONAL}"
     if not table_location(table):
         return "it has no location."
     return None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import enum
 import logging
 from dataclasses import dataclass
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import (
     IcebergError,
+    InvalidInputError,
     MetastoreError,
     MetastoreUnavailableError,
     MigrationError,
@@ -16,15 +18,19 @@ from hms_iceberg.errors import (
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HivePartition, HiveTable
 from hms_iceberg.metastore_names import table_identifier
+from hms_iceberg.migration.handback.carry_out import give, take_away
+from hms_iceberg.migration.handback.plan import Handback, plan_handback
 from hms_iceberg.migration.hive.source_files import list_files
 from hms_iceberg.migration.hive.source_reasons import table_location
 from hms_iceberg.migration.progress import Progress, silent
 from hms_iceberg.migration.recovery import Recovery, only_one
 from hms_iceberg.migration.state import MIGRATION_ORIGINAL, MigrationState, Original, staging_name
+from hms_iceberg.table import Table
 
 logger = logging.getLogger(__name__)
 
 _THREADS = 16
+_ROUNDS = 5
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,7 @@ class RollbackResult:
         table: name of the table, which is a Hive table again.
         files: how many data files it has; None if only the traces of an unfinished migration were removed.
         discarded_snapshots: how many snapshots the Iceberg table had gained since its migration.
+        appended_files: how many of the files were appended since the migration, and copied for Hive.
         unresolved_ms: milliseconds for which the name was nobody's, at most.
     """
 
@@ -42,6 +49,7 @@ class RollbackResult:
     files: int | None
     discarded_snapshots: int = 0
     unresolved_ms: float = 0.0
+    appended_files: int = 0
 
 
 def rollback(
@@ -50,36 +58,43 @@ def rollback(
     *,
     backup_name: str | None = None,
     discard_changes: bool = False,
+    as_hive: bool = False,
     take_over: bool = False,
     progress: Progress = silent,
 ) -> RollbackResult:
     """Put the Hive table back under its name, after a migration or in the middle of one.
 
     The Iceberg table's metadata is deleted; data files that were added to it stay where they are, and are not part of
-    the Hive table.
+    the Hive table, unless they are copied for it.
 
     Args:
         catalog: the catalog on whose metastore the table is.
         identifier: `"db.table"` or `("db", "table")`.
         backup_name: name of the Hive table, if it is not the default one.
         discard_changes: go back although the Iceberg table was changed since its migration.
+        as_hive: copy what was appended since into the Hive table's folders, with the partitions that it lacks.
         take_over: go on although the process that began an unfinished migration may still live.
         progress: told how far it is.
 
     Raises:
         MigrationError: the table was not migrated by this package, was changed since, or files of the Hive table are
             gone; nothing was changed.
+        UnsupportedError: as a Hive table it would not have the same rows (deletes, renames, other formats or specs);
+            nothing was changed.
         NoSuchTableError: no table of that name, and no trace of a migration.
     """
+    if discard_changes and as_hive:
+        raise InvalidInputError("Changes are either discarded or handed back as Hive files. Choose one.")
     database, name = (part.lower() for part in table_identifier(identifier))
     hive = HiveTables.of(catalog.metastore)
+    changes = _Changes.COPY if as_hive else _Changes.DISCARD if discard_changes else _Changes.REFUSE
     recovery = Recovery(hive, catalog.storage, database, name, backup_name)
     with only_one(database, name):
         state = recovery.take_up(take_over)
         if state is None:
             raise _nothing_to_undo(hive.find(database, name), f"{database}.{name}")
         if state.is_done:
-            return _Rollback(catalog, hive, recovery, state, discard_changes, progress).run()
+            return _Rollback(catalog, hive, recovery, state, changes, progress).run()
         begun = recovery.begin_to_take_back(state)
         try:
             if recovery.put_back(discard_history=begun or discard_changes):
@@ -89,7 +104,7 @@ def rollback(
             raise
         state = recovery.settled()  # the metastore did just now what an earlier run had asked it for
         assert state is not None
-        return _Rollback(catalog, hive, recovery, state, discard_changes, progress).run()
+        return _Rollback(catalog, hive, recovery, state, changes, progress).run()
 
 
 def _nothing_to_undo(table: HiveTable | None, name: str) -> MigrationError | NoSuchTableError:
@@ -103,6 +118,14 @@ def _nothing_to_undo(table: HiveTable | None, name: str) -> MigrationError | NoS
     return MigrationError(f"Table {name} is a Hive table, and there is no unfinished migration of it.")
 
 
+class _Changes(enum.Enum):
+    """What becomes of what was written to the Iceberg table since its migration."""
+
+    REFUSE = "refuse"
+    DISCARD = "discard"
+    COPY = "copy"
+
+
 class _Rollback:
     def __init__(
         self,
@@ -110,14 +133,14 @@ class _Rollback:
         hive: HiveTables,
         recovery: Recovery,
         state: MigrationState,
-        discard_changes: bool,
+        changes: _Changes,
         progress: Progress,
     ) -> None:
         self._catalog = catalog
         self._hive = hive
         self._recovery = recovery
         self._state = state
-        self._discard_changes = discard_changes
+        self._changes = changes
         self._progress = progress
         self._name = f"{state.database}.{state.name}"
 
@@ -130,13 +153,11 @@ class _Rollback:
                 f"{state.database}.{state.journal.backup if state.journal else '(unknown)'} is gone. The Iceberg table "
                 "was left as it is."
             )
-        files = self._check_files(state.backup)
         self._recovery.begin_to_take_back(state)
         try:
-            with self._catalog.metastore.lease((state.database, state.name), {}) as lease:
-                lease.acquire()
-                discarded = self._snapshots_since()
-                unresolved_ms = self._switch(state.backup)
+            self._take_away(state)
+            files = self._check_files(state.backup)
+            handback, discarded, unresolved_ms = self._go_back(state, state.backup)
         except IcebergError:
             found = self._recovery.settled()
             if found is not None and found.is_done:
@@ -144,20 +165,48 @@ class _Rollback:
             raise
         self._recovery.put_back(discard_history=True)
         logger.info("Table %s is a Hive table again", self._name)
-        return RollbackResult(self._name, files, discarded, unresolved_ms)
+        appended = len(handback.copies) if handback is not None else 0
+        return RollbackResult(self._name, files + appended, discarded, unresolved_ms, appended)
 
-    def _snapshots_since(self) -> int:
+    def _go_back(self, state: MigrationState, backup: HiveTable) -> tuple[Handback | None, int, float]:
+        """Give the Hive table what it lacks, if that is wanted, and switch, unless the table was changed meanwhile."""
+        for _ in range(_ROUNDS):
+            handback = self._give(state, backup) if self._changes is _Changes.COPY else None
+            with self._catalog.metastore.lease((state.database, state.name), {}) as lease:
+                lease.acquire()
+                table = self._catalog.load_table((state.database, state.name))
+                if handback is None or table.metadata_location == handback.metadata_location:
+                    discarded = self._snapshots_since(table) if handback is None else 0
+                    return handback, discarded, self._switch(backup)
+            self._take_away(state)
+        raise MigrationError(
+            f"Table {self._name} was written to in each of {_ROUNDS} attempts to copy what was appended. Stop its "
+            "writers and run the same command again. Nothing was changed."
+        )
+
+    def _give(self, state: MigrationState, backup: HiveTable) -> Handback:
+        assert state.folder is not None
+        table = self._catalog.load_table((state.database, state.name))
+        handback = plan_handback(self._catalog, self._hive, table, backup)
+        give(self._hive, self._catalog.storage, state.folder, backup, handback, self._progress)
+        return handback
+
+    def _take_away(self, state: MigrationState) -> None:
+        """What an earlier attempt gave."""
+        if state.folder is not None:
+            take_away(self._hive, self._catalog.storage, state.folder, state.backup)
+
+    def _snapshots_since(self, table: Table) -> int:
         """How many snapshots came after the migration's own."""
-        table = self._catalog.load_table((self._state.database, self._state.name))
         own = [snapshot for snapshot in table.metadata.snapshots if snapshot.summary.get("hive-table") == self._name]
         snapshots = len(table.metadata.snapshots) - len(own)
         current = table.current_snapshot()
         changed = snapshots > 0 or (current is not None and current.summary.get("hive-table") != self._name)
-        if changed and not self._discard_changes:
+        if changed and self._changes is _Changes.REFUSE:
             raise MigrationError(
                 f"Table {self._name} was changed since its migration ({snapshots} snapshots), and the Hive table would "
-                "not have these changes. Copy what you need, then run the same command with --discard-changes. Nothing "
-                "was changed."
+                "not have these changes. Run the same command with --as-hive to have what was appended copied for "
+                "it, or with --discard-changes. Nothing was changed."
             )
         return snapshots
 

@@ -1,9 +1,10 @@
 """How long the migration of many Parquet files takes, beside Apache Iceberg's procedure on Spark local[2].
 
-    python tests/benchmarks/migration.py [--files 10000] [--partitions 100] [--rows 100]
+    python tests/benchmarks/migration.py [--files 10000] [--partitions 100] [--rows 100] [--alone]
 
 Makes two Hive tables of the same files on a metastore of its own, migrates one with this package, in a process of its
-own whose memory is told, and the other with `call system.migrate`. Needs what tests/interop has downloaded.
+own whose memory is told, and the other, unless --alone, with `call system.migrate`. Needs what tests/interop has
+downloaded.
 """
 
 from __future__ import annotations
@@ -60,12 +61,22 @@ def ours(uri: str) -> None:
     sys.stdout.write(json.dumps({"seconds": seconds, "mib": peak, "files": result.files}) + "\n")
 
 
+def java_seconds(server: EmbeddedMetastore) -> float:
+    """How long Apache Iceberg's procedure takes for the table `bench.java`."""
+    java = SparkProcess("java", server.uri, server.warehouse)
+    try:
+        return float(java.ask(sql="call spark_catalog.system.migrate('bench.java')")["seconds"])
+    finally:
+        java.close()
+
+
 def main() -> None:
     """Builds the tables and migrates them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--partitions", type=int, default=100)
     parser.add_argument("--rows", type=int, default=100)
+    parser.add_argument("--alone", action="store_true")
     parser.add_argument("--ours", metavar="URI", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.ours:
@@ -84,20 +95,19 @@ def main() -> None:
         try:
             catalog = load_catalog("bench", uri=server.uri, warehouse=server.warehouse)
             catalog.create_namespace("bench")
-            for name in ("ours", "java"):
+            for name in ("ours",) if given.alone else ("ours", "java"):
                 build(catalog, name, folder, given.files, given.partitions, folder / "seed")
             command = [sys.executable, __file__, "--ours", server.uri]
             environment = {**os.environ, "PYTHONPATH": str(ROOT)}
             told = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
             found = json.loads(told)
-            java = SparkProcess("java", server.uri, server.warehouse)
-            theirs = java.ask(sql="call spark_catalog.system.migrate('bench.java')")["seconds"]
-            java.close()
+            theirs = None if given.alone else java_seconds(server)
         finally:
             server.stop()
+    there = "" if theirs is None else f", {theirs:.1f} s there, {theirs / found['seconds']:.1f} times as long"
     sys.stdout.write(
         f"{found['files']:,} files in {given.partitions:,} partitions: {found['seconds']:.1f} s here "
-        f"({found['mib']:.0f} MiB), {theirs:.1f} s there, {theirs / found['seconds']:.1f} times as long\n"
+        f"({found['mib']:.0f} MiB){there}\n"
     )
 
 

@@ -10,7 +10,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hms_iceberg.catalog import Catalog
+    from hms_iceberg.migration import MigrationOptions, MigrationResult
 
 DEAD = 9
 
@@ -78,7 +83,7 @@ def _count_pipelined(fuse: Fuse, pool: Any, connection: Any) -> None:
 def run(job: dict[str, Any]) -> None:
     """One command, to its end or its death."""
     from hms_iceberg.catalog import load_catalog
-    from hms_iceberg.migration import migrate, rollback
+    from hms_iceberg.migration import Follower, add_hive_files, migrate, rollback, snapshot
     from hms_iceberg.migration.rewrite import rewrite
     from tests.support.fixed_rows import FixedRows
 
@@ -86,10 +91,34 @@ def run(job: dict[str, Any]) -> None:
     install(Fuse(job["changes"]))
     if job["command"] == "migrate":
         migrate(catalog, job["table"])
+    elif job["command"] == "warehouse":
+        migrate_all(catalog, job["table"], Path(job["plan"]))
     elif job["command"] == "rewrite":
         rewrite(catalog, job["table"], rows=FixedRows(catalog))
+    elif job["command"] == "snapshot":
+        snapshot(catalog, job["table"], f"{job['table']}_copy")
+    elif job["command"] == "follow":
+        Follower(catalog, job["table"], f"{job['table']}_copy").round()
+    elif job["command"] == "add_files":
+        add_hive_files(catalog, f"{job['table']}_copy", job["table"])
     else:
-        rollback(catalog, job["table"])
+        rollback(catalog, job["table"], as_hive=job["command"] == "as_hive")
+
+
+def migrate_all(catalog: Catalog, pattern: str, kept: Path) -> None:
+    """Every table of a namespace by a plan that is kept, those that can only be copied too."""
+    from hms_iceberg.migration import migrate_warehouse, plan_warehouse
+    from hms_iceberg.migration.rewrite import rewrite
+    from hms_iceberg.migration.warehouse.plan import WarehousePlan
+    from tests.support.fixed_rows import FixedRows
+
+    def copied(catalog: Catalog, identifier: str, options: MigrationOptions) -> MigrationResult:
+        return rewrite(catalog, identifier, options, rows=FixedRows(catalog))
+
+    plan = WarehousePlan.read(kept) if kept.exists() else plan_warehouse(catalog, [pattern])
+    plan.write(kept)
+    done = migrate_warehouse(catalog, plan, jobs=2, rewrite=copied, kept_in=kept)
+    assert all(each.is_done for each in done.tables), [each.message for each in done.tables]
 
 
 def main() -> None:

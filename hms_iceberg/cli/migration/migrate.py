@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hms_iceberg.cli.connection import catalog_options, key_values, open_catalog
+from hms_iceberg.cli.durations import Duration
+from hms_iceberg.cli.migration.follow import keep_up
 from hms_iceberg.cli.migration.spark import Ways, spark_for, spark_options
 from hms_iceberg.cli.migration.warehouse import Work
 from hms_iceberg.cli.output import OUTPUT_OPTION, Output
@@ -48,6 +50,14 @@ Kept = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "--verify", "level", type=LEVEL, help="Compare rows before the switch, with Spark; a difference stops it."
 )
+@click.option(
+    "--follow",
+    "follower",
+    metavar="DB.TABLE",
+    help="Do not migrate yet: keep an Iceberg table of this name up with the Hive table.",
+)
+@click.option("--interval", type=Duration(), default="60s", show_default=True, help="Between rounds of --follow.")
+@click.option("--once", is_flag=True, help="One round of --follow.")
 @spark_options
 def migrate(
     tables: tuple[str, ...],
@@ -66,6 +76,9 @@ def migrate(
     threads: int | None,
     rewrite: bool,
     level: str | None,
+    follower: str | None,
+    interval: float,
+    once: bool,
     spark_settings: tuple[str, ...],
     **choices: Any,
 ) -> None:
@@ -80,7 +93,12 @@ def migrate(
 
     Example: hms-iceberg migrate web.clicks --dry-run
 
+    With --follow, the Hive table stays what it is, and every round takes what changed in it into an Iceberg table over
+    the same files. It ends once the Hive table is migrated.
+
     Example: hms-iceberg migrate 'web.*' 'sales.fact_*' --exclude 'web.tmp_*' --plan plan.json --jobs 4
+
+    Example: hms-iceberg migrate web.clicks --follow web.clicks_iceberg --interval 5m
     """
     from hms_iceberg import migration
 
@@ -96,6 +114,12 @@ def migrate(
         raise click.UsageError("Name a table, a pattern such as 'web.*', or the --plan of an earlier run.")
     if many and backup_name is not None:
         raise click.UsageError("--backup-name is for one table; of many, each backup has its table's name.")
+    if follower is not None:
+        if many or dry_run or rewrite or level is not None:
+            raise click.UsageError("--follow is for one table, and neither checks, copies nor verifies it.")
+        with open_catalog(catalog_name, uri, properties) as catalog:
+            keep_up(Output(output), catalog, (tables[0], follower), options, None if once else interval)
+        return
     with (
         open_catalog(catalog_name, uri, properties) as catalog,
         spark_for(catalog, (rewrite or level is not None) and not dry_run, spark_settings) as spark,
@@ -157,6 +181,9 @@ def verify(
 @OUTPUT_OPTION
 @click.option("--backup-name", metavar="NAME", help="Name of the Hive table [default: TABLE_backup_].")
 @click.option("--discard-changes", is_flag=True, help="Go back although the Iceberg table was changed since.")
+@click.option(
+    "--as-hive", is_flag=True, help="Copy what was appended since into the Hive table, so that no row is lost."
+)
 @click.option("--take-over", is_flag=True, help="Undo a migration whose process is certainly dead.")
 def rollback_migration(
     table: str,
@@ -166,12 +193,14 @@ def rollback_migration(
     output: str,
     backup_name: str | None,
     discard_changes: bool,
+    as_hive: bool,
     take_over: bool,
 ) -> None:
     """Turn a migrated table back into the Hive table it was.
 
-    Also undoes a migration that crashed. The Iceberg table's metadata is deleted; rows added to it are not in the Hive
-    table.
+    Also undoes a migration that crashed. The Iceberg table's metadata is deleted; rows added to it are in the Hive
+    table only with --as-hive, which is refused where rows were deleted or changed, or columns, partition spec or file
+    format.
 
     Example: hms-iceberg rollback-migration web.clicks
     """
@@ -183,6 +212,7 @@ def rollback_migration(
             table,
             backup_name=backup_name,
             discard_changes=discard_changes,
+            as_hive=as_hive,
             take_over=take_over,
             progress=progress,
         )
@@ -216,4 +246,5 @@ def describe_rollback(result: RollbackResult) -> str:
     if result.files is None:
         return f"{result.table} is the Hive table it was; what an unfinished migration had left is gone."
     lost = f" {result.discarded_snapshots} snapshots were discarded." if result.discarded_snapshots else ""
-    return f"{result.table} is the Hive table it was, with {result.files:,} files.{lost}"
+    kept = f", {result.appended_files:,} of them appended since its migration" if result.appended_files else ""
+    return f"{result.table} is the Hive table it was, with {result.files:,} files{kept}.{lost}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -221,6 +222,39 @@ class HmsClient:
         for start in range(0, len(names), _BATCH):
             batch = list(names[start : start + _BATCH])
             yield from self._call("get_partitions_by_names", database, name, batch, subject=subject)
+
+    def get_partition(self, database: str, name: str, values: Sequence[str]) -> ttypes.Partition | None:
+        """The partition of these values; None if there is none."""
+        try:
+            return self._call("get_partition", database, name, list(values), subject=f"table {database}.{name}")
+        except (NoSuchTableError, MetastoreError) as error:
+            if isinstance(error.__cause__, ttypes.NoSuchObjectException):
+                return None
+            raise
+
+    def add_partitions(
+        self, database: str, name: str, partitions: Sequence[tuple[Sequence[str], ttypes.StorageDescriptor]]
+    ) -> None:
+        """Adds partitions, in batches; each by its values and its storage."""
+        subject = f"table {database}.{name}"
+        now = int(time.time())
+        rows = [
+            ttypes.Partition(list(values), database, name, now, 0, descriptor, parameters={})
+            for values, descriptor in partitions
+        ]
+        for start in range(0, len(rows), _BATCH):
+            self._call("add_partitions", rows[start : start + _BATCH], subject=subject, repeatable=False)
+
+    def alter_partition(self, database: str, name: str, partition: ttypes.Partition) -> None:
+        """Replaces a partition's row."""
+        context = ttypes.EnvironmentContext(dict(KEEP_STATISTICS))
+        method = "alter_partition_with_environment_context"
+        self._call(method, database, name, partition, context, subject=f"table {database}.{name}", repeatable=False)
+
+    def drop_partition(self, database: str, name: str, values: Sequence[str]) -> None:
+        """Removes a partition's row, and no file."""
+        subject = f"table {database}.{name}"
+        self._call("drop_partition", database, name, list(values), False, subject=subject, repeatable=False)
 
     # --------------------------------------------------------------------------------------------- locks
 

@@ -42,6 +42,8 @@ INSTANT = "instant"
 LOCAL = "local"
 # What Hive 1 and 2.0 call the columns of ORC files: they are the table's by their place.
 _PLACE = re.compile(r"_col(\d+)")
+# What Hive puts around each row of a transactional table. Source: Apache Hive, `OrcRecordUpdater`.
+_ACID_COLUMNS = {"operation", "originalTransaction", "bucket", "rowId", "currentTransaction", "row"}
 
 
 @dataclass
@@ -82,6 +84,8 @@ def examine(
         aliases = avro_names.names if avro_names else {}
     else:
         aliases = _places(columns, schema.names) if file_format == ORC else {}
+        if file_format == ORC and set(schema.names) >= _ACID_COLUMNS:
+            facts.problems.append("holds rows with the marks of a transactional (ACID) table, some of them deleted")
     facts.mapped = examiner.struct(columns, list(schema), "", aliases)
     return facts
 

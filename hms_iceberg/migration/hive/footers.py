@@ -21,6 +21,7 @@ from hms_iceberg.spec.name_mapping import MappedField, NameMapping, create_name_
 from hms_iceberg.storage import Storage
 
 _MAX_PROBLEMS = 10
+_Key = tuple[SourceFile, tuple[Any, ...], str]
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class FooterReader:
         self._facts: dict[tuple[str, bytes, frozenset[str]], _Facts] = {}
         self._keys_in_files: set[str] = set()
         self._damaged = False
-        self._done: dict[tuple[SourceFile, tuple[Any, ...], str], DataFile] = {}
+        self._done: dict[_Key, DataFile] = {}
         self._lock = threading.Lock()
 
     def fits(self, source: SourceTable) -> bool:
@@ -103,6 +104,8 @@ class FooterReader:
             progress(FOOTERS, done, len(files))
             if len(problems) >= _MAX_PROBLEMS:
                 break
+        else:
+            self._forget_all_but(source, files)
         mapping, doubled = self._name_mapping()
         problems += [f"the files have the name {name!r} for several columns of the table" for name in doubled]
         timestamps = self._timestamps(self._facts), self._timestamps(key for key in self._facts if key[0] == ORC)
@@ -111,7 +114,7 @@ class FooterReader:
     def _read(self, file: SourceFile, source: SourceTable) -> tuple[DataFile | None, list[str]]:
         """One file as manifests hold it, or why it cannot be migrated."""
         partition, file_format = source.partition_values[file.partition], source.formats[file.partition]
-        key = (replace(file, partition=0), partition, file_format)
+        key = _key(file, source)
         known = self._done.get(key)
         if known is not None:
             return known, []
@@ -135,6 +138,12 @@ class FooterReader:
         )
         self._done[key] = data_file
         return data_file, []
+
+    def _forget_all_but(self, source: SourceTable, files: Sequence[SourceFile]) -> None:
+        """Keep no more than the table has now, however often it is looked at."""
+        if len(self._done) > len(files):
+            keys = {_key(file, source) for file in files}
+            self._done = {key: data_file for key, data_file in self._done.items() if key in keys}
 
     def _facts_of(self, footer: SourceFooter, file_format: str, location: str) -> _Facts:
         schema = footer.schema
@@ -179,3 +188,8 @@ class FooterReader:
             for field_id, kind in self._facts[key].of_schema.timestamps.items():
                 merged[field_id] = merged.get(field_id, frozenset()) | {kind}
         return merged
+
+
+def _key(file: SourceFile, source: SourceTable) -> _Key:
+    """What a file is known by: its partition's number may change."""
+    return replace(file, partition=0), source.partition_values[file.partition], source.formats[file.partition]

@@ -7,11 +7,14 @@ location, wherever that is. Source: Apache Hive, `FileUtils.HIDDEN_FILES_PATH_FI
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hms_iceberg.migration.progress import LISTING, Progress, in_threads
 from hms_iceberg.storage import FileInfo, Storage
+
+_ACID_FOLDER = re.compile(r"/(?:base|delta|delete_delta)_\d{7,}(?:_\d+)*/[^/]+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +37,14 @@ class Listing:
         in_subdirectories: an example of a file below a partition's directory rather than in it, None if there is
             none; Hive and Spark do not agree on those.
         shared: an example of a file that is in two partitions, None if there is none.
+        transactional: an example of a file in a folder of a transactional (ACID) table, None if there is none.
     """
 
     files: tuple[SourceFile, ...]
     empty: int
     in_subdirectories: str | None
     shared: str | None
+    transactional: str | None = None
 
     @property
     def total_bytes(self) -> int:
@@ -69,7 +74,8 @@ def list_files(storage: Storage, locations: Sequence[str], threads: int, progres
             if "/" in info.location[len(location) + 1 :]:
                 below = below or info.location
         progress(LISTING, partition + 1, len(locations))
-    return Listing(tuple(files), empty, below, _first_twice(file.location for file in files))
+    acid = next((file.location for file in files if _ACID_FOLDER.search(file.location)), None) if below else None
+    return Listing(tuple(files), empty, below, _first_twice(file.location for file in files), acid)
 
 
 def _visible(storage: Storage, location: str) -> list[FileInfo]:

@@ -14,6 +14,10 @@ from hms_iceberg.migration.hive.refusals import Reason, Remedy
 from hms_iceberg.migration.hive.spark_schema import spark_schema_json
 from hms_iceberg.spec.types import NestedField, NestedType, TimestamptzType
 
+TRANSACTIONAL = (
+    "a transactional (ACID) table, whose files hold deleted rows too, and Spark reads none; have Hive copy it into one "
+    "that is not (create table … tblproperties ('transactional' = 'false') as select …), and migrate that."
+)
 _PLACEHOLDER = "-__PLACEHOLDER__"
 _IN_PLACE = "and only Parquet, ORC and Avro can be migrated in place."
 # Tables and sessions that set these find columns by their places in files, whatever the names.
@@ -44,10 +48,7 @@ def reasons_against(table: HiveTable, partitions: Sequence[HivePartition]) -> li
         return [Reason(f"its rows are kept by {parameters['storage_handler']}, not in files of the warehouse.")]
     reasons = [Reason(text, Remedy.REWRITE) for text in _only_by_copy(table)]
     if parameters.get("transactional", "").lower() == "true":
-        text = (
-            "it is a transactional (ACID) table, whose files hold deleted rows too, and Spark reads none; copy it with"
-        )
-        reasons.append(Reason(f"{text} Hive into a table that is not."))
+        reasons.append(Reason(f"it is {TRANSACTIONAL}"))
     if not table.columns and not spark_schema_json(parameters):
         reasons.append(Reason("it has no columns."))
     return [*reasons, *_reasons_in_storage(table, partitions)]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from itertools import count
 from typing import TYPE_CHECKING
 
+from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.migration.hive.hive_types import TypeOptions
 from hms_iceberg.migration.hive.spark_schema import parse_spark_schema
 from hms_iceberg.spark.migration.hive_rows import dotted, hive_rows
@@ -26,8 +27,25 @@ class SparkCopier:
         self._spark = spark
 
     def schema(self, table: str) -> Schema:
-        """A Hive table's columns as Spark reads them, `char` padded to its length."""
-        described = hive_rows(self._spark, table).schema.jsonValue()
+        """A Hive table's columns as Spark reads them, `char` padded to its length.
+
+        Raises:
+            UnsupportedError: Spark does not read the table, for want of its SerDe or because of its files.
+        """
+        from py4j.protocol import Py4JJavaError
+        from pyspark.errors import PySparkException
+
+        try:
+            frame = hive_rows(self._spark, table)
+            frame.take(1)
+        except (PySparkException, Py4JJavaError) as error:
+            lines = str(error).strip().splitlines()
+            reason = [lines[0], *(line for line in lines if line.startswith("Caused by: "))][-1]
+            raise UnsupportedError(
+                f"Table {table} cannot be rewritten as an Iceberg table: Spark does not read it ({reason}). If its "
+                "SerDe is missing, add its jar to the session. Nothing was changed."
+            ) from error
+        described = frame.schema.jsonValue()
         columns = parse_spark_schema(described, TypeOptions(char_as_string=True), count(1))
         return assign_fresh_ids(Schema(*columns))
 

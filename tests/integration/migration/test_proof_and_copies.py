@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,10 +12,12 @@ import pytest
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.cli.main import main
 from hms_iceberg.errors import MigrationError, UnsupportedError
+from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
-from hms_iceberg.migration import migrate, rollback
+from hms_iceberg.migration import MigrationOptions, migrate, rollback, snapshot
 from hms_iceberg.migration.proof.verify import LEVELS, verify
 from hms_iceberg.migration.rewrite import rewrite
+from tests.support import hive_acid
 from tests.support.hive_warehouse import HiveWarehouse, all_files, data_files, local_path
 
 if TYPE_CHECKING:
@@ -148,13 +151,75 @@ def test_what_can_only_be_copied_is_copied_proved_switched_and_taken_back(
     assert not all_files(local_path(table.location()))
 
 
-def test_transactional_tables_are_not_rewritten(catalog: Catalog, namespace: str, warehouse: HiveWarehouse) -> None:
-    orc = "org.apache.hadoop.hive.ql.io.orc.Orc"
-    formats = {"inputFormat": f"{orc}InputFormat", "outputFormat": f"{orc}OutputFormat"}
-    warehouse.create("t", "id int", parameters={"transactional": "true"}, numBuckets=2, bucketCols=["id"], **formats)
+@pytest.mark.parametrize(
+    "form", ["using json", "using csv", "using parquet clustered by (id) into 2 buckets", "using orc"]
+)
+def test_what_spark_reads_as_a_data_source_is_copied_row_for_row(
+    spark: SparkSession, catalog: Catalog, namespace: str, reader: Any, form: str
+) -> None:
+    from hms_iceberg.spark.migration.copying import SparkCopier
 
-    with pytest.raises(UnsupportedError, match="Spark reads no such tables"):
-        rewrite(catalog, f"{namespace}.t", rows=None)  # type: ignore[arg-type]
+    name = f"{namespace}.t"
+    flat = """select cast(id as int) as id, if(id = 2, null, concat('s, "', id, '\\n')) as s, id / 3 as f,
+                     cast(id * 1.25 as decimal(9, 2)) as d, date_add(date'1969-12-30', cast(id as int)) as day,
+                     timestamp'2013-01-01 05:00:00.123' as at, id % 2 = 0 as b from range(5)"""
+    columns = ", ".join(f"{field.name} {_type(field)}" for field in spark.sql(flat).schema)
+    options = "options (multiLine 'true', quote '\"', escape '\"')" if "csv" in form else ""
+    spark.sql(f"create table {name} ({columns}) {form} {options}")
+    spark.sql(f"insert into {name} {flat}")
+    expected = answer(spark, name)
+
+    rewrite(catalog, name, rows=SparkCopier(spark), proof=lambda hive, it: verify(hive, it, "rows", reader).differences)
+
+    assert answer(spark, name) == expected == answer(spark, f"{name}_backup_") and len(expected) == 5
+    rollback(catalog, name)
+    assert answer(spark, name) == expected
+
+
+def test_a_table_whose_serde_spark_lacks_is_refused_before_anything_is_written(
+    spark: SparkSession, catalog: Catalog, namespace: str, warehouse: HiveWarehouse
+) -> None:
+    from hms_iceberg.spark.migration.copying import SparkCopier
+
+    made = warehouse.create("t", "id int", serdeInfo=ttypes.SerDeInfo(serializationLib="org.example.NoSuchSerDe"))
+    for work in (
+        lambda: rewrite(catalog, f"{namespace}.t", rows=SparkCopier(spark)),
+        lambda: migrate(catalog, f"{namespace}.t"),
+    ):
+        with pytest.raises(UnsupportedError, match=r"(?s)NoSuchSerDe.*Nothing was changed"):
+            work()
+    assert (warehouse.rows("t"), all_files(made.location)) == (made, set())
+
+
+def test_transactional_tables_and_files_as_hive_writes_them_are_refused_by_every_way(
+    spark: SparkSession, catalog: Catalog, namespace: str, warehouse: HiveWarehouse
+) -> None:
+    orc = "org.apache.hadoop.hive.ql.io.orc.Orc"
+    storage = {
+        "inputFormat": f"{orc}InputFormat",
+        "outputFormat": f"{orc}OutputFormat",
+        "serdeInfo": ttypes.SerDeInfo(serializationLib=f"{orc}Serde"),
+    }
+    buckets = {"numBuckets": 1, "bucketCols": ["id"]}
+    acid = warehouse.create("t", "id int, name string", parameters={"transactional": "true"}, **storage, **buckets)
+    hive_acid.write(spark, acid.table.sd.location, [(1, "a"), (2, None)])
+    plain = warehouse.create("plain", "id int, name string", location=acid.table.sd.location, **storage)
+    loose = warehouse.create("loose", "id int, name string", **storage)
+    [delta] = acid.location.glob("delta_*/bucket_*")
+    shutil.copy(delta, loose.location / "000000_0")
+    files = all_files(acid.location)
+
+    ways: list[Any] = [lambda name: migrate(catalog, name), lambda name: snapshot(catalog, name, f"{namespace}.copy")]
+    subdirectories = MigrationOptions(include_subdirectories=True)
+    for name in ("t", "plain", "loose"):
+        for way in (*ways, lambda name: migrate(catalog, name, subdirectories)):
+            with pytest.raises(UnsupportedError, match=r"(?s)transactional \(ACID\).*Nothing was changed"):
+                way(f"{namespace}.{name}")
+    for name in ("t", "plain"):
+        with pytest.raises(UnsupportedError, match=r"transactional.*have Hive copy it"):
+            rewrite(catalog, f"{namespace}.{name}", rows=None)  # type: ignore[arg-type]
+    assert [warehouse.rows(name) for name in ("t", "plain", "loose")] == [acid, plain, loose]
+    assert all_files(acid.location) == files and len(files) >= 1
 
 
 def test_the_commands_copy_prove_compare_and_register(

@@ -1,0 +1,1 @@
+"""Iceberg tables that follow Hive tables until the switch."""

@@ -1,0 +1,247 @@
+"""Which files of a migrated table its Hive table lacks, and whether Hive would read them as Iceberg does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
+from hms_iceberg.catalog import Catalog
+from hms_iceberg.errors import InvalidInputError, UnsupportedError
+from hms_iceberg.hms.hive_tables import HiveTables
+from hms_iceberg.hms.rows.hive_rows import HivePartition, HiveTable
+from hms_iceberg.migration.formats.avro_names import URL, declared_schema
+from hms_iceberg.migration.formats.kinds import AVRO, format_of
+from hms_iceberg.migration.handback.narrow import misfitting, narrow_columns
+from hms_iceberg.migration.handback.partition_names import hive_folder, hive_values
+from hms_iceberg.migration.hive.footers import FooterReader
+from hms_iceberg.migration.hive.hive_types import TypeOptions
+from hms_iceberg.migration.hive.refusals import Refusal
+from hms_iceberg.migration.hive.source import SourceTable, look_at_source
+from hms_iceberg.migration.hive.source_columns import stored_values
+from hms_iceberg.migration.hive.source_files import Listing, SourceFile, list_files
+from hms_iceberg.migration.progress import silent
+from hms_iceberg.spec.manifests.manifest import ManifestEntry
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.snapshots import MAIN_BRANCH
+from hms_iceberg.spec.types import TimestampType
+from hms_iceberg.table import Table
+from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
+
+_THREADS = 16
+_EXAMPLES = 10
+
+
+@dataclass(frozen=True)
+class FileCopy:
+    """A data file of the Iceberg table, and where Hive is to find it."""
+
+    source: str
+    target: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Handback:
+    """What a Hive table has to be given before it takes the Iceberg table's place.
+
+    Attributes:
+        metadata_location: the version of the Iceberg table that it was found out from.
+        copies: files to copy.
+        added: partitions that Hive does not have yet, with the folder of each.
+        grown: partitions that it has, and that get files; one of no values where the table has no partitions.
+    """
+
+    metadata_location: str
+    copies: tuple[FileCopy, ...]
+    added: tuple[HivePartition, ...]
+    grown: tuple[tuple[str, ...], ...]
+
+
+def plan_handback(catalog: Catalog, hive: HiveTables, table: Table, backup: HiveTable) -> Handback:
+    """Find out what a Hive table lacks of the Iceberg table that took its place.
+
+    Raises:
+        UnsupportedError: Hive would not read the same rows; every reason is in the message, and nothing was changed.
+    """
+    found = _Plan(catalog, hive, table, backup)
+    reasons = found.reasons()
+    if reasons:
+        text = "".join(f"\n  - {each}" for each in reasons)
+        raise UnsupportedError(
+            f"Table {'.'.join(table.identifier)} cannot go back as a Hive table with what was appended since its "
+            f"migration:{text}\nNothing was changed. Without --as-hive, and with --discard-changes, it goes back as it "
+            "was."
+        )
+    return found.handback()
+
+
+class _Plan:
+    def __init__(self, catalog: Catalog, hive: HiveTables, table: Table, backup: HiveTable) -> None:
+        self._catalog = catalog
+        self._storage = catalog.storage
+        self._table = table
+        self._backup = backup
+        self._source = self._look_at_backup(hive)
+        self._listing = self._list()
+        manifests = manifest_list_of(table.current_snapshot(), self._storage)
+        self._entries = [
+            entry for manifest in manifests for entry in entries_of(manifest, self._storage) if entry.is_live
+        ]
+        known = {file.location for file in self._listing.files}
+        live = {entry.data_file.file_path for entry in self._entries}
+        self._gone = sorted(known - live)
+        self._appended = [
+            e.data_file for e in self._entries if e.data_file.is_data and e.data_file.file_path not in known
+        ]
+        self._places: dict[tuple[Any, ...], int] = {
+            values: number for number, values in enumerate(self._source.partition_values)
+        }
+
+    def _look_at_backup(self, hive: HiveTables) -> SourceTable:
+        """The Hive table, with the columns that the Iceberg table has, and the partitions that it lacks."""
+        backup = self._backup
+        partitions = tuple(hive.partitions(backup.database, backup.name)) if backup.partition_keys else ()
+        url = declared_schema(backup, URL)
+        avro = None if url is None else self._storage.read(url).decode()
+        options = TypeOptions(TimestampType(), char_as_string=True)
+        found = look_at_source(backup, partitions, options, avro)
+        if isinstance(found, Refusal):
+            raise found.error()
+        return replace(found, schema=self._table.schema())
+
+    def _list(self) -> Listing:
+        places = [row.storage.location for row in self._source.partitions]
+        return list_files(self._storage, places, _THREADS, silent)
+
+    # ------------------------------------------------------------------------------------------- reasons
+
+    def reasons(self) -> list[str]:
+        """Why Hive would not read the same rows; of files, a few examples."""
+        reasons = [*self._of_history(self._table.metadata), *self._of_entries(self._entries)]
+        if not reasons:
+            reasons = [*self._of_partitions(), *self._of_formats()]
+        if not reasons:
+            reasons = [*self._of_footers(), *self._of_values()]
+        return reasons[:_EXAMPLES]
+
+    def _of_history(self, metadata: TableMetadata) -> Iterator[str]:
+        first = min(metadata.schemas, key=lambda schema: schema.schema_id)
+        if first.schema_id != 0 or any(_columns(each) != _columns(first) for each in metadata.schemas):
+            yield "its columns were changed since, and Hive finds columns by the names that they had."
+        if len(metadata.partition_specs) > 1:
+            yield "its partition spec was changed since, and Hive has the partitions of the first."
+        kept = {each.snapshot_id for each in metadata.ancestors_of(metadata.current_snapshot_id)}
+        for name, ref in metadata.refs.items():
+            if name != MAIN_BRANCH and ref.snapshot_id not in kept:
+                yield f"its branch or tag {name!r} holds a state that is not part of the table's own history."
+
+    def _of_entries(self, entries: Sequence[ManifestEntry]) -> Iterator[str]:
+        deletes = sum(not entry.data_file.is_data for entry in entries)
+        if deletes:
+            yield f"rows were deleted from it ({deletes} delete files), and Hive has no deletes."
+        if self._gone:
+            yield (
+                f"{len(self._gone)} files of the Hive table are not part of it any more (rows were deleted or changed, "
+                f"files compacted, or somebody wrote to the backup), the first is {self._gone[0]}."
+            )
+
+    def _of_formats(self) -> Iterator[str]:
+        for file in self._appended:
+            number = self._places.get(file.partition)
+            wanted = format_of(self._backup) if number is None else self._source.formats[number]
+            if str(file.file_format) != wanted:
+                yield f"file {file.file_path} is {file.file_format}, and Hive's files there are {wanted}."
+                return
+            if wanted == AVRO:
+                yield f"file {file.file_path} is Avro as Iceberg writes it, which Hive does not read in full."
+                return
+
+    def _of_partitions(self) -> Iterator[str]:
+        for values in dict.fromkeys(file.partition for file in self._appended):
+            try:
+                if values in self._places or not self._source.is_partitioned:
+                    continue
+                partition = self._new_partition(values)
+            except (InvalidInputError, UnsupportedError) as error:
+                yield str(error)
+                continue
+            if next(self._storage.list(partition.storage.location), None) is not None:
+                yield f"the folder {partition.storage.location} of a new partition holds files already."
+
+    def _of_footers(self) -> Iterator[str]:
+        """What Hive would read differently, as far as the files' own columns tell."""
+        schema = self._table.schema()
+        new = dict.fromkeys(file.partition for file in self._appended if file.partition not in self._places)
+        source = replace(
+            self._source,
+            partition_values=(*self._source.partition_values, *new),
+            formats=(*self._source.formats, *(format_of(self._backup) or "" for _ in new)),
+        )
+        places = {values: number for number, values in enumerate(source.partition_values)}
+        files = [SourceFile(f.file_path, f.file_size_in_bytes, 0, places[f.partition]) for f in self._appended]
+        if any(isinstance(schema.find_type(each), TimestampType) for each in schema.index_by_id):
+            files += self._listing.files  # of which each must hold what the others hold
+        reader = FooterReader(self._storage, source, metrics_modes(schema, {}))
+        found = reader.read_all(source, files, _THREADS, silent)
+        yield from found.problems
+        for field_id, kinds in found.timestamps.items():
+            if len(kinds) > 1:
+                name = schema.find_column_name(field_id)
+                yield f"column {name!r} holds instants in some files and times without zone in others."
+
+    def _of_values(self) -> Iterator[str]:
+        narrow, nested = narrow_columns(self._backup)
+        if not self._appended:
+            return
+        for name in nested:
+            yield f"column {name!r} has parts whose type in Hive holds less than in Iceberg."
+        yield from misfitting(self._table, frozenset(file.file_path for file in self._appended), narrow)
+
+    # ------------------------------------------------------------------------------------------ the plan
+
+    def handback(self) -> Handback:
+        """What Hive has to be given."""
+        added: dict[tuple[Any, ...], HivePartition] = {}
+        grown: dict[tuple[str, ...], None] = {}
+        copies = []
+        taken = {file.location for file in self._listing.files}
+        for file in self._appended:
+            number = self._places.get(file.partition)
+            if number is None:
+                folder = added.setdefault(file.partition, self._new_partition(file.partition)).storage.location
+            else:
+                folder = self._source.partitions[number].storage.location
+                grown[self._source.partitions[number].values] = None
+            target = _free_name(f"{folder.rstrip('/')}/{file.file_path.rsplit('/', 1)[-1]}", taken)
+            taken.add(target)
+            copies.append(FileCopy(file.file_path, target, file.file_size_in_bytes))
+        return Handback(self._table.metadata_location, tuple(copies), tuple(added.values()), tuple(grown))
+
+    def _new_partition(self, stored: tuple[Any, ...]) -> HivePartition:
+        keys = self._source.schema.fields[len(self._source.schema.fields) - len(self._backup.partition_keys) :]
+        values = hive_values(keys, stored)
+        location = f"{self._source.location}/{hive_folder(self._backup, values)}"
+        partition = HivePartition(values, replace(self._backup.storage, location=location))
+        if stored_values(partition, keys) != stored:
+            raise UnsupportedError(f"the partition {stored} has no name in Hive that means the same.")
+        return partition
+
+
+def _columns(schema: Schema) -> list[tuple[Any, ...]]:
+    """What readers depend on, and no comments."""
+    return [
+        (field_id, schema.find_column_name(field_id), str(field.field_type), field.required)
+        for field_id, field in schema.index_by_id.items()
+    ]
+
+
+def _free_name(location: str, taken: set[str]) -> str:
+    folder, _, name = location.rpartition("/")
+    number, free = 0, location
+    while free in taken:
+        number += 1
+        free = f"{folder}/{number}-{name}"
+    return free
