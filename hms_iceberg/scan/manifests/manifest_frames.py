@@ -20,7 +20,14 @@ from typing import Any
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.frame_checks import MANIFEST, check_frame
-from hms_iceberg.scan.manifests.map_layout import Metric, is_worth_it, map_keys, map_layout, metric_dtype, metric_name
+from hms_iceberg.scan.manifests.map_layout import (
+    FEWEST_ENTRIES,
+    Metric,
+    map_keys,
+    map_layout,
+    metric_dtype,
+    metric_name,
+)
 from hms_iceberg.scan.manifests.metric_columns import map_values
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.manifests.avro_container import (
@@ -406,9 +413,8 @@ def _decode_metrics(
     blocks: Sequence[bytes], rows: int, flat: _FlatSchema, columns: list[str], metrics: Sequence[Metric]
 ) -> pl.DataFrame | None:
     """Some columns and metrics; None if not all entries have the same fields in their maps, in the same order."""
-    samples = {map_keys(flat.layout, blocks[number]) for number in {0, len(blocks) - 1} if blocks}
-    keys = samples.pop() if len(samples) == 1 else None
-    if keys is None or not is_worth_it(keys, rows):
+    keys = map_keys(flat.layout, blocks) if rows >= FEWEST_ENTRIES else None
+    if keys is None:
         return None
     layout = map_layout(flat.text, keys)
     if not {name for name, _ in metrics} <= layout.keys.keys():

@@ -26,9 +26,11 @@ Metric = tuple[str, int]
 # For each map the keys of its pairs, in order.
 MapKeys = tuple[tuple[str, tuple[int, ...]], ...]
 
-# What a schema with a field for each pair costs is about what this many pairs of an entry do as maps.
-_PAIRS_OF_ENTRY = 20
+# A schema has its price, and entries that differ are seen in a sample only: for fewer, maps are as good.
+FEWEST_ENTRIES = 1_000
 _MOST_PAIRS = 20_000
+_SAMPLED_BLOCKS = 50
+_SAMPLED_ENTRIES = 5
 
 MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 
@@ -94,24 +96,36 @@ def metric_dtype(name: str) -> Any:
     return pl.Binary if name.endswith("bounds") else pl.Int64
 
 
-def map_keys(layout: EntryLayout, block: bytes) -> MapKeys | None:
-    """The keys of the maps of a block's first entry, without those of maps that are empty or missing.
+def map_keys(layout: EntryLayout, blocks: Sequence[bytes]) -> MapKeys | None:
+    """The keys of the maps of all entries, without those of maps that are empty or missing, as far as a sample tells.
 
-    None if they cannot be read, or a map has a key twice.
+    Entries with other keys are found later, but polars then writes to the standard error that it panicked.
+
+    Returns:
+        None if entries differ or cannot be read, if a map has a key twice, or if there are too many keys for a schema.
     """
+    step = -(-len(blocks) // _SAMPLED_BLOCKS) or 1
+    keys: MapKeys | None = None
+    for block in [*blocks[::step], *blocks[-1:]]:
+        stream = BytesIO(block)
+        for _ in range(_SAMPLED_ENTRIES):
+            if stream.tell() == len(block):
+                break
+            found = _keys_of_entry(layout, stream)
+            if found is None or keys not in (None, found):
+                return None
+            keys = found
+    return keys if keys is not None and sum(len(each) for _, each in keys) <= _MOST_PAIRS else None
+
+
+def _keys_of_entry(layout: EntryLayout, stream: BytesIO) -> MapKeys | None:
     try:
-        record: Any = fastavro.schemaless_reader(BytesIO(block), layout.parsed, None)
+        record: Any = fastavro.schemaless_reader(stream, layout.parsed, None)
         values = layout.data_file_values(record)
         keys = tuple((name, tuple(pair["key"] for pair in values[name])) for name in MAPS if values.get(name))
     except (EOFError, IndexError, ValueError, OverflowError, TypeError, KeyError):
         return None
     return keys if all(len(set(each)) == len(each) for _, each in keys) else None
-
-
-def is_worth_it(keys: MapKeys, entries: int) -> bool:
-    """Whether a schema of so many fields is read faster than maps: not for few entries of a wide table."""
-    pairs = sum(len(each) for _, each in keys)
-    return pairs <= min(_MOST_PAIRS, _PAIRS_OF_ENTRY * entries)
 
 
 @lru_cache(maxsize=64)

@@ -10,7 +10,7 @@ import pytest
 
 from hms_iceberg.scan.manifests import manifest_frames
 from hms_iceberg.scan.manifests.manifest_frames import METRIC_COLUMNS, ManifestDecoder
-from hms_iceberg.scan.manifests.map_layout import is_worth_it
+from hms_iceberg.scan.manifests.map_layout import map_layout
 from hms_iceberg.scan.manifests.metric_columns import map_values
 from hms_iceberg.scan.partition_columns import partition_columns
 from hms_iceberg.spec.manifests.manifest import DataFile
@@ -67,7 +67,7 @@ def some_missing(number: int) -> list[int]:
 
 
 def last_is_empty(number: int) -> list[int]:
-    return [] if number == 500 else list(range(1, 10))
+    return [] if number == 1200 else list(range(1, 10))
 
 
 def few(number: int) -> list[int]:
@@ -76,24 +76,29 @@ def few(number: int) -> list[int]:
 
 @pytest.mark.parametrize("columns", [same_columns, other_order, other_fields, some_missing, last_is_empty, few])
 def test_the_metrics_of_a_field_are_those_of_the_maps(columns: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    decoder, expected = decoded([data_file(number, columns(number)) for number in range(1, 501)])
+    decoder, expected = decoded([data_file(number, columns(number)) for number in range(1, 1201)])
     frame = decoder.files(WANTED)
     found = decoder.metrics(WANTED)
     for metric in WANTED:
         assert frame[f"{metric[0]}.{metric[1]}"].to_list() == expected[metric]
         assert found[metric].to_list() == expected[metric]
-    assert frame["file_path"].to_list() == [f"f{number}" for number in range(1, 501)]
+    assert frame["file_path"].to_list() == [f"f{number}" for number in range(1, 1201)]
     assert capfd.readouterr().err == ""
 
 
-def test_few_entries_of_a_wide_table_are_read_as_maps() -> None:
-    wide = (("lower_bounds", tuple(range(500))), ("upper_bounds", tuple(range(500))))
-    assert [is_worth_it(wide, entries) for entries in (0, 1, 49, 50, 10**6)] == [False, False, False, True, True]
-    assert not is_worth_it((("lower_bounds", tuple(range(30_000))),), 10**6)
+@pytest.mark.parametrize(("entries", "columns"), [(999, 9), (1200, 1), (30, 12_000)])
+def test_few_entries_and_very_wide_ones_are_read_as_maps(
+    entries: int, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layouts: list[Any] = []
+    monkeypatch.setattr(manifest_frames, "map_layout", lambda *given: layouts.append(given) or map_layout(*given))
+    decoder, expected = decoded([data_file(number, list(range(1, columns + 1))) for number in range(1, entries + 1)])
+    assert decoder.metrics([("value_counts", 1)])["value_counts", 1].to_list() == expected["value_counts", 1]
+    assert len(layouts) == (1 if entries >= 1000 else 0)
 
 
 def test_only_the_metrics_asked_for_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    decoder, expected = decoded([data_file(number, same_columns(number)) for number in range(1, 501)])
+    decoder, expected = decoded([data_file(number, same_columns(number)) for number in range(1, 1201)])
     read: list[str] = []
     read_avro = manifest_frames._read_avro
 
