@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from hms_iceberg.arrow.storage.arrow_storage import is_unfinished
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.expressions.tree import AlwaysTrue
@@ -76,7 +77,7 @@ def remove_orphan_files(
     Named are the data files, delete files, manifests and manifest lists of every snapshot, statistics, the current
     metadata file and those of its log. The folder is listed first and the table loaded afterwards, so that what is
     committed meanwhile is known. Files and folders that start with `_` or `.` are left alone, unless they are
-    partitions, and so are folders of other tables.
+    partitions or files that a killed process here left half written, and so are folders of other tables.
 
     Args:
         table: the table, which moves to its newest version.
@@ -222,6 +223,6 @@ def _without_other_tables(listed: list[FileInfo], own: str) -> tuple[list[FileIn
 
 def _is_hidden(path: str) -> bool:
     """Whether a part of the path says that it is no data: `_x` and `.x`, but not the partition `_x=1`."""
-    return any(part[:1] in ("_", ".") and "=" not in part for part in path.split("/") if part) or path.endswith(
-        _VERSION_HINT
-    )
+    folder, _, name = path.rpartition("/")
+    parts = folder.split("/") if is_unfinished(name) else path.split("/")
+    return any(part[:1] in ("_", ".") and "=" not in part for part in parts) or path.endswith(_VERSION_HINT)

@@ -1,12 +1,15 @@
 """How long the care of tables takes, beside Apache Iceberg's actions on Spark `local[2]`, on equal tables.
 
-    python tests/benchmarks/maintenance.py [--scale 0.1] [--works binpack,sort,zorder,convert,expire,orphans,manifests]
+    python -m tests.benchmarks.maintenance --only bin-pack [--scale 0.1]
+    python -m tests.benchmarks.maintenance --memory 640
 
-At scale 1: 2,000 files of 5,000 rows x 10 columns are packed; 8,000,000 rows sorted, and along a z-order curve; 100,000
-equality deletes over as many rows converted; 5,000 of 5,100 snapshots with 100,000 files expired; 1,000 orphans found
-among 100,000 files; 1,000 manifests with 100,000 files put together. Each side has a table of its own, made in the same
-way; what both leave is compared. Java has no conversion of equality deletes: it is compared with one read of the key
-columns. Prints seconds and how many times as long Java takes.
+Items, at scale 1: `bin-pack` of 2,000 files of 5,000 rows x 10 columns; `sort` and `z-order` of 8,000,000 rows;
+`convert` 100,000 equality deletes over as many rows; `expire` 5,000 of 5,100 snapshots with 100,000 files; `orphans`,
+1,000 of them among 100,000 files; `manifests`, 1,000 with 100,000 files. Every side does each once in small, so that
+what it needs is loaded, and then in full on the same table. Java has no conversion of equality deletes: it is compared
+with one read of the key columns. Times are of the clock, and of the processors, which tell more on a busy machine.
+
+Needs what tests/interop has downloaded: run that first.
 """
 
 from __future__ import annotations
@@ -19,14 +22,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from spark_peers import SparkProcess
+import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.storage.filesystems import parse_location
-from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.maintenance import (
@@ -35,18 +38,27 @@ from hms_iceberg.maintenance import (
     remove_orphan_files,
     rewrite_data_files,
 )
-from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import IdentityTransform
-from hms_iceberg.spec.types import LongType, NestedField
-from hms_iceberg.spec.values.single_values import to_bytes
 from hms_iceberg.table import Table
 from hms_iceberg.table.file_system import FileSystemTables
+from tests.benchmarks.maintenance_tables import (
+    LARGEST,
+    NAMES,
+    NUMBERS,
+    Original,
+    table_of_manifests,
+    table_of_rows,
+    table_of_snapshots,
+    table_with_orphans,
+)
+from tests.benchmarks.spark_peers import ROOT, SparkProcess
 
-NUMBERS = Schema(*(NestedField(number, f"c{number}", LongType()) for number in range(1, 11)))
-BY_FIRST = PartitionSpec(PartitionField(1, 1000, IdentityTransform(), "c1"))
-QUIET = {"commit.manifest-merge.enabled": "false"}
+TOGETHER = {"rewrite-all": "true", "max-concurrent-file-group-rewrites": "2"}
+ORDERS: dict[str, dict[str, str]] = {
+    "bin-pack": {},
+    "sort": {"strategy": "sort", "sort_order": "c1 asc nulls last, c2 asc nulls last"},
+    "z-order": {"strategy": "sort", "sort_order": "zorder(c1,c2)"},
+}
+_SMALL = 0.02  # of the full size, before it counts
 
 
 def say(text: str) -> None:
@@ -54,224 +66,255 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def timed(work: Callable[[], Any]) -> float:
-    started = time.perf_counter()
+def count(number: int, scale: float) -> int:
+    return max(10, int(number * scale))
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a piece of work takes."""
+
+    seconds: float
+    processor: float
+
+    def __str__(self) -> str:
+        return f"{self.seconds:8.2f} s, {self.processor:8.2f} s of processors"
+
+
+def timed(work: Callable[[], Any], processor: Callable[[], float] = time.process_time) -> Cost:
+    """What it takes here, or in the process whose time is told."""
+    started, computed = time.perf_counter(), processor()
     work()
-    return time.perf_counter() - started
+    return Cost(time.perf_counter() - started, processor() - computed)
+
+
+@dataclass(frozen=True)
+class Item:
+    """A work that both sides do.
+
+    Attributes:
+        build: makes the table, at a scale.
+        ours: what we do with it.
+        call: Java's procedure with its arguments.
+        left: what the work leaves, which must be the same for all sides.
+    """
+
+    build: Callable[[Catalog, str, float], Table]
+    ours: Callable[[Table], Any]
+    call: Callable[[Table], str]
+    left: Callable[[Original, Table], Any]
 
 
 class Bench:
-    """Pairs of tables and what is done to them."""
+    """One item after the other, each side in turn."""
 
-    def __init__(self, catalog: Catalog, java: SparkProcess, scale: float) -> None:
+    def __init__(self, metastore: EmbeddedMetastore, catalog: Catalog, scale: float) -> None:
+        self._metastore = metastore
         self._catalog = catalog
-        self._java = java
         self._scale = scale
 
-    # ------------------------------------------------------------------------------------------ tables
+    def run(self, name: str, sides: list[str]) -> None:
+        """An item at its small size and at its full size, by each side."""
+        item, label = ITEMS[name], name.replace("-", "_")
+        small = Original(self._catalog, item.build(self._catalog, f"{label}_small", self._scale * _SMALL))
+        full = Original(self._catalog, item.build(self._catalog, label, self._scale))
+        costs, left = {}, {}
+        for side in sides:
+            kind = {"java": "java", "spark": "ours"}.get(side)
+            done = self._in_spark(kind, item, small, full) if kind else self._here(item, small, full)
+            costs[side], left[side] = done
+            say(f"{name:<10} {side:<6} {costs[side]}")
+        assert all(each == left[sides[0]] for each in left.values()), f"{name}: what is left differs"
+        for side in (each for each in sides if each != "java" and "java" in costs):
+            clock = costs["java"].seconds / costs[side].seconds
+            computed = costs["java"].processor / costs[side].processor
+            say(f"{name:<10} Java takes {clock:.2f} times as long as {side}, {computed:.2f} times the processor time")
 
-    def _table(self, name: str, spec: PartitionSpec = UNPARTITIONED, **properties: str) -> Table:
-        return self._catalog.create_table(f"bench.{name}", NUMBERS, partition_spec=spec, properties=QUIET | properties)
+    def _here(self, item: Item, small: Original, full: Original) -> tuple[Cost, Any]:
+        item.ours(small.restored())
+        table = full.restored()
+        cost = timed(lambda: item.ours(table))
+        return cost, item.left(full, table)
 
-    def _count(self, number: int) -> int:
-        return max(10, int(number * self._scale))
+    def _in_spark(self, kind: str, item: Item, small: Original, full: Original) -> tuple[Cost, Any]:
+        process = SparkProcess(kind, self._metastore.uri, self._metastore.warehouse)
+        try:
+            process.ask(sql=f"call spark_catalog.system.{item.call(small.restored())}")
+            table = full.restored()
+            text = f"call spark_catalog.system.{item.call(table)}"
+            cost = timed(lambda: process.ask(sql=text), process.processor_seconds)
+        finally:
+            process.close()
+        return cost, item.left(full, table)
 
-    def _of_rows(self, name: str, files: int, rows: int, **properties: str) -> Table:
-        """A table of so many files with so many random rows each, in few snapshots."""
-        table = self._table(name, **properties)
-        rng = np.random.default_rng(1)
-        names = [field.name for field in NUMBERS.fields]
-        change = table.new_fast_append()
-        for _ in range(files):
-            columns = [pa.array(rng.integers(0, 10**6, rows)) for _ in names]
-            for file in write_data_files(table.metadata, table.storage, pa.table(columns, names)):
-                change.append_file(file)
-        change.commit()
-        return table.refresh()
 
-    def _fake(self, table: Table, number: int, made: bool = True) -> DataFile:
-        """A file that nobody reads, in a partition of its number by hundreds."""
-        location = f"{table.location()}/data/{number:07}.parquet"
-        if made:
-            table.storage.create(location, b"x")
-        bound = {field.field_id: to_bytes(LongType(), number) for field in NUMBERS.fields}
-        counts = dict.fromkeys(bound, 1000)
-        return DataFile(
-            file_path=location,
-            file_format="PARQUET",
-            record_count=1000,
-            file_size_in_bytes=1,
-            partition=(number % 100,) if not table.spec().is_unpartitioned() else (),
-            value_counts=counts,
-            null_value_counts=dict.fromkeys(bound, 0),
-            column_sizes=counts,
-            lower_bounds=bound,
-            upper_bounds=bound,
-        )
+# ------------------------------------------------------------------------------------------------ rewriting
 
-    # ------------------------------------------------------------------------------------------ works
 
-    def _call(self, text: str) -> float:
-        return float(self._java.ask(sql=f"call spark_catalog.system.{text}")["seconds"])
+def _rows_left(original: Original, table: Table) -> tuple[int, ...]:
+    """How many rows, and the sums of their columns; says what filters on the first two columns would read."""
+    table.refresh()
+    rows = table.scan().to_arrow()
+    files = [task.file for task in table.scan().plan_files()]
+    size = sum(file.file_size_in_bytes for file in files)
+    read = " and ".join(f"{_bytes_read(files, number) / size:.1%} by a filter on c{number + 1}" for number in (0, 1))
+    say(f"           left {len(files)} files of {size / 2**20:.1f} MiB; read {read}")
+    return (rows.num_rows, *(int(np.sum(rows[name].to_numpy())) for name in NAMES))
 
-    def _compare(self, name: str, ours: float, java: float) -> None:
-        say(f"{name:<10} ours {ours:8.2f} s   Java {java:8.2f} s   Java / ours {java / ours:5.1f}")
 
-    def _rewriting(self, name: str, files: int, rows: int, arguments: dict[str, str]) -> None:
-        sides = [self._of_rows(f"{name}_{side}", files, rows) for side in ("ours", "java")]
-        options = {"rewrite-all": "true", "max-concurrent-file-group-rewrites": "2"}
-        ours = timed(lambda: rewrite_data_files(sides[0], options=options, **arguments))
-        given = "".join(f", {key} => '{value}'" for key, value in arguments.items())
+def _bytes_read(files: list[Any], column: int) -> float:
+    """Bytes of row groups that hold values of a hundredth of a column's range, on average over ten places."""
+    read = []
+    for place in range(10):
+        low = LARGEST * (place + 0.5) / 10
+        high = low + LARGEST / 100
+        for file in files:
+            groups = pq.read_metadata(parse_location(file.file_path).path)
+            for number in range(groups.num_row_groups):
+                group = groups.row_group(number)
+                bounds = group.column(column).statistics
+                if bounds.min <= high and bounds.max >= low:
+                    read.append(sum(group.column(each).total_compressed_size for each in range(group.num_columns)))
+    return sum(read) / 10
+
+
+def _rewriting(order: str, files: Callable[[float], tuple[int, int]], target: int) -> Item:
+    options = TOGETHER | {"target-file-size-bytes": str(target)}
+
+    def call(table: Table) -> str:
+        given = "".join(f", {key} => '{value}'" for key, value in ORDERS[order].items())
         texts = ", ".join(f"'{key}', '{value}'" for key, value in options.items())
-        java = self._call(f"rewrite_data_files(table => 'bench.{name}_java'{given}, options => map({texts}))")
-        assert len({each.refresh().scan().count() for each in sides}) == 1
-        self._compare(name, ours, java)
+        return f"rewrite_data_files(table => '{'.'.join(table.identifier)}'{given}, options => map({texts}))"
 
-    def binpack(self) -> None:
-        """Many small files."""
-        self._rewriting("binpack", self._count(2000), 5000, {})
-
-    def sort(self) -> None:
-        """Rows by two columns."""
-        order = {"strategy": "sort", "sort_order": "c1 asc nulls last, c2 asc nulls last"}
-        self._rewriting("sort", 8, self._count(1_000_000), order)
-
-    def zorder(self) -> None:
-        """Rows along a curve through two columns."""
-        self._rewriting("zorder", 8, self._count(1_000_000), {"strategy": "sort", "sort_order": "zorder(c1,c2)"})
-
-    def convert(self) -> None:
-        """Equality deletes, beside one read of the key columns."""
-        table = self._of_rows("convert", 8, self._count(1_000_000), **{"format-version": "3"})
-        keys = np.random.default_rng(2).choice(10**6, self._count(100_000), replace=False)
-        with table.new_row_delta() as delta:
-            delta.delete_equal(pa.table({"c1": pa.array(keys)}), columns=["c1"])
-        old = table.scan(snapshot_id=table.snapshots()[0].snapshot_id, selected_fields=("c1",))
-        read = timed(lambda: old.to_arrow())
-        before = timed(lambda: table.scan().to_arrow())
-        seconds = timed(lambda: convert_equality_deletes(table))
-        after = timed(lambda: table.scan().to_arrow())
-        times = f"{seconds / read:.1f} reads of the keys; a scan {before:.2f} s before, {after:.2f} s after"
-        say(f"convert    ours {seconds:8.2f} s   {times}")
-
-    def expire(self) -> None:
-        """Snapshots that each take the files of the one before away."""
-        snapshots, files = self._count(5100), 20
-        sides = []
-        for side in ("ours", "java"):
-            table = self._table(f"expire_{side}", **{"write.metadata.previous-versions-max": "1"})
-            last: list[DataFile] = []
-            for number in range(snapshots):
-                new = [self._fake(table, number * files + each) for each in range(files)]
-                change = table.new_overwrite()
-                for file in last:
-                    change.delete_file(file)
-                for file in new:
-                    change.add_file(file)
-                change.commit()
-                last = new
-            sides.append(table)
-        kept = max(1, snapshots // 51)
-        ours = timed(lambda: expire_snapshots(sides[0], older_than=2**62, retain_last=kept))
-        future = "older_than => timestamp '2999-01-01'"
-        java = self._call(f"expire_snapshots(table => 'bench.expire_java', {future}, retain_last => {kept})")
-        left = [sum(1 for _ in each.storage.list(f"{each.location()}/data")) for each in sides]
-        assert left[0] == left[1], left
-        self._compare("expire", ours, java)
-
-    def orphans(self) -> None:
-        """Few files that nothing names among many that are named."""
-        sides = []
-        for side in ("ours", "java"):
-            table = self._table(f"orphans_{side}")
-            change = table.new_fast_append()
-            for number in range(self._count(100_000)):
-                change.append_file(self._fake(table, number))
-            change.commit()
-            for number in range(self._count(1000)):
-                table.storage.create(f"{table.location()}/data/lost-{number}.parquet", b"x")
-            sides.append(table)
-            for info in table.storage.list(f"{table.location()}/data"):
-                path = parse_location(info.location).path
-                os.utime(path, (0, 0))
-        found: list[int] = []
-        ours = timed(lambda: found.append(remove_orphan_files(sides[0]).deleted))
-        java = self._call("remove_orphan_files(table => 'bench.orphans_java')")
-        left = [sum(1 for _ in each.storage.list(f"{each.location()}/data")) for each in sides]
-        assert found == [self._count(1000)] and left[0] == left[1], (found, left)
-        self._compare("orphans", ours, java)
-
-    def manifests(self) -> None:
-        """Many manifests that each hold files of every partition."""
-        files = self._count(100_000) // self._count(1000)
-        sides = []
-        for side in ("ours", "java"):
-            table = self._table(f"manifests_{side}", BY_FIRST)
-            for number in range(self._count(1000)):
-                change = table.new_fast_append()
-                for each in range(files):
-                    change.append_file(self._fake(table, number * files + each, made=False))
-                change.commit()
-            sides.append(table)
-        ours = timed(lambda: sides[0].rewrite_manifests().commit())
-        java = self._call("rewrite_manifests(table => 'bench.manifests_java')")
-        assert len({each.refresh().current_snapshot().summary["total-data-files"] for each in sides}) == 1
-        self._compare("manifests", ours, java)
+    return Item(
+        build=lambda catalog, name, scale: table_of_rows(catalog, name, *files(scale)),
+        ours=lambda table: rewrite_data_files(table, options=options, **ORDERS[order]),
+        call=call,
+        left=_rows_left,
+    )
 
 
-REWRITES: dict[str, dict[str, str]] = {
-    "binpack": {},
-    "sort": {"strategy": "sort", "sort_order": "c1 asc nulls last"},
-    "zorder": {"strategy": "sort", "sort_order": "zorder(c1,c2)"},
+# ------------------------------------------------------------------------------------------------ metadata
+
+
+def _named(call: str, arguments: str = "") -> Callable[[Table], str]:
+    return lambda table: f"{call}(table => '{'.'.join(table.identifier)}'{arguments})"
+
+
+def _kept(table: Table) -> int:
+    return max(1, len(table.snapshots()) // 51)
+
+
+ITEMS = {
+    "bin-pack": _rewriting("bin-pack", lambda scale: (count(2000, scale), 5000), 512 << 20),
+    "sort": _rewriting("sort", lambda scale: (8, count(1_000_000, scale)), 32 << 20),
+    "z-order": _rewriting("z-order", lambda scale: (8, count(1_000_000, scale)), 32 << 20),
+    "expire": Item(
+        build=lambda catalog, name, scale: table_of_snapshots(catalog, name, count(5100, scale)),
+        ours=lambda table: expire_snapshots(table, older_than=2**62, retain_last=_kept(table)),
+        call=lambda table: _named(
+            "expire_snapshots", f", older_than => timestamp '2999-01-01', retain_last => {_kept(table)}"
+        )(table),
+        left=lambda original, table: (len(original.files("data")), len(table.refresh().snapshots())),
+    ),
+    "orphans": Item(
+        build=lambda catalog, name, scale: table_with_orphans(catalog, name, count(100_000, scale), count(1000, scale)),
+        ours=lambda table: remove_orphan_files(table),
+        call=_named("remove_orphan_files"),
+        left=lambda original, table: original.files("data"),
+    ),
+    "manifests": Item(
+        build=lambda catalog, name, scale: table_of_manifests(
+            catalog, name, count(1000, scale), max(5, round(100 * scale**0.5))
+        ),
+        ours=lambda table: table.rewrite_manifests().commit(),
+        call=_named("rewrite_manifests"),
+        left=lambda original, table: table.refresh().current_snapshot().summary["total-data-files"],
+    ),
 }
+
+
+# ------------------------------------------------------------------------------------------------ conversion
+
+
+def convert(catalog: Catalog, scale: float, version: str) -> None:
+    """Equality deletes converted, beside one read of the key columns; what reads take, beside raw `pyarrow`."""
+    name = f"convert_{version}"
+    table = table_of_rows(catalog, name, 8, count(1_000_000, scale), **{"format-version": version})
+    files = [parse_location(task.file.file_path).path for task in table.scan().plan_files()]
+    keys = np.random.default_rng(2).choice(LARGEST, count(100_000, scale), replace=False)
+    with table.new_row_delta() as delta:
+        delta.delete_equal(pa.table({"c1": pa.array(keys)}), columns=["c1"])
+    table.refresh()
+    keys_read = _least(lambda: pq.read_table(files, columns=["c1"]))
+    raw = _least(lambda: pq.read_table(files))
+    before = _least(lambda: table.scan().to_arrow())
+    rows = table.scan().to_arrow().num_rows
+    done = timed(lambda: convert_equality_deletes(table))
+    assert table.refresh().scan().to_arrow().num_rows == rows
+    after = _least(lambda: table.scan().to_arrow())
+    ratio = f"{done.seconds / keys_read.seconds:.1f} and {done.processor / keys_read.processor:.1f}"
+    say(f"convert v{version} {done}, {ratio} reads of the keys ({keys_read})")
+    for when, cost in (("before", before), ("after", after)):
+        ratio = f"{cost.seconds / raw.seconds:.2f} and {cost.processor / raw.processor:.2f}"
+        say(f"           a read {when} {cost}, {ratio} of raw pyarrow ({raw})")
+
+
+def _least(work: Callable[[], Any]) -> Cost:
+    """The least of five times: others use the machine as well."""
+    costs = [timed(work) for _ in range(5)]
+    return Cost(min(each.seconds for each in costs), min(each.processor for each in costs))
+
+
+# ------------------------------------------------------------------------------------------------ memory
 
 
 def rewrite_and_tell_the_peak(location: str, name: str) -> None:
     """Rewrites all files of a table in this process, and prints its peak memory in MiB."""
     table = FileSystemTables().load(location)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    rewrite_data_files(table, options={"rewrite-all": "true"}, **REWRITES[name])
+    cost = timed(lambda: rewrite_data_files(table, options={"rewrite-all": "true"}, **ORDERS[name]))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    say(f"{name:<10} peak {peak >> 10} MiB, of which {before >> 10} MiB before it began")
+    say(f"{name:<10} peak {peak >> 10} MiB, of which {before >> 10} MiB before it began; {cost}")
 
 
-def memory(mebibytes: int) -> None:
+def memory(mebibytes: int, names: list[str]) -> None:
     """A process of its own for each rewriting of a table of this size, in files of 32 MiB."""
     rng = np.random.default_rng(1)
-    names = [field.name for field in NUMBERS.fields]
     with tempfile.TemporaryDirectory() as folder:
         location = f"{folder}/table"
         table = FileSystemTables().create(NUMBERS, location, properties={"write.parquet.compression-codec": "none"})
         for _ in range(max(1, mebibytes // 32)):
-            table.append(pa.table([pa.array(rng.integers(0, 2**62, 419_430)) for _ in names], names))
-        for name in REWRITES:
-            subprocess.run([sys.executable, __file__, "--rewrite", location, name], check=True)
+            table.append(pa.table([pa.array(rng.integers(0, 2**62, 419_430)) for _ in NAMES], NAMES))
+        for name in names:
+            command = [sys.executable, "-m", "tests.benchmarks.maintenance", "--rewrite", location, name]
+            subprocess.run(command, check=True, cwd=ROOT, env=os.environ | {"TMPDIR": folder})
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=0.1)
-    parser.add_argument("--works", default="binpack,sort,zorder,convert,expire,orphans,manifests")
+    parser.add_argument("--only", action="append", choices=[*ITEMS, "convert"], help="items; all unless given")
+    parser.add_argument("--sides", default="here,java", help="of here, spark and java")
     parser.add_argument("--memory", type=int, metavar="MIB", help="measure memory only")
     parser.add_argument("--rewrite", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    names = options.only or [*ITEMS, "convert"]
     if options.rewrite:
         rewrite_and_tell_the_peak(*options.rewrite)
         return
     if options.memory:
-        memory(options.memory)
+        memory(options.memory, [name for name in names if name in ORDERS])
         return
     with EmbeddedMetastore() as metastore:
         catalog = load_catalog("bench", type="hive", uri=metastore.uri, warehouse=metastore.warehouse)
         catalog.create_namespace("bench")
-        java = SparkProcess("java", metastore.uri, metastore.warehouse)
-        java.ask(sql="create table bench.warm (id bigint) using iceberg")
-        java.ask(sql="insert into bench.warm values (1)")
-        java.ask(sql="call spark_catalog.system.rewrite_manifests(table => 'bench.warm')")
-        bench = Bench(catalog, java, options.scale)
-        for work in options.works.split(","):
-            getattr(bench, work)()
-        java.close()
+        for name in names:
+            if name == "convert":
+                convert(catalog, options.scale, "2")
+                convert(catalog, options.scale, "3")
+            else:
+                Bench(metastore, catalog, options.scale).run(name, options.sides.split(","))
 
 
 if __name__ == "__main__":

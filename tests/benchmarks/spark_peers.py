@@ -45,6 +45,21 @@ class SparkProcess:
             raise SystemExit(f"{self.kind}: {request}\n{answer['error']}")
         return answer
 
+    def processor_seconds(self) -> float:
+        """What this process and those that it started, the JVM among them, have computed so far."""
+        stats = {}
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = path.read_text().rsplit(")", 1)[1].split()
+            except OSError:
+                continue  # it ended
+            stats[int(path.parent.name)] = (int(fields[1]), sum(map(int, fields[11:15])))
+        family, grown = {self._process.pid}, 0
+        while grown < len(family):
+            grown = len(family)
+            family |= {pid for pid, (parent, _) in stats.items() if parent in family}
+        return sum(stats[pid][1] for pid in family if pid in stats) / os.sysconf("SC_CLK_TCK")
+
     def _answer(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.maintenance import (
     check_table,
     compute_partition_stats,
     compute_table_stats,
     convert_equality_deletes,
+    expire_snapshots,
+    remove_orphan_files,
     rewrite_data_files,
+    rewrite_manifests,
     rewrite_position_delete_files,
     rewrite_table_path,
 )
@@ -56,6 +62,14 @@ def our_rows(table: Table) -> list[list[Any]]:
     return sorted(([*row.values()] for row in table.refresh().scan().to_arrow().to_pylist()), key=repr)
 
 
+def read_by_all(iceberg_java: Any, pyiceberg_catalog: Any, table: Table) -> list[list[Any]]:
+    """The rows, which Java and PyIceberg read as we do."""
+    theirs = pyiceberg_catalog.load_table(".".join(table.identifier)).scan().to_arrow().to_pylist()
+    found = our_rows(table)
+    assert java_rows(iceberg_java, table) == sorted(([*row.values()] for row in theirs), key=repr) == found
+    return found
+
+
 def live_files(iceberg_java: Any, table: Table) -> list[list[Any]]:
     """Live files by kind and partition, with their rows, as Java tells them."""
     name = ".".join(table.identifier)
@@ -74,7 +88,13 @@ def live_files(iceberg_java: Any, table: Table) -> list[list[Any]]:
     ],
 )
 def test_compaction_leaves_the_files_that_java_leaves(
-    iceberg_java: Any, catalog: Catalog, namespace: str, version: int, arguments: dict[str, str], call: str
+    iceberg_java: Any,
+    pyiceberg_catalog: Any,
+    catalog: Catalog,
+    namespace: str,
+    version: int,
+    arguments: dict[str, str],
+    call: str,
 ) -> None:
     ours, theirs = (make(catalog, f"{namespace}.{name}", version) for name in ("ours", "theirs"))
     before = our_rows(ours)
@@ -85,14 +105,16 @@ def test_compaction_leaves_the_files_that_java_leaves(
         " options => map('rewrite-all', 'true', 'remove-dangling-deletes', 'true'))"
     )
     assert (result.rewritten_data_files_count, result.added_data_files_count) == (rewritten, added)
-    assert java_rows(iceberg_java, ours) == our_rows(ours) == before
+    assert read_by_all(iceberg_java, pyiceberg_catalog, ours) == before
     assert live_files(iceberg_java, ours) == live_files(iceberg_java, theirs)
     assert check_table(ours).findings == ()
     iceberg_java.sql(f"delete from ice.{namespace}.ours where id in (5, 6)")  # Java goes on where we left off
     assert java_rows(iceberg_java, ours) == our_rows(ours) == [row for row in before if row[0] not in (5, 6)]
 
 
-def test_position_deletes_are_put_together_as_java_does(iceberg_java: Any, catalog: Catalog, namespace: str) -> None:
+def test_position_deletes_are_put_together_as_java_does(
+    iceberg_java: Any, pyiceberg_catalog: Any, catalog: Catalog, namespace: str
+) -> None:
     granular = {"write.delete.granularity": "partition"}
     ours, theirs = (make(catalog, f"{namespace}.{name}", 2, **granular) for name in ("ours", "theirs"))
     result = rewrite_position_delete_files(ours, options={"rewrite-all": "true"})
@@ -102,18 +124,18 @@ def test_position_deletes_are_put_together_as_java_does(iceberg_java: Any, catal
     )
     assert (result.rewritten_delete_files_count, result.added_delete_files_count) == (rewritten, added)
     assert live_files(iceberg_java, ours) == live_files(iceberg_java, theirs)
-    assert java_rows(iceberg_java, ours) == our_rows(ours) == our_rows(theirs)
+    assert read_by_all(iceberg_java, pyiceberg_catalog, ours) == our_rows(theirs)
 
 
 @pytest.mark.parametrize("version", [2, 3])
 def test_java_reads_what_equality_deletes_became(
-    iceberg_java: Any, catalog: Catalog, namespace: str, version: int
+    iceberg_java: Any, pyiceberg_catalog: Any, catalog: Catalog, namespace: str, version: int
 ) -> None:
     table = make(catalog, f"{namespace}.t", version, keyed=True)
     before = java_rows(iceberg_java, table)
     assert [3, None, 30] not in before and [40, "b", 400] not in before
     assert convert_equality_deletes(table).converted_equality_delete_files_count == 2
-    assert java_rows(iceberg_java, table) == our_rows(table) == before
+    assert read_by_all(iceberg_java, pyiceberg_catalog, table) == before
     kinds = iceberg_java.sql(f"select distinct content from ice.{namespace}.t.files order by 1")
     assert kinds == [[0], [1]]
 
@@ -148,6 +170,102 @@ def test_a_table_is_made_ready_to_be_copied_as_java_does(
     assert java_rows(iceberg_java, copied) == our_rows(copied) == before
     iceberg_java.sql(f"delete from ice.{namespace}.copied where id = 5")
     assert java_rows(iceberg_java, copied) == our_rows(copied) == [row for row in before if row[0] != 5]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_manifests_are_put_together_as_java_does(
+    iceberg_java: Any, pyiceberg_catalog: Any, catalog: Catalog, namespace: str, version: int
+) -> None:
+    ours, theirs = (make(catalog, f"{namespace}.{name}", version) for name in ("ours", "theirs"))
+    result = rewrite_manifests(ours)
+    ((rewritten, added),) = iceberg_java.sql(f"call ice.system.rewrite_manifests('{namespace}.theirs')")
+    assert (result.rewritten_manifests_count, result.added_manifests_count) == (rewritten, added)
+    query = (
+        "select content, partition_spec_id, added_data_files_count, existing_data_files_count,"
+        " added_delete_files_count, existing_delete_files_count from ice.{}.manifests"
+    )
+    left = [sorted(iceberg_java.sql(query.format(f"{namespace}.{name}"))) for name in ("ours", "theirs")]
+    assert left[0] == left[1]
+    assert live_files(iceberg_java, ours) == live_files(iceberg_java, theirs)
+    assert read_by_all(iceberg_java, pyiceberg_catalog, ours) == our_rows(theirs)
+    assert check_table(ours).findings == ()
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_snapshots_expire_with_the_files_that_java_deletes(
+    iceberg_java: Any, pyiceberg_catalog: Any, catalog: Catalog, namespace: str, version: int
+) -> None:
+    ours, theirs = (make(catalog, f"{namespace}.{name}", version, keyed=True) for name in ("ours", "theirs"))
+    for table in (ours, theirs):
+        compute_table_stats(table)
+        convert_equality_deletes(table)
+        rewrite_data_files(table, where="p = 'a'", options={"rewrite-all": "true", "remove-dangling-deletes": "true"})
+    files = expire_snapshots(ours, older_than=2**62, retain_last=1).files
+    (counts,) = iceberg_java.sql(
+        f"call ice.system.expire_snapshots(table => '{namespace}.theirs', older_than => timestamp '2999-01-01',"
+        " retain_last => 1)"
+    )
+    kinds = (files.data_files, files.position_delete_files, files.equality_delete_files)
+    others = (files.manifests, files.manifest_lists, files.statistics_files)
+    assert [len(kind) for kind in (*kinds, *others)] == counts
+    assert live_files(iceberg_java, ours) == live_files(iceberg_java, theirs)
+    assert read_by_all(iceberg_java, pyiceberg_catalog, ours) == our_rows(theirs)
+    assert check_table(ours).findings == ()
+
+
+def test_the_orphans_that_java_removes_are_removed(iceberg_java: Any, catalog: Catalog, namespace: str) -> None:
+    left = []
+    for name in ("ours", "theirs"):
+        table = make(catalog, f"{namespace}.{name}", 2)
+        lost = (
+            "data/p=a/lost.parquet",
+            "metadata/lost-m0.avro",
+            "stray.orc",
+            "data/_p=1/x.parquet",
+            "data/new.parquet",
+        )
+        for each in (*lost, "data/_temporary/x.parquet", ".hidden/x.parquet", "data/.x.parquet"):
+            table.storage.create(f"{table.location()}/{each}", b"x")
+            if "new" not in each:
+                os.utime(parse_location(f"{table.location()}/{each}").path, (0, 0))
+        before = {info.location for info in table.storage.list(table.location())}
+        if name == "ours":
+            remove_orphan_files(table)
+        else:
+            iceberg_java.sql(f"call ice.system.remove_orphan_files(table => '{namespace}.theirs')")
+        gone = before - {info.location for info in table.storage.list(table.location())}
+        left.append(sorted(location.removeprefix(table.location()) for location in gone))
+        assert java_rows(iceberg_java, table) == our_rows(table)
+    assert left[0] == left[1] and len(left[0]) > 2
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_partition_statistics_have_the_numbers_of_java(
+    iceberg_java: Any, catalog: Catalog, namespace: str, version: int
+) -> None:
+    table = make(catalog, f"{namespace}.t", version, keyed=True)
+    for change in (lambda: None, lambda: table.append(rows(100, 101, 103))):
+        change()
+        theirs = _statistics_of_java(iceberg_java, table)
+        ours = compute_partition_stats(table)
+        assert ours is not None
+        found = [{**row, "total_record_count": None} for row in _statistics_rows(ours.statistics_path)]
+        assert found == [{**row, "total_record_count": None} for row in theirs]
+        # Ours stay registered: Java counts on from them after the next change.
+
+
+def _statistics_of_java(iceberg_java: Any, table: Table) -> list[dict[str, Any]]:
+    """What Java counts for the current snapshot; its file is not registered any more afterwards."""
+    name = ".".join(table.identifier)
+    ((path,),) = iceberg_java.sql(f"call ice.system.compute_partition_stats(table => '{name}')")
+    found = _statistics_rows(path)
+    with table.refresh().update_statistics() as update:
+        update.remove_partition_statistics(table.current_snapshot().snapshot_id)
+    return found
+
+
+def _statistics_rows(path: str) -> list[dict[str, Any]]:
+    return sorted(pq.read_table(parse_location(path).path).to_pylist(), key=repr)
 
 
 def test_java_uses_the_statistics(iceberg_java: Any, catalog: Catalog, namespace: str) -> None:

@@ -18,6 +18,8 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import NullOrder, SortDirection, SortOrder
 
+_ROW = "row"
+
 
 class RowOrder(ABC):
     """Puts rows in an order that keys give.
@@ -49,11 +51,13 @@ class RowOrder(ABC):
         return _ascends(self.positions(self.keys([last.slice(last.num_rows - 1), first.slice(0, 1)])))
 
     def positions(self, keys: pl.DataFrame) -> pl.Series:
-        """Row numbers in order, those of equal keys ascending."""
-        expression = pl.arg_sort_by(
-            *keys.columns, descending=self._descending, nulls_last=self._nulls_last, maintain_order=True
-        )
-        return keys.select(expression.cast(pl.Int64)).to_series()
+        """Row numbers in order, those of equal keys ascending.
+
+        They are the last key: polars takes ten times as long where nulls are last in every one.
+        """
+        rows = keys.with_row_index(_ROW)
+        descending, nulls_last = [*self._descending, False], [*self._nulls_last, False]
+        return rows.sort([*rows.columns[1:], _ROW], descending=descending, nulls_last=nulls_last)[_ROW].cast(pl.Int64)
 
 
 def _ascends(positions: pl.Series) -> bool:

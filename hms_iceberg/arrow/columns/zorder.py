@@ -25,15 +25,19 @@ class ZOrder(RowOrder):
     Args:
         schema: the columns of the batches.
         field_ids: the columns of the curve, which need an order.
-        sample: batches of the schema from which ranks are taken.
+        sampled: the columns of the sample, those of the curve at least.
+        sample: batches from which ranks are taken.
     """
 
-    def __init__(self, schema: Schema, field_ids: Sequence[int], sample: Iterable[pa.RecordBatch]) -> None:
+    def __init__(
+        self, schema: Schema, field_ids: Sequence[int], sampled: Schema, sample: Iterable[pa.RecordBatch]
+    ) -> None:
         super().__init__(order_id=None, descending=[False], nulls_last=[False])
         self._paths = [source_path(schema, field_id) for field_id in field_ids]
         self._bits = min(_MOST_BITS, _KEY_BITS // len(field_ids))
         batches = list(sample)
-        self._cuts = [self._cut_points([column_at(batch, path) for batch in batches]) for path in self._paths]
+        paths = [source_path(sampled, field_id) for field_id in field_ids]
+        self._cuts = [self._cut_points([column_at(batch, path) for batch in batches]) for path in paths]
 
     def keys(self, batches: Sequence[pa.RecordBatch]) -> pl.DataFrame:
         """The place of each row on the curve."""

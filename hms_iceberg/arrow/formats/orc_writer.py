@@ -27,8 +27,10 @@ from hms_iceberg.arrow.columns.nested import (
 )
 from hms_iceberg.arrow.formats.content_output import ContentOutput
 from hms_iceberg.arrow.formats.file_layout import FileLayout
+from hms_iceberg.arrow.formats.orc_layout import OrcLayout
 from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
 from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
+from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.schema import Schema
@@ -85,6 +87,7 @@ class OrcContentWriter:
         modes: Mapping[int, MetricsMode],
     ) -> None:
         self.location = location
+        self._storage = storage
         self._layout = layout
         self._metrics = BatchMetrics(layout.schema, modes)
         self._rows = 0
@@ -134,9 +137,17 @@ class OrcContentWriter:
             file_format="ORC",
             record_count=self._rows,
             file_size_in_bytes=size,
+            split_offsets=self._stripes(size),
             **self._metrics.result().as_fields(),
             **fields,
         )
+
+    def _stripes(self, size: int) -> tuple[int, ...] | None:
+        """Where the stripes begin, which only the file tells: the library decides where they end."""
+        if not self._rows:
+            return None
+        with open_for_arrow(self._storage, self.location) as file:
+            return tuple(stripe.offset for stripe in OrcLayout(file, size, self.location).stripes)
 
     def abandon(self) -> None:
         """Gives the file up; nothing of it stays."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import re
 import stat
 import threading
 import uuid
@@ -29,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 # Java holds a file of metadata in one array.
 _MOST_BYTES = 2**31 - 1
+_UNFINISHED = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
 
 
 class ArrowStorage:
@@ -233,6 +235,11 @@ class _Output:
             self.abandon()
 
 
+def is_unfinished(name: str) -> bool:
+    """Whether a file's name is one under which a file is written here before it is there, left by a killed process."""
+    return _UNFINISHED.fullmatch(name) is not None
+
+
 class _LocalOutput(_Output):
     def __init__(self, location: str, path: str) -> None:
         super().__init__(location)
@@ -240,7 +247,7 @@ class _LocalOutput(_Output):
         folder, name = os.path.split(path)
         if os.path.lexists(path):
             raise _already_exists(location)
-        self._hidden = os.path.join(folder, f".{name[:100]}.{uuid.uuid4().hex[:12]}.tmp")
+        self._hidden = os.path.join(folder, f".{name[:100]}.{uuid.uuid4().hex[:12]}.tmp")  # see is_unfinished
         try:
             self._file = open(self._hidden, "xb", buffering=0)  # noqa: SIM115 - closed by close() or abandon()
         except FileNotFoundError:

@@ -97,7 +97,8 @@ def _rank(row: pa.RecordBatch, ordered: list[pa.RecordBatch], order: RowOrder, a
 def _merged(runs: list[_Run], schema: pa.Schema, order: RowOrder, memory_bytes: int) -> Iterator[pa.RecordBatch]:
     """Rows between two bounds are sorted together; those equal to a bound, which may be many, need no sorting."""
     firsts = order.sort(pa.Table.from_batches([row for run in runs for row in run.firsts], schema))
-    step = max(1, firsts.num_rows * memory_bytes // (2 * sum(run.bytes for run in runs)))
+    # A range is in memory as it is read, as it is sorted, and as it waits to be written.
+    step = max(1, firsts.num_rows * memory_bytes // (4 * sum(run.bytes for run in runs)))
     starts: list[tuple[int, int]] = [(0, 0)] * len(runs)
     for at in [*range(step, firsts.num_rows, step), None]:
         if at is None:

@@ -297,6 +297,10 @@ def test_files_roll_at_the_target_size(make_metadata: MakeMetadata, storage: Arr
     files = list(write_data_files(metadata, storage, table))
     assert len(files) > 3
     assert sum(file.record_count for file in files) == 20_000
+    for file in files if file_format == "orc" else ():
+        assert file.split_offsets is not None and len(file.split_offsets) == orc.ORCFile(file.file_path).nstripes
+        assert [Path(file.file_path).read_bytes()[offset] for offset in file.split_offsets]
+        assert file.split_offsets[0] == 3 and file.split_offsets[-1] < file.file_size_in_bytes
 
 
 @pytest.mark.parametrize(

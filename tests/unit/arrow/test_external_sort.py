@@ -58,7 +58,7 @@ def test_a_z_order_parts_both_columns() -> None:
         },
         schema=ARROW,
     )
-    found = in_order(rows, ZOrder(SCHEMA, [1, 3], rows.slice(0, 5000).to_batches()), 100_000)
+    found = in_order(rows, ZOrder(SCHEMA, [1, 3], SCHEMA, rows.slice(0, 5000).to_batches()), 100_000)
     assert sorted(found["a"].to_pylist()) == sorted(rows["a"].to_pylist())
     spans = []
     for start in range(0, 20_000, 1250):
@@ -71,5 +71,5 @@ def test_a_z_order_parts_both_columns() -> None:
 
 def test_nulls_and_nan_have_their_place_on_a_z_order() -> None:
     rows = random_rows(2_000, 50)
-    found = in_order(rows, ZOrder(SCHEMA, [1, 2, 3], rows.to_batches()), 10**9)
+    found = in_order(rows, ZOrder(SCHEMA, [1, 2, 3], SCHEMA, rows.to_batches()), 10**9)
     assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, rows.to_pylist()))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,12 +22,15 @@ from hms_iceberg.maintenance import (
     remove_orphan_files,
     rewrite_data_files,
     rewrite_position_delete_files,
+    rewrite_table_path,
 )
 from hms_iceberg.maintenance.dangling_deletes import dangling_deletes
 from hms_iceberg.spec.manifests.manifest import ManifestContent
 from hms_iceberg.table import Table
+from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
 from tests.support.interruptions import CHANGES, Disrepair, InterruptingStorage, Killed
+from tests.support.memory_metastore import InMemoryMetastore
 
 SOME = {"min-input-files": 2, "max-concurrent-file-group-rewrites": 1}
 
@@ -44,6 +50,25 @@ def _rewrite_manifests(table: Table) -> None:
 def _data_manifests(case: Disrepair, table: Table) -> int:
     manifests = manifest_list_of(table.current_snapshot(), table.storage)
     return sum(manifest.content is ManifestContent.DATA for manifest in manifests) - 1
+
+
+def _rewrite_path(table: Table) -> None:
+    rewrite_table_path(table, table.location(), f"{table.location()}_moved")
+
+
+def _rows_not_moved(case: Disrepair, table: Table) -> int:
+    """How many rows the copy lacks, or has too many, that the newest file list makes."""
+    target = Path(f"{table.location()}_moved")
+    shutil.rmtree(target, ignore_errors=True)
+    lists = Path(table.location(), "metadata").glob("copy-table-staging-*/file-list")
+    for line in max(lists, key=lambda path: path.stat().st_mtime_ns).read_text().splitlines():
+        origin, place = map(Path, line.split(","))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(origin, place)
+    newest = target / "metadata" / Path(table.metadata_location).name
+    moved = Table(table.identifier, read_version(str(newest), table.storage), InMemoryMetastore(), table.storage)
+    rows, copied = Counter(case.found()), Counter(map(repr, moved.scan().to_arrow().to_pylist()))
+    return ((rows - copied) + (copied - rows)).total()
 
 
 ACTIONS = {
@@ -68,6 +93,7 @@ ACTIONS = {
     "orphans": Action(
         lambda table: remove_orphan_files(table, older_than=2**62), lambda case, table: int(case.stray.exists())
     ),
+    "table path": Action(_rewrite_path, _rows_not_moved),
     "table statistics": Action(compute_table_stats, lambda case, table: int(not table.metadata.statistics)),
     "partition statistics": Action(
         compute_partition_stats, lambda case, table: int(not table.metadata.partition_statistics)
@@ -104,7 +130,8 @@ def finish(action: Action, case: Disrepair) -> None:
 def test_a_kill_at_any_step_loses_nothing_and_the_next_run_finishes(cases: dict[int, Disrepair], name: str) -> None:
     action = ACTIONS[name]
     steps = {version: steps_of(action, case) for version, case in cases.items()}
-    for step in range(max(steps.values())):
+    # A table's path is rewritten in many steps of few kinds.
+    for step in range(0, max(steps.values()), 7 if name == "table path" else 1):
         version = 2 + step % 2 if step < min(steps.values()) else max(steps, key=lambda each: steps[each])
         case = cases[version]
         case.restore()
@@ -117,8 +144,9 @@ def test_a_kill_at_any_step_loses_nothing_and_the_next_run_finishes(cases: dict[
             finish(action, case)
 
 
-# Statistics take nothing away: that they are added whatever comes is shown once.
-BESIDE = [(name, change) for name in ACTIONS for change in CHANGES if "statistics" not in name or change == "append"]
+# These take nothing away: that they are done whatever comes is shown once.
+_ADDS = ("table path", "table statistics", "partition statistics")
+BESIDE = [(name, change) for name in ACTIONS for change in CHANGES if name not in _ADDS or change == "append"]
 
 
 @pytest.mark.parametrize(("name", "change"), BESIDE)

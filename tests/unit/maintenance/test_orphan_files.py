@@ -98,6 +98,19 @@ def test_other_tables_below_the_folder_and_hidden_folders_are_left_alone(table: 
     assert kept < on_disk(table)
 
 
+def test_what_a_killed_process_left_half_written_is_an_orphan(table: Table) -> None:
+    before = on_disk(table)
+    output = table.storage.open_output(f"{table.location()}/data/city=Ulm/a.parquet")
+    output.write(b"x")
+    (half,) = on_disk(table) - before
+    others = {put(table, "data/.a.parquet.crc"), put(table, "data/.a.tmp"), put(table, "data/.b.0123456789ag.tmp")}
+    assert remove_orphan_files(table).locations == ()  # it may still be written
+    os.utime(half, (0, 0))
+    assert remove_orphan_files(table).locations == (str(half),)
+    output.abandon()
+    assert on_disk(table) == before | others
+
+
 def test_a_path_under_another_scheme_is_an_error_unless_said_otherwise(table: Table) -> None:
     folder = f"file://host{table.location()}"
     with pytest.raises(InvalidInputError, match=r"db\.events.*scheme or authority"):

@@ -12,11 +12,11 @@ import scala.collection.AbstractIterator;
 
 /** The live rows of one split, or all of them with the deleted ones marked, as batches or one by one. */
 final class Rows extends AbstractIterator implements Closeable {
-  private final ParquetFile file;
-  private final VectorizedParquetRecordReader reader;
-  private final ColumnarBatch batch;
-  private final ColumnarBatch read;
-  private final DeletedRows deleted;
+  private ParquetFile file;
+  private VectorizedParquetRecordReader reader;
+  private ColumnarBatch batch;
+  private ColumnarBatch read;
+  private DeletedRows deleted;
   private final DeletedMarks marks;
   private final Shape shape;
   private ColumnarBatch next;
@@ -104,6 +104,13 @@ final class Rows extends AbstractIterator implements Closeable {
         file.close();
       } catch (IOException e) {
         org.apache.spark.unsafe.Platform.throwException(e);
+      } finally {
+        // The task holds on to this until it ends, and may read thousands of files.
+        file = null;
+        reader = null;
+        batch = null;
+        read = null;
+        deleted = null;
       }
     }
   }

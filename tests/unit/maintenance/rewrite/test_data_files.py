@@ -159,6 +159,18 @@ def test_sorted_files_hold_the_same_rows_in_order(tmp_path: Path, order: str) ->
         assert found.to_pylist() == duck.to_pylist()
 
 
+def test_files_are_compressed_as_by_java_unless_the_table_says_otherwise(tmp_path: Path) -> None:
+    chance, sizes = random.Random(1), {}
+    data = pa.table({"id": range(20_000), "city": [f"{chance.random():.3f} Ulm" for _ in range(20_000)]})
+    for level in (None, "1", "3"):
+        given = {} if level is None else {"write.parquet.compression-level": level}
+        table = create(tmp_path / str(level), 2, schema=SCHEMA, **given)
+        table.append(data)
+        rewrite_data_files(table, options=ALL)
+        sizes[level] = files(table)[0].file_size_in_bytes
+    assert sizes[None] == pytest.approx(sizes["3"], abs=50) and abs(sizes[None] - sizes["1"]) > 500
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
