@@ -128,7 +128,8 @@ final class DeleteFiles {
       throws Exception {
     Map byFile = new HashMap();
     UTF8String onlyPath = only == null ? null : UTF8String.fromString(only);
-    ParquetFile parquet = new ParquetFile(conf, "delete file", new Path(file.path), 0, file.size, settings);
+    ParquetFile parquet = new ParquetFile(
+        new Configuration(conf), "delete file", new Path(file.path), 0, file.size, settings);
     try {
       BatchColumns batchColumns = open(parquet, file, POSITIONS, conf, only);
       ColumnVector[] columns = batchColumns.vectors(POSITIONS);
@@ -161,7 +162,8 @@ final class DeleteFiles {
   private static void addFile(
       DeletedKeys deleted, DeleteFile file, StructType columns, Configuration conf, ReadSettings settings)
       throws Exception {
-    ParquetFile parquet = new ParquetFile(conf, "delete file", new Path(file.path), 0, file.size, settings);
+    ParquetFile parquet = new ParquetFile(
+        new Configuration(conf), "delete file", new Path(file.path), 0, file.size, settings);
     try {
       ColumnarBatch keys = new ColumnarBatch(open(parquet, file, columns, conf, null).vectors(columns));
       while (parquet.nextBatch()) {

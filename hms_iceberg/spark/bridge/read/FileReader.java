@@ -6,6 +6,7 @@ import java.io.Serializable;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.mapred.JobConf;
 import org.apache.parquet.filter2.predicate.FilterPredicate;
 import org.apache.spark.TaskContext;
 import org.apache.spark.broadcast.Broadcast;
@@ -34,6 +35,8 @@ final class FileReader extends AbstractFunction1 implements Serializable {
   private final Filter[] filters;
   private final boolean marksDeleted;
   private final ReadSettings settings;
+  /** Of the task, which reads one file after the other: it is large, and many small files would copy it often. */
+  private transient Configuration ofTask;
 
   FileReader(
       Broadcast conf, StructType wanted, StructType partitionSchema, String nameMapping, Filter[] filters,
@@ -53,7 +56,7 @@ final class FileReader extends AbstractFunction1 implements Serializable {
     Configuration hadoop = ((SerializableConfiguration) conf.value()).value();
     ParquetFile parquet = null;
     try {
-      parquet = new ParquetFile(hadoop, "data file", file.toPath(), file.start(), file.length(), settings);
+      parquet = new ParquetFile(own(hadoop), "data file", file.toPath(), file.start(), file.length(), settings);
       Rows rows = rows(parquet, file, task, hadoop);
       if (TaskContext.get() != null) {
         TaskContext.get().addTaskCompletionListener((TaskCompletionListener) new CloseAtEnd(rows));
@@ -64,6 +67,17 @@ final class FileReader extends AbstractFunction1 implements Serializable {
       org.apache.spark.unsafe.Platform.throwException(e);
       return null;
     }
+  }
+
+  /** A configuration to be changed; a file's filter stays in it. */
+  private Configuration own(Configuration shared) {
+    if (filters.length > 0) {
+      return new Configuration(shared);
+    }
+    if (ofTask == null) {
+      ofTask = new JobConf(shared); // Hadoop makes one of any other kind, for each file
+    }
+    return ofTask;
   }
 
   private Rows rows(ParquetFile parquet, PartitionedFile file, FileTask task, Configuration hadoop) throws Exception {

@@ -43,10 +43,10 @@ final class ParquetFile implements Closeable {
   private final ReadSettings settings;
   private VectorizedParquetRecordReader reader;
 
-  /** What kind of file it is stands in the error of one that is missing. */
-  ParquetFile(Configuration shared, String kind, Path path, long start, long length, ReadSettings settings)
+  /** What kind of file it is stands in the error of one that is missing. The configuration becomes its own. */
+  ParquetFile(Configuration conf, String kind, Path path, long start, long length, ReadSettings settings)
       throws IOException {
-    this.conf = new Configuration(shared);
+    this.conf = conf;
     this.path = path;
     this.start = start;
     this.length = length;

@@ -13,6 +13,7 @@ import org.apache.parquet.schema.MessageType;
 import org.apache.parquet.schema.PrimitiveType;
 import org.apache.parquet.schema.Type;
 import org.apache.parquet.schema.Types;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetWriteSupport;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BinaryType;
@@ -31,6 +32,7 @@ public final class IcebergWriteSupport extends ParquetWriteSupport {
 
   private final StructType schema;
   private final boolean fixed;
+  private PlainRow plain;
 
   IcebergWriteSupport(WriteRules rules) {
     this.schema = rules.fileSchema;
@@ -38,11 +40,23 @@ public final class IcebergWriteSupport extends ParquetWriteSupport {
   }
 
   public org.apache.parquet.hadoop.api.WriteSupport.WriteContext init(Configuration conf) {
+    plain = fixed ? null : PlainRow.of(schema);
     return ofIceberg(super.init(conf));
   }
 
   public void prepareForWrite(RecordConsumer consumer) {
     super.prepareForWrite(fixed ? new FixedBytes(consumer, schema) : consumer);
+    if (plain != null) {
+      plain.to(consumer);
+    }
+  }
+
+  public void write(InternalRow row) {
+    if (plain == null) {
+      super.write(row);
+    } else {
+      plain.write(row);
+    }
   }
 
   private org.apache.parquet.hadoop.api.WriteSupport.WriteContext ofIceberg(
