@@ -77,7 +77,7 @@ def remove_orphan_files(
     Named are the data files, delete files, manifests and manifest lists of every snapshot, statistics, the current
     metadata file and those of its log. The folder is listed first and the table loaded afterwards, so that what is
     committed meanwhile is known. Files and folders that start with `_` or `.` are left alone, unless they are
-    partitions or files that a killed process here left half written, and so are folders of other tables.
+    partitions of the table or files that a killed process left half written, and so are folders of other tables.
 
     Args:
         table: the table, which moves to its newest version.
@@ -108,7 +108,9 @@ def remove_orphan_files(
     before = int(time.time() * 1000) - _THREE_DAYS_MS if older_than is None else milliseconds(older_than)
     folder = (location or table.location()).rstrip("/")
     if files is None:
-        found = [file for file in table.storage.list(folder) if not _is_hidden(file.location[len(folder) :])]
+        partitions = _partition_folders(table.metadata)
+        listing = table.storage.list(folder)
+        found = [file for file in listing if not _is_hidden(file.location[len(folder) :], partitions)]
     else:
         found = [file for file in files if location is None or file.location.startswith(f"{folder}/")]
     listed, others = _without_other_tables(found, table.location())
@@ -221,8 +223,14 @@ def _without_other_tables(listed: list[FileInfo], own: str) -> tuple[list[FileIn
     return [file for file in listed if not file.location.startswith(inside)], others
 
 
-def _is_hidden(path: str) -> bool:
-    """Whether a part of the path says that it is no data: `_x` and `.x`, but not the partition `_x=1`."""
+def _partition_folders(metadata: TableMetadata) -> tuple[str, ...]:
+    """How folders of the table's partitions begin."""
+    return tuple(f"{field.name}=" for spec in metadata.partition_specs for field in spec.fields)
+
+
+def _is_hidden(path: str, partitions: tuple[str, ...]) -> bool:
+    """Whether a part of the path says that it is no data: `_x` and `.x`, but not a partition's `_x=1`."""
     folder, _, name = path.rpartition("/")
     parts = folder.split("/") if is_unfinished(name) else path.split("/")
-    return any(part[:1] in ("_", ".") and "=" not in part for part in parts) or path.endswith(_VERSION_HINT)
+    hidden = any(part.startswith(("_", ".")) and not part.startswith(partitions) for part in parts)
+    return hidden or path.endswith(_VERSION_HINT)

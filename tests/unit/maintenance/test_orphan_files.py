@@ -9,7 +9,9 @@ import pytest
 
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.maintenance import check_table, remove_orphan_files
+from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.statistics import PartitionStatisticsFile, StatisticsFile
+from hms_iceberg.spec.transforms import IdentityTransform
 from hms_iceberg.storage import FileInfo
 from hms_iceberg.table import Table
 from tests.support.operations import BY_CITY, MERGE_ON_READ, SCHEMA, begin
@@ -90,10 +92,10 @@ def test_other_tables_below_the_folder_and_hidden_folders_are_left_alone(table: 
         put(table, "inner/data/a.parquet"),
         put(table, "_iceberg/a.parquet"),
         put(table, ".staging/a.parquet"),
+        put(table, "data/_no_partition=1/a.parquet"),
     }
-    lost = put(table, "data/_hidden_column=1/a.parquet")
     result = remove_orphan_files(table)
-    assert result.locations == (str(lost),)
+    assert result.locations == ()
     assert result.other_tables == (f"{table.location()}/inner",)
     assert kept < on_disk(table)
 
@@ -109,6 +111,13 @@ def test_what_a_killed_process_left_half_written_is_an_orphan(table: Table) -> N
     assert remove_orphan_files(table).locations == (str(half),)
     output.abandon()
     assert on_disk(table) == before | others
+
+
+def test_orphans_of_hidden_partitions_go(tmp_path: Path) -> None:
+    spec = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "_city"))
+    table = create(tmp_path, 2, schema=SCHEMA, spec=spec)
+    lost = put(table, "data/_city=Ulm/a.parquet")
+    assert remove_orphan_files(table).locations == (str(lost),)
 
 
 def test_a_path_under_another_scheme_is_an_error_unless_said_otherwise(table: Table) -> None:
