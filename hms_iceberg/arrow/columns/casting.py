@@ -180,10 +180,10 @@ class SchemaFit:
             raise self._mismatch(path, field, kind)
         if isinstance(target, StructType) and pa.types.is_struct(kind):
             return self._struct(kind, target, path)
-        if isinstance(target, ListType) and is_list_like(kind):
-            return self._list(kind, target, path)
-        if isinstance(target, MapType) and pa.types.is_map(kind):
-            return self._map(kind, target, path)
+        if (isinstance(target, ListType) and is_list_like(kind)) or (
+            isinstance(target, MapType) and pa.types.is_map(kind)
+        ):
+            return self._list_or_map(kind, target, path)
         if not is_lossless(kind, target):
             raise self._mismatch(path, field, kind)
         return self._cast(kind, target, path)
@@ -202,35 +202,18 @@ class SchemaFit:
 
         return convert
 
-    def _list(self, kind: pa.DataType, target: ListType, path: str) -> Converter:
-        element = target.element_field
-        inner = self._required(
-            element, f"{path}.element", self._converter(kind.value_field, element, f"{path}.element")
-        )
-        element_field = to_arrow_field(element, extensions=False)
-        plain = pa.list_(kind.value_field)
+    def _list_or_map(self, kind: pa.DataType, target: ListType | MapType, path: str) -> Converter:
+        inner = []
+        for found, child in zip(child_fields(kind), target.children(), strict=True):
+            name = f"{path}.{child.name}"
+            inner.append(self._required(child, name, self._converter(found, child, name)))
+        fields = [to_arrow_field(child, extensions=False) for child in target.children()]
+        regular = pa.list_(kind.value_field) if is_list_like(kind) and not pa.types.is_list(kind) else None
 
         def convert(array: pa.Array, live: pa.Array | None) -> pa.Array:
-            array = _only_live(array if pa.types.is_list(kind) else array.cast(plain), live)
-            offsets, start, length = nested.list_parts(array)
-            values = inner(nested.list_values(array, start, length), None)
-            return nested.make_list(array, offsets, values, element_field)
-
-        return convert
-
-    def _map(self, kind: pa.DataType, target: MapType, path: str) -> Converter:
-        key, value = target.key_field, target.value_field
-        convert_key = self._required(key, f"{path}.key", self._converter(kind.key_field, key, f"{path}.key"))
-        convert_value = self._required(value, f"{path}.value", self._converter(kind.item_field, value, f"{path}.value"))
-        key_field, value_field = to_arrow_field(key, extensions=False), to_arrow_field(value, extensions=False)
-
-        def convert(array: pa.Array, live: pa.Array | None) -> pa.Array:
-            array = _only_live(array, live)
-            offsets, start, length = nested.list_parts(array)
-            keys, items = nested.map_entries(array, start, length)
-            return nested.make_map(
-                array, offsets, convert_key(keys, None), convert_value(items, None), key_field, value_field
-            )
+            array = _only_live(array if regular is None else array.cast(regular), live)
+            children = [make(child, None) for make, child in zip(inner, nested.children_of(array), strict=True)]
+            return nested.with_children(array, children, fields)
 
         return convert
 

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hms_iceberg.spec.types import IcebergType, ListType, MapType, NestedField, StructType
+from hms_iceberg.arrow.columns.arrow_schema import child_fields
+from hms_iceberg.spec.types import IcebergType, NestedField, NestedType
 
 
 def null_mask(array: pa.Array) -> pa.Array | None:
@@ -73,6 +74,33 @@ def make_map(
     return pa.Array.from_buffers(pa.map_(key, item), len(like), buffers, children=[entries])
 
 
+def children_of(array: pa.Array) -> list[pa.Array]:
+    """The arrays below a nested one: a struct's fields, a list's elements, a map's keys and values."""
+    if pa.types.is_struct(array.type):
+        return struct_children(array)
+    _, start, length = list_parts(array)
+    return (
+        list(map_entries(array, start, length)) if pa.types.is_map(array.type) else [list_values(array, start, length)]
+    )
+
+
+def with_children(like: pa.Array, children: Sequence[pa.Array], fields: Sequence[pa.Field]) -> pa.Array:
+    """A nested array with the shape and nulls of another.
+
+    Args:
+        like: the other, a struct, list or map.
+        children: what is below it, in the order of ``children_of``.
+        fields: their names, metadata, and whether they may be null.
+    """
+    fields = [field.with_type(child.type) for field, child in zip(fields, children, strict=True)]
+    if pa.types.is_struct(like.type):
+        return make_struct(like, children, fields)
+    offsets, _, _ = list_parts(like)
+    if pa.types.is_map(like.type):
+        return make_map(like, offsets, *children, *fields)
+    return make_list(like, offsets, *children, *fields)
+
+
 def combine(array: pa.Array | pa.ChunkedArray) -> pa.Array:
     """One array of a column that may be chunked."""
     if not isinstance(array, pa.ChunkedArray):
@@ -97,23 +125,11 @@ def pruned(arrays: Sequence[pa.Array], fields: Sequence[NestedField], wanted: Se
 
 
 def _pruned(array: pa.Array, kind: IcebergType, wanted: IcebergType) -> pa.Array:
-    if kind == wanted:
+    if kind == wanted or not isinstance(kind, NestedType) or not isinstance(wanted, NestedType):
         return array
-    if isinstance(kind, StructType) and isinstance(wanted, StructType):
-        children = pruned(struct_children(array), kind.fields, wanted.fields)
-        made = zip(wanted.fields, children, strict=True)
-        return make_struct(array, children, [pa.field(each.name, child.type, each.optional) for each, child in made])
-    if isinstance(kind, ListType) and isinstance(wanted, ListType):
-        offsets, start, length = list_parts(array)
-        values = _pruned(list_values(array, start, length), kind.element_type, wanted.element_type)
-        return make_list(array, offsets, values, array.type.value_field)
-    if isinstance(kind, MapType) and isinstance(wanted, MapType):
-        offsets, start, length = list_parts(array)
-        keys, items = map_entries(array, start, length)
-        keys, items = _pruned(keys, kind.key_type, wanted.key_type), _pruned(items, kind.value_type, wanted.value_type)
-        key, item = array.type.key_field.with_type(keys.type), array.type.item_field.with_type(items.type)
-        return make_map(array, offsets, keys, items, key, item)
-    return array
+    children = pruned(children_of(array), kind.children(), wanted.children())
+    made = zip(wanted.children(), children, strict=True)
+    return with_children(array, children, [pa.field(each.name, child.type, each.optional) for each, child in made])
 
 
 def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -132,19 +148,10 @@ def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
         return pa.ExtensionArray.from_storage(kind, conform(storage, kind.storage_type))
     if isinstance(array, pa.ExtensionArray):
         return conform(array.storage, kind)
-    if pa.types.is_struct(kind):
-        fields = [kind.field(index) for index in range(kind.num_fields)]
-        children = zip(struct_children(array), fields, strict=True)
-        return make_struct(array, [conform(child, field.type) for child, field in children], fields)
-    if pa.types.is_list(kind):
-        offsets, start, length = list_parts(array)
-        values = conform(list_values(array, start, length), kind.value_field.type)
-        return make_list(array, offsets, values, kind.value_field)
-    if pa.types.is_map(kind):
-        offsets, start, length = list_parts(array)
-        keys, items = map_entries(array, start, length)
-        key, item = kind.key_field, kind.item_field
-        return make_map(array, offsets, conform(keys, key.type), conform(items, item.type), key, item)
+    if pa.types.is_struct(kind) or pa.types.is_list(kind) or pa.types.is_map(kind):
+        fields = child_fields(kind)
+        children = [conform(child, field.type) for child, field in zip(children_of(array), fields, strict=True)]
+        return with_children(array, children, fields)
     return array if array.type.equals(kind) else array.cast(kind)
 
 

@@ -153,10 +153,10 @@ class FileProjection:
             return lambda array: inner(array.dictionary_decode())
         if isinstance(target, StructType) and pa.types.is_struct(kind):
             return self._struct(kind, target, path)
-        if isinstance(target, ListType) and is_list_like(kind):
-            return self._list(kind, target, path)
-        if isinstance(target, MapType) and pa.types.is_map(kind):
-            return self._map(kind, target, path)
+        if (isinstance(target, ListType) and is_list_like(kind)) or (
+            isinstance(target, MapType) and pa.types.is_map(kind)
+        ):
+            return self._list_or_map(kind, target, path)
         if isinstance(target, VariantType):
             return self._variant(kind, path)
         convert = None if pa.types.is_nested(kind) else primitive_converter(kind, target)
@@ -187,31 +187,17 @@ class FileProjection:
 
         return convert
 
-    def _list(self, kind: pa.DataType, target: ListType, path: str) -> Converter:
-        inner = self._converter(kind.value_field, target.element_type, f"{path}.element")
-        plain = to_arrow_type(target, field_ids=False, extensions=False)
-        regular = pa.list_(kind.value_field)
+    def _list_or_map(self, kind: pa.DataType, target: ListType | MapType, path: str) -> Converter:
+        below = zip(child_fields(kind), target.children(), strict=True)
+        inner = [self._converter(field, child.field_type, f"{path}.{child.name}") for field, child in below]
+        fields = child_fields(to_arrow_type(target, field_ids=False, extensions=False))
+        regular = pa.list_(kind.value_field) if is_list_like(kind) and not pa.types.is_list(kind) else None
 
         def convert(array: pa.Array) -> pa.Array:
-            if not pa.types.is_list(kind):
+            if regular is not None:
                 array = array.cast(regular)
-            offsets, start, length = nested.list_parts(array)
-            values = inner(nested.list_values(array, start, length))
-            return nested.make_list(array, offsets, values, plain.value_field)
-
-        return convert
-
-    def _map(self, kind: pa.DataType, target: MapType, path: str) -> Converter:
-        convert_key = self._converter(kind.key_field, target.key_type, f"{path}.key")
-        convert_item = self._converter(kind.item_field, target.value_type, f"{path}.value")
-        plain = to_arrow_type(target, field_ids=False, extensions=False)
-
-        def convert(array: pa.Array) -> pa.Array:
-            offsets, start, length = nested.list_parts(array)
-            keys, items = nested.map_entries(array, start, length)
-            return nested.make_map(
-                array, offsets, convert_key(keys), convert_item(items), plain.key_field, plain.item_field
-            )
+            children = [make(child) for make, child in zip(inner, nested.children_of(array), strict=True)]
+            return nested.with_children(array, children, fields)
 
         return convert
 

@@ -9,16 +9,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from hms_iceberg.arrow.columns.arrow_schema import to_arrow
-from hms_iceberg.arrow.columns.nested import (
-    conform,
-    list_parts,
-    list_values,
-    make_list,
-    make_map,
-    make_struct,
-    map_entries,
-)
+from hms_iceberg.arrow.columns.arrow_schema import child_fields, to_arrow
+from hms_iceberg.arrow.columns.nested import children_of, conform, with_children
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
@@ -26,6 +18,7 @@ from hms_iceberg.spec.types import (
     ListType,
     MapType,
     NestedField,
+    NestedType,
     StructType,
     UnknownType,
     VariantType,
@@ -114,21 +107,11 @@ def _has_unknown(kind: IcebergType) -> bool:
 
 def _without_unknown(array: pa.Array, kind: IcebergType) -> pa.Array:
     """The array without columns of type unknown, at any depth."""
-    if not _has_unknown(kind):
+    if not isinstance(kind, NestedType) or not _has_unknown(kind):
         return array
-    if isinstance(kind, StructType):
-        kept = [
-            (_without_unknown(array.field(position), child.field_type), array.type.field(position))
-            for position, child in enumerate(kind.fields)
-            if not isinstance(child.field_type, UnknownType)
-        ]
-        return make_struct(array, [child for child, _ in kept], [field.with_type(child.type) for child, field in kept])
-    offsets, start, length = list_parts(array)
-    if isinstance(kind, ListType):
-        values = _without_unknown(list_values(array, start, length), kind.element_type)
-        return make_list(array, offsets, values, array.type.value_field)
-    assert isinstance(kind, MapType)
-    keys, items = map_entries(array, start, length)
-    keys, items = _without_unknown(keys, kind.key_type), _without_unknown(items, kind.value_type)
-    key_field, item_field = array.type.key_field.with_type(keys.type), array.type.item_field.with_type(items.type)
-    return make_map(array, offsets, keys, items, key_field, item_field)
+    kept = [
+        (_without_unknown(child, known.field_type), field)
+        for child, known, field in zip(children_of(array), kind.children(), child_fields(array.type), strict=True)
+        if not isinstance(known.field_type, UnknownType)
+    ]
+    return with_children(array, [child for child, _ in kept], [field for _, field in kept])

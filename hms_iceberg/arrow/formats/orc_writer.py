@@ -15,16 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import orc
 
-from hms_iceberg.arrow.columns.arrow_schema import ORC_FIELD_ID_KEY, to_arrow_type
-from hms_iceberg.arrow.columns.nested import (
-    conform,
-    list_parts,
-    list_values,
-    make_list,
-    make_map,
-    map_entries,
-    struct_children,
-)
+from hms_iceberg.arrow.columns.arrow_schema import ORC_FIELD_ID_KEY, child_fields, to_arrow_type
+from hms_iceberg.arrow.columns.nested import children_of, conform, with_children
 from hms_iceberg.arrow.formats.content_output import ContentOutput
 from hms_iceberg.arrow.formats.file_layout import FileLayout
 from hms_iceberg.arrow.formats.orc_layout import OrcLayout
@@ -41,6 +33,7 @@ from hms_iceberg.spec.types import (
     ListType,
     MapType,
     NestedField,
+    NestedType,
     StructType,
     TimestampNanoType,
     TimestampType,
@@ -243,13 +236,8 @@ def _marked(array: pa.Array) -> pa.Array:
     if pa.types.is_struct(kind):
         children = [_marked(child) for child in array.flatten()]
         return pa.StructArray.from_arrays(children, fields=list(kind), mask=array.is_null())
-    if pa.types.is_map(kind):
-        offsets, start, length = list_parts(array)
-        keys, items = map_entries(array, start, length)
-        return make_map(array, offsets, _marked(keys), _marked(items), kind.key_field, kind.item_field)
-    if pa.types.is_list(kind):
-        offsets, start, length = list_parts(array)
-        return make_list(array, offsets, _marked(list_values(array, start, length)), kind.value_field)
+    if pa.types.is_map(kind) or pa.types.is_list(kind):
+        return with_children(array, [_marked(child) for child in children_of(array)], child_fields(kind))
     return array
 
 
@@ -259,17 +247,9 @@ def _check_timestamps(array: pa.Array, kind: IcebergType, path: str, nested: boo
     pyarrow's ORC writer stores fractions of a second before 1970 as another time; its reader holds nanoseconds, and
     what is beyond them can be decoded in top-level columns only.
     """
-    if isinstance(kind, StructType):
-        for child, field in zip(struct_children(array), kind.fields, strict=True):
+    if isinstance(kind, NestedType):
+        for child, field in zip(children_of(array), kind.children(), strict=True):
             _check_timestamps(child, field.field_type, f"{path}.{field.name}", True)
-    elif isinstance(kind, ListType):
-        _, start, length = list_parts(array)
-        _check_timestamps(list_values(array, start, length), kind.element_type, f"{path}.element", True)
-    elif isinstance(kind, MapType):
-        _, start, length = list_parts(array)
-        keys, items = map_entries(array, start, length)
-        _check_timestamps(keys, kind.key_type, f"{path}.key", True)
-        _check_timestamps(items, kind.value_type, f"{path}.value", True)
     elif isinstance(kind, _MICROS + _NANOS):
         values = array.view(pa.int64()).drop_null()
         unit = 1_000_000 if isinstance(kind, _MICROS) else 1_000_000_000

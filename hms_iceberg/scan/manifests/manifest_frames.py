@@ -399,8 +399,9 @@ def _decode(
             frame = _read_avro(blocks, sum(rows), flat.text, [*columns, *maps])
             if frame is None:
                 frame = _decode_slowly(containers, manifests, flat, [*columns, *maps])
-            found = [map_values(frame[metric[0]], metric[1]).alias(metric_name(metric)) for metric in present]
-            frame = frame.drop(maps).hstack(found)
+            if present:
+                found = [map_values(frame[metric[0]], metric[1]).alias(metric_name(metric)) for metric in present]
+                frame = frame.drop(maps).hstack(found)
     except CorruptManifestError:
         raise
     except CorruptFileError as error:

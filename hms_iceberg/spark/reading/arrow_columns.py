@@ -7,24 +7,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from hms_iceberg.arrow.columns.nested import (
-    list_parts,
-    list_values,
-    make_list,
-    make_map,
-    make_struct,
-    map_entries,
-    struct_children,
-)
+from hms_iceberg.arrow.columns.nested import children_of, make_struct, struct_children, with_children
 from hms_iceberg.spec.metadata_columns import PARTITION_ID
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     FixedType,
     IcebergType,
-    ListType,
-    MapType,
     NestedField,
-    StructType,
+    NestedType,
     TimeType,
     UUIDType,
     VariantType,
@@ -70,20 +60,10 @@ def converted(array: Any, kind: IcebergType) -> Any:
     if isinstance(kind, VariantType):
         metadata, value = struct_children(array)
         return make_struct(array, [value, metadata], _VARIANT)
-    if isinstance(kind, StructType):
-        children = [
-            converted(child, field.field_type) for child, field in zip(struct_children(array), kind.fields, strict=True)
-        ]
-        return make_struct(array, children, [_field(*each) for each in zip(kind.fields, children, strict=True)])
-    if isinstance(kind, ListType):
-        offsets, start, length = list_parts(array)
-        values = converted(list_values(array, start, length), kind.element_type)
-        return make_list(array, offsets, values, _field(kind.element_field, values))
-    if isinstance(kind, MapType):
-        offsets, start, length = list_parts(array)
-        keys, items = map_entries(array, start, length)
-        keys, items = converted(keys, kind.key_type), converted(items, kind.value_type)
-        return make_map(array, offsets, keys, items, _field(kind.key_field, keys), _field(kind.value_field, items))
+    if isinstance(kind, NestedType):
+        below = zip(children_of(array), kind.children(), strict=True)
+        children = [converted(child, field.field_type) for child, field in below]
+        return with_children(array, children, list(map(_field, kind.children(), children)))
     return array
 
 

@@ -7,19 +7,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from hms_iceberg.arrow.columns.arrow_schema import to_arrow
-from hms_iceberg.arrow.columns.nested import (
-    list_parts,
-    list_values,
-    make_list,
-    make_map,
-    make_struct,
-    map_entries,
-    struct_children,
-)
+from hms_iceberg.arrow.columns.arrow_schema import child_fields, to_arrow
+from hms_iceberg.arrow.columns.nested import children_of, with_children
 from hms_iceberg.errors import TypeMismatchError
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import IcebergType, ListType, MapType, NestedField, StructType, UUIDType
+from hms_iceberg.spec.types import IcebergType, NestedField, NestedType, UUIDType
 
 
 def from_spark(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:
@@ -52,22 +44,11 @@ def _arrow_type(field: NestedField) -> Any:
 def _converted(array: Any, kind: IcebergType, target: Any) -> Any:
     if isinstance(kind, UUIDType):
         return pa.array([None if text is None else uuid.UUID(text).bytes for text in array.to_pylist()], pa.binary(16))
-    if isinstance(kind, StructType):
+    if isinstance(kind, NestedType):
+        fields = child_fields(target)
         children = [
-            _converted(child, field.field_type, target.field(position).type)
-            for position, (child, field) in enumerate(zip(struct_children(array), kind.fields, strict=True))
+            _converted(child, known.field_type, field.type)
+            for child, known, field in zip(children_of(array), kind.children(), fields, strict=True)
         ]
-        fields = [target.field(position).with_type(child.type) for position, child in enumerate(children)]
-        return make_struct(array, children, fields)
-    if isinstance(kind, ListType):
-        offsets, start, length = list_parts(array)
-        values = _converted(list_values(array, start, length), kind.element_type, target.value_type)
-        return make_list(array, offsets, values, target.value_field.with_type(values.type))
-    if isinstance(kind, MapType):
-        offsets, start, length = list_parts(array)
-        keys, items = map_entries(array, start, length)
-        keys = _converted(keys, kind.key_type, target.key_type)
-        items = _converted(items, kind.value_type, target.item_type)
-        key_field, item_field = target.key_field.with_type(keys.type), target.item_field.with_type(items.type)
-        return make_map(array, offsets, keys, items, key_field, item_field)
+        return with_children(array, children, fields)
     return array.cast(target)
