@@ -19,7 +19,7 @@ from hms_iceberg.expressions.bound import (
     BoundTransform,
     BoundUnaryPredicate,
 )
-from hms_iceberg.expressions.conversion import ABOVE_ALL, Place, place, value_range
+from hms_iceberg.expressions.conversion import ABOVE_ALL, LiteralPlace, place, value_range
 from hms_iceberg.expressions.literals import Literal
 from hms_iceberg.expressions.term_rewrites import bind_transform, is_rewritten, rewrite_comparison
 from hms_iceberg.expressions.terms import Reference, Term
@@ -30,7 +30,7 @@ from hms_iceberg.expressions.tree import (
     BooleanExpression,
     LiteralPredicate,
     Not,
-    Operation,
+    Operator,
     Or,
     SetPredicate,
     UnboundPredicate,
@@ -152,20 +152,20 @@ def _bind_term(binder: _Binder, term: Term) -> BoundTerm:
 # ------------------------------------------------------------------------------------------------- predicates
 
 
-def unary(operation: Operation, term: BoundTerm) -> BooleanExpression:
+def unary(operation: Operator, term: BoundTerm) -> BooleanExpression:
     """IS_NULL, NOT_NULL, IS_NAN or NOT_NAN of a term; a constant if the term cannot be null, or is nothing else.
 
     Raises:
         TypeMismatchError: NaN is asked for where only numbers without NaN, or no numbers, can be.
     """
     is_void = isinstance(term, BoundTransform) and term.transform.is_void
-    if operation in (Operation.IS_NAN, Operation.NOT_NAN) and not is_void:
+    if operation in (Operator.IS_NAN, Operator.NOT_NAN) and not is_void:
         if not isinstance(term.type, (FloatType, DoubleType)):
             raise TypeMismatchError(
                 f"Cannot test column {term.name!r} for NaN: its type is {term.type}, and only float and double have NaN"
             )
         return BoundUnaryPredicate(operation, term)
-    is_null = operation in (Operation.IS_NULL, Operation.NOT_NAN)
+    is_null = operation in (Operator.IS_NULL, Operator.NOT_NAN)
     if is_void or isinstance(term.type, UnknownType):
         return AlwaysTrue() if is_null else AlwaysFalse()
     if not term.nullable:
@@ -175,7 +175,7 @@ def unary(operation: Operation, term: BoundTerm) -> BooleanExpression:
 
 def _bind_literal(term: BoundTerm, expression: LiteralPredicate) -> BooleanExpression:
     operation = expression.operation
-    if operation in (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH):
+    if operation in (Operator.STARTS_WITH, Operator.NOT_STARTS_WITH):
         return _bind_prefix(term, expression)
     return comparison(operation, term, _place(term, expression, expression.literal))
 
@@ -189,11 +189,11 @@ def _bind_prefix(term: BoundTerm, expression: LiteralPredicate) -> BooleanExpres
             f"Cannot bind {expression}: only a string column can start with a string, and {term.name!r} is {term.type}"
         )
     if not prefix:
-        wanted = expression.operation is Operation.STARTS_WITH
-        return unary(Operation.NOT_NULL, term) if wanted else AlwaysFalse()
+        wanted = expression.operation is Operator.STARTS_WITH
+        return unary(Operator.NOT_NULL, term) if wanted else AlwaysFalse()
     if isinstance(term, BoundReference):
         return BoundLiteralPredicate(expression.operation, term, prefix)
-    return rewrite_comparison(expression.operation, term, Place(prefix))
+    return rewrite_comparison(expression.operation, term, LiteralPlace(prefix))
 
 
 def _bind_set(term: BoundTerm, expression: SetPredicate) -> BooleanExpression:
@@ -201,7 +201,7 @@ def _bind_set(term: BoundTerm, expression: SetPredicate) -> BooleanExpression:
     return membership(expression.operation, term, places)
 
 
-def _place(term: BoundTerm, expression: UnboundPredicate, value: Literal) -> Place:
+def _place(term: BoundTerm, expression: UnboundPredicate, value: Literal) -> LiteralPlace:
     if isinstance(term.type, UnknownType):
         return ABOVE_ALL
     if not isinstance(term.type, PrimitiveType):
@@ -222,64 +222,64 @@ def _short(expression: UnboundPredicate) -> str:
     return text if len(text) <= 100 else text[:99] + "…"
 
 
-def comparison(operation: Operation, term: BoundTerm, at: Place) -> BooleanExpression:
+def comparison(operation: Operator, term: BoundTerm, at: LiteralPlace) -> BooleanExpression:
     """EQ, NOT_EQ, LT, LT_EQ, GT or GT_EQ between a term and a point in the order of its type's values."""
     if at.nan:
         if isinstance(term.type, (FloatType, DoubleType)):
             return _nan_comparison(operation, term)
         at = ABOVE_ALL
     if at.value is None:
-        below = (Operation.LT, Operation.LT_EQ) if at.side > 0 else (Operation.GT, Operation.GT_EQ)
-        return unary(Operation.NOT_NULL, term) if operation in (*below, Operation.NOT_EQ) else AlwaysFalse()
+        below = (Operator.LT, Operator.LT_EQ) if at.side > 0 else (Operator.GT, Operator.GT_EQ)
+        return unary(Operator.NOT_NULL, term) if operation in (*below, Operator.NOT_EQ) else AlwaysFalse()
     if at.side:
-        if operation is Operation.EQ:
+        if operation is Operator.EQ:
             return AlwaysFalse()
-        if operation is Operation.NOT_EQ:
-            return unary(Operation.NOT_NULL, term)
+        if operation is Operator.NOT_EQ:
+            return unary(Operator.NOT_NULL, term)
         operation = _beside(operation, at.side)
     if not isinstance(term, BoundReference):
-        return rewrite_comparison(operation, term, Place(at.value))
+        return rewrite_comparison(operation, term, LiteralPlace(at.value))
     return _in_range(operation, term, at.value)
 
 
-def _beside(operation: Operation, side: int) -> Operation:
+def _beside(operation: Operator, side: int) -> Operator:
     """The comparison with the neighbouring value that means the same as one with a point beside it."""
-    if operation in (Operation.LT, Operation.LT_EQ):
-        return Operation.LT_EQ if side > 0 else Operation.LT
-    return Operation.GT if side > 0 else Operation.GT_EQ
+    if operation in (Operator.LT, Operator.LT_EQ):
+        return Operator.LT_EQ if side > 0 else Operator.LT
+    return Operator.GT if side > 0 else Operator.GT_EQ
 
 
-def _in_range(operation: Operation, ref: BoundReference, value: object) -> BooleanExpression:
+def _in_range(operation: Operator, ref: BoundReference, value: object) -> BooleanExpression:
     low, high = value_range(ref.type)
-    if value == low and operation in (Operation.LT, Operation.GT_EQ) and low is not None:
-        return AlwaysFalse() if operation is Operation.LT else unary(Operation.NOT_NULL, ref)
-    if value == high and operation in (Operation.GT, Operation.LT_EQ) and high is not None:
-        return AlwaysFalse() if operation is Operation.GT else unary(Operation.NOT_NULL, ref)
+    if value == low and operation in (Operator.LT, Operator.GT_EQ) and low is not None:
+        return AlwaysFalse() if operation is Operator.LT else unary(Operator.NOT_NULL, ref)
+    if value == high and operation in (Operator.GT, Operator.LT_EQ) and high is not None:
+        return AlwaysFalse() if operation is Operator.GT else unary(Operator.NOT_NULL, ref)
     return BoundLiteralPredicate(operation, ref, value)
 
 
-def _nan_comparison(operation: Operation, term: BoundTerm) -> BooleanExpression:
+def _nan_comparison(operation: Operator, term: BoundTerm) -> BooleanExpression:
     """NaN equals itself and is greater than every other number."""
-    if operation is Operation.GT:
+    if operation is Operator.GT:
         return AlwaysFalse()
-    if operation in (Operation.EQ, Operation.GT_EQ):
-        return unary(Operation.IS_NAN, term)
-    not_null = unary(Operation.NOT_NULL, term)
-    return not_null if operation is Operation.LT_EQ else And(not_null, unary(Operation.NOT_NAN, term))
+    if operation in (Operator.EQ, Operator.GT_EQ):
+        return unary(Operator.IS_NAN, term)
+    not_null = unary(Operator.NOT_NULL, term)
+    return not_null if operation is Operator.LT_EQ else And(not_null, unary(Operator.NOT_NAN, term))
 
 
-def membership(operation: Operation, term: BoundTerm, places: Sequence[Place]) -> BooleanExpression:
+def membership(operation: Operator, term: BoundTerm, places: Sequence[LiteralPlace]) -> BooleanExpression:
     """IN or NOT_IN of a term; points that are no value of the type are equal to none."""
-    is_in = operation is Operation.IN
+    is_in = operation is Operator.IN
     values = tuple({each.value for each in places if each.is_exact})
-    single = Operation.EQ if is_in else Operation.NOT_EQ
+    single = Operator.EQ if is_in else Operator.NOT_EQ
     parts: list[BooleanExpression] = []
     if isinstance(term.type, (FloatType, DoubleType)) and any(each.nan for each in places):
         parts.append(_nan_comparison(single, term))
     if len(values) == 1 or (isinstance(term, BoundTransform) and is_rewritten(term)):
-        parts += [comparison(single, term, Place(each)) for each in sorted(values)]
+        parts += [comparison(single, term, LiteralPlace(each)) for each in sorted(values)]
     elif values:
         parts.append(BoundSetPredicate(operation, term, values))
     if is_in:
         return Or(*parts)
-    return And(*parts) if parts else unary(Operation.NOT_NULL, term)
+    return And(*parts) if parts else unary(Operator.NOT_NULL, term)

@@ -13,7 +13,7 @@ from typing import Any, Union
 
 from hms_iceberg.expressions.literals import Literal, stored_literal
 from hms_iceberg.expressions.terms import Reference, Term, Transformed
-from hms_iceberg.expressions.tree import BooleanExpression, Operation, predicate
+from hms_iceberg.expressions.tree import BooleanExpression, Operator, predicate
 from hms_iceberg.spec.transforms import Transform
 from hms_iceberg.spec.types import IcebergType, NestedField
 
@@ -110,7 +110,7 @@ class BoundPredicate(BooleanExpression):
     """A test of one bound term. One of the three classes below."""
 
     __slots__ = ("operation", "term")
-    operation: Operation
+    operation: Operator
     term: BoundTerm
 
     @property
@@ -141,7 +141,7 @@ class BoundUnaryPredicate(BoundPredicate):
 
     __slots__ = ()
 
-    def __new__(cls, operation: Operation, term: BoundTerm) -> BoundUnaryPredicate:
+    def __new__(cls, operation: Operator, term: BoundTerm) -> BoundUnaryPredicate:
         node = super().__new__(cls)
         object.__setattr__(node, "operation", operation)
         object.__setattr__(node, "term", term)
@@ -161,7 +161,7 @@ class BoundLiteralPredicate(BoundPredicate):
     __slots__ = ("value",)
     value: Any
 
-    def __new__(cls, operation: Operation, term: BoundTerm, value: Any) -> BoundLiteralPredicate:
+    def __new__(cls, operation: Operator, term: BoundTerm, value: Any) -> BoundLiteralPredicate:
         node = super().__new__(cls)
         object.__setattr__(node, "operation", operation)
         object.__setattr__(node, "term", term)
@@ -188,7 +188,7 @@ class BoundSetPredicate(BoundPredicate):
     values: tuple[Any, ...]
     value_set: frozenset[Any]
 
-    def __new__(cls, operation: Operation, term: BoundTerm, values: tuple[Any, ...]) -> BoundSetPredicate:
+    def __new__(cls, operation: Operator, term: BoundTerm, values: tuple[Any, ...]) -> BoundSetPredicate:
         node = super().__new__(cls)
         object.__setattr__(node, "operation", operation)
         object.__setattr__(node, "term", term)

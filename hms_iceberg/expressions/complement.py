@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hms_iceberg.expressions.binding import unary
 from hms_iceberg.expressions.bound import BoundPredicate, BoundUnaryPredicate
-from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Operation, Or
+from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Operator, Or
 from hms_iceberg.expressions.visitors import ExpressionVisitor, fold
 
 
@@ -35,4 +35,4 @@ class _Complement(ExpressionVisitor[BooleanExpression]):
         opposite = predicate.negate()
         if isinstance(predicate, BoundUnaryPredicate):
             return opposite
-        return Or(opposite, unary(Operation.IS_NULL, predicate.ref))
+        return Or(opposite, unary(Operator.IS_NULL, predicate.ref))

@@ -1,7 +1,7 @@
 """Where a literal lies among the values of a column's type.
 
 A literal need not be a value of the column's type: 2.5 lies between the ints 2 and 3, 3000000000 above all of them. A
-`Place` says so exactly, so that comparisons keep their meaning: `i > 2.5` is `i > 2`, `i = 2.5` is false.
+`LiteralPlace` says so exactly, so that comparisons keep their meaning: `i > 2.5` is `i > 2`, `i = 2.5` is false.
 
 Only floating point rounds: a literal becomes the nearest float or double, as in Java, so that `f = 0.1` finds the
 float 0.1. A plain integer stands for the days of a date and for the microseconds of a time or timestamp (also of one in
@@ -55,7 +55,7 @@ _NUMBERS = (LongType, FloatType, DoubleType, DecimalType)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LiteralPlace:
     """A point in the order of a type's values.
 
     Args:
@@ -75,12 +75,12 @@ class Place:
         return self.side == 0 and not self.nan
 
 
-ABOVE_ALL = Place(None, 1)
-BELOW_ALL = Place(None, -1)
-NAN = Place(None, 0, nan=True)
+ABOVE_ALL = LiteralPlace(None, 1)
+BELOW_ALL = LiteralPlace(None, -1)
+NAN = LiteralPlace(None, 0, nan=True)
 
 
-def place(value: Literal, kind: IcebergType) -> Place:
+def place(value: Literal, kind: IcebergType) -> LiteralPlace:
     """Where a literal lies among the values of a primitive type.
 
     Raises:
@@ -129,20 +129,20 @@ def value_range(kind: IcebergType) -> tuple[Any, Any]:
     return (b"" if isinstance(kind, BinaryType) else None), None
 
 
-def integer_place(value: int, remainder: bool, kind: IcebergType) -> Place:
+def integer_place(value: int, remainder: bool, kind: IcebergType) -> LiteralPlace:
     """Where an integer lies in a type stored as integers; `remainder` says that the literal is a little above it."""
     low, high = value_range(kind)
     if value > high or (value == high and remainder):
         return ABOVE_ALL
     if value < low:
         return BELOW_ALL
-    return Place(value, 1 if remainder else 0)
+    return LiteralPlace(value, 1 if remainder else 0)
 
 
 # ------------------------------------------------------------------------------------------------ converters
 
 
-def _to_integer(value: Literal, kind: IcebergType) -> Place | None:
+def _to_integer(value: Literal, kind: IcebergType) -> LiteralPlace | None:
     number = value.value
     if not isinstance(value.type, _NUMBERS):
         return None
@@ -154,22 +154,22 @@ def _to_integer(value: Literal, kind: IcebergType) -> Place | None:
     return integer_place(whole, whole != number, kind)
 
 
-def _to_floating(value: Literal, kind: IcebergType) -> Place | None:
+def _to_floating(value: Literal, kind: IcebergType) -> LiteralPlace | None:
     if not isinstance(value.type, _NUMBERS):
         return None
     largest = MAX_FLOAT if isinstance(kind, FloatType) else MAX_DOUBLE
     number = value.value
     if isinstance(number, float) and not math.isfinite(number):
-        return NAN if math.isnan(number) else Place(number)
+        return NAN if math.isnan(number) else LiteralPlace(number)
     if abs(number) > largest:
-        return Place(largest, 1) if number > 0 else Place(-largest, -1)
+        return LiteralPlace(largest, 1) if number > 0 else LiteralPlace(-largest, -1)
     result = float(number)
     if isinstance(kind, FloatType):
         result = struct.unpack("<f", struct.pack("<f", result))[0]
-    return Place(result + 0.0)  # -0.0 + 0.0 is 0.0
+    return LiteralPlace(result + 0.0)  # -0.0 + 0.0 is 0.0
 
 
-def _to_decimal(value: Literal, kind: DecimalType) -> Place | None:
+def _to_decimal(value: Literal, kind: DecimalType) -> LiteralPlace | None:
     if not isinstance(value.type, _NUMBERS):
         return None
     number = value.value
@@ -183,7 +183,7 @@ def _to_decimal(value: Literal, kind: DecimalType) -> Place | None:
         return ABOVE_ALL
     if unscaled < -largest:
         return BELOW_ALL
-    return Place(decimal_value(unscaled, kind.scale), 1 if remainder else 0)
+    return LiteralPlace(decimal_value(unscaled, kind.scale), 1 if remainder else 0)
 
 
 def _floor_unscaled(number: Decimal, scale: int) -> tuple[int, bool]:
@@ -198,7 +198,7 @@ def _floor_unscaled(number: Decimal, scale: int) -> tuple[int, bool]:
     return whole, rest != 0
 
 
-def _to_date(value: Literal, kind: IcebergType) -> Place | None:
+def _to_date(value: Literal, kind: IcebergType) -> LiteralPlace | None:
     if isinstance(value.type, (DateType, LongType)):
         return integer_place(value.value, False, kind)
     if isinstance(value.type, _TIMESTAMPS):
@@ -207,13 +207,13 @@ def _to_date(value: Literal, kind: IcebergType) -> Place | None:
     return None
 
 
-def _to_time(value: Literal, kind: IcebergType) -> Place | None:
+def _to_time(value: Literal, kind: IcebergType) -> LiteralPlace | None:
     if isinstance(value.type, (TimeType, LongType)):
         return integer_place(value.value, False, kind)
     return None
 
 
-def _to_timestamp(value: Literal, kind: IcebergType) -> Place | None:
+def _to_timestamp(value: Literal, kind: IcebergType) -> LiteralPlace | None:
     nanos = isinstance(kind, _NANO)
     if isinstance(value.type, DateType):
         return integer_place(value.value * (NANOS_PER_DAY if nanos else MICROS_PER_DAY), False, kind)
@@ -229,38 +229,38 @@ def _to_timestamp(value: Literal, kind: IcebergType) -> Place | None:
     return None
 
 
-def _to_boolean(value: Literal, kind: IcebergType) -> Place | None:
-    return Place(value.value) if isinstance(value.type, BooleanType) else None
+def _to_boolean(value: Literal, kind: IcebergType) -> LiteralPlace | None:
+    return LiteralPlace(value.value) if isinstance(value.type, BooleanType) else None
 
 
-def _to_string(value: Literal, kind: IcebergType) -> Place | None:
-    return Place(value.value) if isinstance(value.type, StringType) else None
+def _to_string(value: Literal, kind: IcebergType) -> LiteralPlace | None:
+    return LiteralPlace(value.value) if isinstance(value.type, StringType) else None
 
 
-def _to_uuid(value: Literal, kind: IcebergType) -> Place | None:
+def _to_uuid(value: Literal, kind: IcebergType) -> LiteralPlace | None:
     if isinstance(value.type, UUIDType):
-        return Place(value.value)
+        return LiteralPlace(value.value)
     if isinstance(value.type, BinaryType) and len(value.value) == 16:
-        return Place(UUID(bytes=value.value))
+        return LiteralPlace(UUID(bytes=value.value))
     return None
 
 
-def _to_binary(value: Literal, kind: IcebergType) -> Place | None:
-    return Place(value.value) if isinstance(value.type, BinaryType) else None
+def _to_binary(value: Literal, kind: IcebergType) -> LiteralPlace | None:
+    return LiteralPlace(value.value) if isinstance(value.type, BinaryType) else None
 
 
-def _to_fixed(value: Literal, kind: FixedType) -> Place | None:
+def _to_fixed(value: Literal, kind: FixedType) -> LiteralPlace | None:
     if not isinstance(value.type, BinaryType):
         return None
     data, length = value.value, kind.length
     if len(data) > length:
-        return Place(data[:length], 1)
+        return LiteralPlace(data[:length], 1)
     if len(data) < length:
-        return Place(data + bytes(length - len(data)), -1)
-    return Place(data)
+        return LiteralPlace(data + bytes(length - len(data)), -1)
+    return LiteralPlace(data)
 
 
-_CONVERTERS: dict[type[IcebergType], Callable[[Literal, Any], Place | None]] = {
+_CONVERTERS: dict[type[IcebergType], Callable[[Literal, Any], LiteralPlace | None]] = {
     BooleanType: _to_boolean,
     IntegerType: _to_integer,
     LongType: _to_integer,

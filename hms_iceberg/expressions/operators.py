@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 
-class Operation(Enum):
+class Operator(Enum):
     """What a predicate does; the value is its spelling in a filter string."""
 
     IS_NULL = "is null"
@@ -24,31 +24,31 @@ class Operation(Enum):
     NOT_IN = "not in"
 
     @property
-    def negated(self) -> Operation:
+    def negated(self) -> Operator:
         """The operation that is true if this one is false."""
         return _NEGATED[self]
 
     @property
-    def flipped(self) -> Operation:
+    def flipped(self) -> Operator:
         """The comparison with its sides exchanged: `5 < a` is `a > 5`."""
         return _FLIPPED[self]
 
 
 _PAIRS = (
-    (Operation.IS_NULL, Operation.NOT_NULL),
-    (Operation.IS_NAN, Operation.NOT_NAN),
-    (Operation.LT, Operation.GT_EQ),
-    (Operation.LT_EQ, Operation.GT),
-    (Operation.EQ, Operation.NOT_EQ),
-    (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH),
-    (Operation.IN, Operation.NOT_IN),
+    (Operator.IS_NULL, Operator.NOT_NULL),
+    (Operator.IS_NAN, Operator.NOT_NAN),
+    (Operator.LT, Operator.GT_EQ),
+    (Operator.LT_EQ, Operator.GT),
+    (Operator.EQ, Operator.NOT_EQ),
+    (Operator.STARTS_WITH, Operator.NOT_STARTS_WITH),
+    (Operator.IN, Operator.NOT_IN),
 )
 _NEGATED = dict(_PAIRS) | {b: a for a, b in _PAIRS}
 _FLIPPED = {
-    Operation.LT: Operation.GT,
-    Operation.LT_EQ: Operation.GT_EQ,
-    Operation.GT: Operation.LT,
-    Operation.GT_EQ: Operation.LT_EQ,
-    Operation.EQ: Operation.EQ,
-    Operation.NOT_EQ: Operation.NOT_EQ,
+    Operator.LT: Operator.GT,
+    Operator.LT_EQ: Operator.GT_EQ,
+    Operator.GT: Operator.LT,
+    Operator.GT_EQ: Operator.LT_EQ,
+    Operator.EQ: Operator.EQ,
+    Operator.NOT_EQ: Operator.NOT_EQ,
 }

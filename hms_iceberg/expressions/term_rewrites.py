@@ -17,8 +17,8 @@ from hms_iceberg.expressions.bound import (
     BoundTransform,
     BoundUnaryPredicate,
 )
-from hms_iceberg.expressions.conversion import ABOVE_ALL, BELOW_ALL, Place, integer_place, value_range
-from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Operation, Or
+from hms_iceberg.expressions.conversion import ABOVE_ALL, BELOW_ALL, LiteralPlace, integer_place, value_range
+from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Operator, Or
 from hms_iceberg.spec.transforms import (
     DayTransform,
     HourTransform,
@@ -75,7 +75,7 @@ def is_rewritten(term: BoundTransform) -> bool:
     return term.transform.is_void or _first_source(term.transform, source) is not None
 
 
-def rewrite_comparison(operation: Operation, term: BoundTransform, at: Place) -> BooleanExpression:
+def rewrite_comparison(operation: Operator, term: BoundTransform, at: LiteralPlace) -> BooleanExpression:
     """A comparison of a transform's result with a value of the result's type."""
     transform, ref, value = term.transform, term.ref, at.value
     if transform.is_void:
@@ -91,33 +91,33 @@ def rewrite_comparison(operation: Operation, term: BoundTransform, at: Place) ->
     return _ranges(operation, ref, value, first)
 
 
-def _ranges(operation: Operation, ref: BoundReference, value: int, first: Callable[[int], int]) -> BooleanExpression:
+def _ranges(operation: Operator, ref: BoundReference, value: int, first: Callable[[int], int]) -> BooleanExpression:
     """The comparison as limits of the source; `first(n)` is the first source value whose result is n or more."""
     start, end = first(value), first(value + 1)
-    if operation is Operation.LT:
-        return _limit(Operation.LT, ref, start)
-    if operation is Operation.LT_EQ:
-        return _limit(Operation.LT, ref, end)
-    if operation is Operation.GT:
-        return _limit(Operation.GT_EQ, ref, end)
-    if operation is Operation.GT_EQ:
-        return _limit(Operation.GT_EQ, ref, start)
-    if operation is Operation.EQ:
+    if operation is Operator.LT:
+        return _limit(Operator.LT, ref, start)
+    if operation is Operator.LT_EQ:
+        return _limit(Operator.LT, ref, end)
+    if operation is Operator.GT:
+        return _limit(Operator.GT_EQ, ref, end)
+    if operation is Operator.GT_EQ:
+        return _limit(Operator.GT_EQ, ref, start)
+    if operation is Operator.EQ:
         if start == end:
             return AlwaysFalse()
-        return And(_limit(Operation.GT_EQ, ref, start), _limit(Operation.LT, ref, end))
-    return Or(_limit(Operation.LT, ref, start), _limit(Operation.GT_EQ, ref, end))
+        return And(_limit(Operator.GT_EQ, ref, start), _limit(Operator.LT, ref, end))
+    return Or(_limit(Operator.LT, ref, start), _limit(Operator.GT_EQ, ref, end))
 
 
-def _limit(operation: Operation, ref: BoundReference, value: int) -> BooleanExpression:
+def _limit(operation: Operator, ref: BoundReference, value: int) -> BooleanExpression:
     """`ref < value` or `ref >= value`, for a value that the type's range may not reach."""
     if isinstance(ref.type, DecimalType):
         largest = 10**ref.type.precision - 1
         beyond = ABOVE_ALL if value > 0 else BELOW_ALL
-        at = Place(decimal_value(value, ref.type.scale)) if abs(value) <= largest else beyond
+        at = LiteralPlace(decimal_value(value, ref.type.scale)) if abs(value) <= largest else beyond
     else:
         at = integer_place(value, False, ref.type)
-    below = operation is Operation.LT
+    below = operation is Operator.LT
     low, _ = value_range(ref.type)
     if at.value is None or at.value == low:
         everything = below == (at.side > 0)
@@ -126,7 +126,7 @@ def _limit(operation: Operation, ref: BoundReference, value: int) -> BooleanExpr
 
 
 def _not_null(ref: BoundReference) -> BooleanExpression:
-    return BoundUnaryPredicate(Operation.NOT_NULL, ref) if ref.nullable else AlwaysTrue()
+    return BoundUnaryPredicate(Operator.NOT_NULL, ref) if ref.nullable else AlwaysTrue()
 
 
 def _first_source(transform: Transform, kind: IcebergType) -> Callable[[int], int] | None:
@@ -147,29 +147,29 @@ def _first_source(transform: Transform, kind: IcebergType) -> Callable[[int], in
     return None
 
 
-def _truncated_string(operation: Operation, ref: BoundReference, width: int, value: Any) -> BooleanExpression:
+def _truncated_string(operation: Operator, ref: BoundReference, width: int, value: Any) -> BooleanExpression:
     """A comparison of the first `width` characters of a column."""
     cut, too_long = value[:width], len(value) > width
 
-    def test(with_operation: Operation, prefix: str = cut) -> BooleanExpression:
+    def test(with_operation: Operator, prefix: str = cut) -> BooleanExpression:
         return BoundLiteralPredicate(with_operation, ref, prefix)
 
-    if operation in (Operation.GT, Operation.GT_EQ, Operation.NOT_EQ, Operation.NOT_STARTS_WITH):
+    if operation in (Operator.GT, Operator.GT_EQ, Operator.NOT_EQ, Operator.NOT_STARTS_WITH):
         return _negated_string(operation.negated, ref, width, value)
-    if operation is Operation.STARTS_WITH:
-        return AlwaysFalse() if too_long else test(Operation.STARTS_WITH)
-    if operation is Operation.EQ:
+    if operation is Operator.STARTS_WITH:
+        return AlwaysFalse() if too_long else test(Operator.STARTS_WITH)
+    if operation is Operator.EQ:
         if too_long:
             return AlwaysFalse()
-        return test(Operation.STARTS_WITH) if len(value) == width else test(Operation.EQ)
-    if too_long or (operation is Operation.LT_EQ and len(value) == width):
-        return Or(test(Operation.LT), test(Operation.STARTS_WITH))
-    if operation is Operation.LT:
-        return test(Operation.LT) if value else AlwaysFalse()
-    return test(Operation.LT_EQ)
+        return test(Operator.STARTS_WITH) if len(value) == width else test(Operator.EQ)
+    if too_long or (operation is Operator.LT_EQ and len(value) == width):
+        return Or(test(Operator.LT), test(Operator.STARTS_WITH))
+    if operation is Operator.LT:
+        return test(Operator.LT) if value else AlwaysFalse()
+    return test(Operator.LT_EQ)
 
 
-def _negated_string(operation: Operation, ref: BoundReference, width: int, value: Any) -> BooleanExpression:
+def _negated_string(operation: Operator, ref: BoundReference, width: int, value: Any) -> BooleanExpression:
     positive = _truncated_string(operation, ref, width, value)
     if isinstance(positive, AlwaysFalse):
         return _not_null(ref)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 from hms_iceberg.doors import door
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError
 from hms_iceberg.expressions.literals import Literal, literal
-from hms_iceberg.expressions.operators import Operation
+from hms_iceberg.expressions.operators import Operator
 from hms_iceberg.expressions.terms import Reference, Term, Transformed, to_term
 
 if TYPE_CHECKING:
@@ -200,7 +200,7 @@ class UnboundPredicate(BooleanExpression):
 
     __slots__ = ("term",)
     term: Term
-    operation: ClassVar[Operation]
+    operation: ClassVar[Operator]
 
     def __invert__(self) -> BooleanExpression:
         return self.negate()
@@ -291,77 +291,77 @@ class IsNull(UnaryPredicate):
     """The term is null."""
 
     __slots__ = ()
-    operation = Operation.IS_NULL
+    operation = Operator.IS_NULL
 
 
 class NotNull(UnaryPredicate):
     """The term is not null."""
 
     __slots__ = ()
-    operation = Operation.NOT_NULL
+    operation = Operator.NOT_NULL
 
 
 class IsNaN(UnaryPredicate):
     """The term is NaN; false for null."""
 
     __slots__ = ()
-    operation = Operation.IS_NAN
+    operation = Operator.IS_NAN
 
 
 class NotNaN(UnaryPredicate):
     """The term is not NaN; true for null."""
 
     __slots__ = ()
-    operation = Operation.NOT_NAN
+    operation = Operator.NOT_NAN
 
 
 class EqualTo(LiteralPredicate):
     """The term equals the literal."""
 
     __slots__ = ()
-    operation = Operation.EQ
+    operation = Operator.EQ
 
 
 class NotEqualTo(LiteralPredicate):
     """The term is neither null nor equal to the literal."""
 
     __slots__ = ()
-    operation = Operation.NOT_EQ
+    operation = Operator.NOT_EQ
 
 
 class LessThan(LiteralPredicate):
     """The term is less than the literal."""
 
     __slots__ = ()
-    operation = Operation.LT
+    operation = Operator.LT
 
 
 class LessThanOrEqual(LiteralPredicate):
     """The term is less than or equal to the literal."""
 
     __slots__ = ()
-    operation = Operation.LT_EQ
+    operation = Operator.LT_EQ
 
 
 class GreaterThan(LiteralPredicate):
     """The term is greater than the literal; NaN is greater than any other number."""
 
     __slots__ = ()
-    operation = Operation.GT
+    operation = Operator.GT
 
 
 class GreaterThanOrEqual(LiteralPredicate):
     """The term is greater than or equal to the literal; NaN is greater than any other number."""
 
     __slots__ = ()
-    operation = Operation.GT_EQ
+    operation = Operator.GT_EQ
 
 
 class StartsWith(LiteralPredicate):
     """The text of the term starts with the literal."""
 
     __slots__ = ()
-    operation = Operation.STARTS_WITH
+    operation = Operator.STARTS_WITH
 
     def __str__(self) -> str:
         return _like(self)
@@ -371,7 +371,7 @@ class NotStartsWith(LiteralPredicate):
     """The text of the term is not null and does not start with the literal."""
 
     __slots__ = ()
-    operation = Operation.NOT_STARTS_WITH
+    operation = Operator.NOT_STARTS_WITH
 
     def __str__(self) -> str:
         return _like(self)
@@ -388,7 +388,7 @@ class In(SetPredicate):
     """The term equals one of the literals; `In(t, [])` is false, `In(t, [x])` is `EqualTo(t, x)`."""
 
     __slots__ = ()
-    operation = Operation.IN
+    operation = Operator.IN
     _when_empty = AlwaysFalse
     _when_single = EqualTo
 
@@ -397,12 +397,12 @@ class NotIn(SetPredicate):
     """The term is not null and equals none of the literals; `NotIn(t, [])` is true."""
 
     __slots__ = ()
-    operation = Operation.NOT_IN
+    operation = Operator.NOT_IN
     _when_empty = AlwaysTrue
     _when_single = NotEqualTo
 
 
-_CLASSES: dict[Operation, type[UnboundPredicate]] = {
+_CLASSES: dict[Operator, type[UnboundPredicate]] = {
     cls.operation: cls
     for cls in (
         IsNull,
@@ -423,8 +423,8 @@ _CLASSES: dict[Operation, type[UnboundPredicate]] = {
 }
 
 
-def predicate(operation: Operation, term: str | Term, *arguments: Any) -> BooleanExpression:
-    """The predicate of an operation: `predicate(Operation.EQ, "a", 1)` is `EqualTo("a", 1)`."""
+def predicate(operation: Operator, term: str | Term, *arguments: Any) -> BooleanExpression:
+    """The predicate of an operation: `predicate(Operator.EQ, "a", 1)` is `EqualTo("a", 1)`."""
     return _CLASSES[operation](term, *arguments)  # type: ignore[call-arg]
 
 
@@ -449,7 +449,7 @@ __all__ = [
     "NotNaN",
     "NotNull",
     "NotStartsWith",
-    "Operation",
+    "Operator",
     "Or",
     "Reference",
     "SetPredicate",

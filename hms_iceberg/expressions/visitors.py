@@ -23,7 +23,7 @@ from hms_iceberg.expressions.tree import (
     And,
     BooleanExpression,
     Not,
-    Operation,
+    Operator,
     Or,
     UnboundPredicate,
 )
@@ -138,20 +138,20 @@ class BoundExpressionVisitor(ExpressionVisitor[T]):
 
 
 _METHODS = {
-    Operation.IS_NULL: "visit_is_null",
-    Operation.NOT_NULL: "visit_not_null",
-    Operation.IS_NAN: "visit_is_nan",
-    Operation.NOT_NAN: "visit_not_nan",
-    Operation.EQ: "visit_equal",
-    Operation.NOT_EQ: "visit_not_equal",
-    Operation.LT: "visit_less_than",
-    Operation.LT_EQ: "visit_less_than_or_equal",
-    Operation.GT: "visit_greater_than",
-    Operation.GT_EQ: "visit_greater_than_or_equal",
-    Operation.IN: "visit_in",
-    Operation.NOT_IN: "visit_not_in",
-    Operation.STARTS_WITH: "visit_starts_with",
-    Operation.NOT_STARTS_WITH: "visit_not_starts_with",
+    Operator.IS_NULL: "visit_is_null",
+    Operator.NOT_NULL: "visit_not_null",
+    Operator.IS_NAN: "visit_is_nan",
+    Operator.NOT_NAN: "visit_not_nan",
+    Operator.EQ: "visit_equal",
+    Operator.NOT_EQ: "visit_not_equal",
+    Operator.LT: "visit_less_than",
+    Operator.LT_EQ: "visit_less_than_or_equal",
+    Operator.GT: "visit_greater_than",
+    Operator.GT_EQ: "visit_greater_than_or_equal",
+    Operator.IN: "visit_in",
+    Operator.NOT_IN: "visit_not_in",
+    Operator.STARTS_WITH: "visit_starts_with",
+    Operator.NOT_STARTS_WITH: "visit_not_starts_with",
 }
 
 

@@ -30,7 +30,7 @@ _STATISTICS = {"COLUMN_STATS_ACCURATE", "numRows", "numFiles", "totalSize", "raw
 
 
 @dataclass(frozen=True)
-class RowChange:
+class HiveRowChange:
     """What to change in a row.
 
     Attributes:
@@ -56,16 +56,16 @@ class RowChange:
         row.owner = row.owner if self.owner is None else self.owner
 
 
-UNCHANGED = RowChange({})
+UNCHANGED = HiveRowChange({})
 
 
-def made_external(marker: Mapping[str, str | None]) -> RowChange:
+def made_external(marker: Mapping[str, str | None]) -> HiveRowChange:
     """The change after which dropping or renaming a table leaves its files alone, in every version of Hive.
 
     Args:
         marker: further parameters to set.
     """
-    return RowChange({EXTERNAL: "TRUE", EXTERNAL_PURGE: "false", **marker}, table_type=EXTERNAL_TABLE)
+    return HiveRowChange({EXTERNAL: "TRUE", EXTERNAL_PURGE: "false", **marker}, table_type=EXTERNAL_TABLE)
 
 
 class HiveTables:
@@ -155,7 +155,7 @@ class HiveTables:
             else:
                 self._client.alter_table(database, name, row)
 
-    def change(self, database: str, name: str, change: RowChange) -> None:
+    def change(self, database: str, name: str, change: HiveRowChange) -> None:
         """Change a row under its name.
 
         Raises:
@@ -165,7 +165,7 @@ class HiveTables:
         change.apply(row)
         self._client.alter_table(database, name, row)
 
-    def copy(self, database: str, source: str, target: str, change: RowChange) -> None:
+    def copy(self, database: str, source: str, target: str, change: HiveRowChange) -> None:
         """Add a row for the same files under a second name; not for a table with partitions, whose rows stay behind.
 
         Raises:
@@ -181,7 +181,7 @@ class HiveTables:
         row.parameters["DO_NOT_UPDATE_STATS"] = "true"
         self._client.create_table(row)
 
-    def take_over(self, database: str, target: str, source: str, change: RowChange) -> None:
+    def take_over(self, database: str, target: str, source: str, change: HiveRowChange) -> None:
         """Make the row `target` say what the row `source` says, in one step; `source` stays.
 
         A metastore refuses to change partition keys, so neither may have any.
@@ -205,7 +205,7 @@ class HiveTables:
         row.sd.cols = []
         self._client.alter_table(database, name, row)
 
-    def rename(self, database: str, source: str, target: str, change: RowChange = UNCHANGED) -> None:
+    def rename(self, database: str, source: str, target: str, change: HiveRowChange = UNCHANGED) -> None:
         """Give an external table another name.
 
         Raises:
@@ -215,7 +215,7 @@ class HiveTables:
         self._client.alter_table(database, source, self._renamed(database, source, target, change))
 
     def rename_pair(
-        self, database: str, first: tuple[str, str], second: tuple[str, str], change: RowChange = UNCHANGED
+        self, database: str, first: tuple[str, str], second: tuple[str, str], change: HiveRowChange = UNCHANGED
     ) -> float:
         """Move a name from one external table to another: `first` gives its name up, `second` takes it.
 
@@ -253,7 +253,7 @@ class HiveTables:
         except NoSuchTableError:
             return
 
-    def _renamed(self, database: str, source: str, target: str, change: RowChange) -> Any:
+    def _renamed(self, database: str, source: str, target: str, change: HiveRowChange) -> Any:
         row = self._client.get_table(database, source)
         _refuse_unless_external(row, "renamed")
         row.tableName = target

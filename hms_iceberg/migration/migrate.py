@@ -27,7 +27,7 @@ from hms_iceberg.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
-from hms_iceberg.hms.hive_tables import HiveTables, RowChange, made_external
+from hms_iceberg.hms.hive_tables import HiveRowChange, HiveTables, made_external
 from hms_iceberg.hms.rows.hive_rows import EXTERNAL, EXTERNAL_PURGE, HiveTable
 from hms_iceberg.metastore_names import table_identifier
 from hms_iceberg.migration.in_place import InPlace
@@ -372,7 +372,7 @@ class _Migration:
             self._database,
             (self._name, journal.backup),
             (journal.staging, self._name),
-            RowChange({}, owner=table.owner),
+            HiveRowChange({}, owner=table.owner),
         )
 
     def _switch_in_one_step(self, plan: Plan, journal: Journal) -> bool:
@@ -380,7 +380,7 @@ class _Migration:
         table = plan.table
         self._hive.copy(self._database, self._name, journal.backup, made_external(_marks(table, journal)))
         try:
-            change = RowChange({}, owner=table.owner)
+            change = HiveRowChange({}, owner=table.owner)
             self._hive.take_over(self._database, self._name, journal.staging, change)
         except MetastoreUnavailableError:
             raise

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hms_iceberg.hms.hive_tables import HiveTables, RowChange
+from hms_iceberg.hms.hive_tables import HiveRowChange, HiveTables
 from hms_iceberg.hms.rows.hive_rows import HiveTable
 from hms_iceberg.migration.hive.source_reasons import table_location
 from hms_iceberg.migration.journal import Journal, read_journal
@@ -61,10 +61,10 @@ class Original:
         content = json.loads(text)
         return cls(content["type"], content["parameters"], content["created"])
 
-    def restored(self) -> RowChange:
+    def restored(self) -> HiveRowChange:
         """The change that puts it back, without the marks of the migration."""
         parameters = {**self.parameters, MIGRATION_ID: None, MIGRATION_ORIGINAL: None}
-        return RowChange(parameters, table_type=self.table_type)
+        return HiveRowChange(parameters, table_type=self.table_type)
 
 
 def copy_location(location: str) -> str:

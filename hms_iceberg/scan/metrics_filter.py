@@ -30,7 +30,7 @@ from typing import Any, Protocol
 
 from hms_iceberg.expressions.bound import BoundPredicate, BoundReference, BoundTerm, BoundTransform
 from hms_iceberg.expressions.evaluate import value_test
-from hms_iceberg.expressions.tree import BooleanExpression, Operation
+from hms_iceberg.expressions.tree import BooleanExpression, Operator
 from hms_iceberg.expressions.visitors import BoundExpressionVisitor, bound_predicates, fold
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.bound_columns import bound_dtype, comparable, has_bounds, stored_value
@@ -107,15 +107,15 @@ def _needed(predicate: BoundPredicate) -> tuple[str, ...]:
     if predicate.is_transformed or isinstance(predicate.ref.type, UnknownType):
         return ()
     operation = predicate.operation
-    if operation in (Operation.LT, Operation.LT_EQ):
+    if operation in (Operator.LT, Operator.LT_EQ):
         return ("lower_bounds",)
-    if operation in (Operation.GT, Operation.GT_EQ):
+    if operation in (Operator.GT, Operator.GT_EQ):
         return ("upper_bounds", "nan_value_counts") if _is_floating(predicate.term) else ("upper_bounds",)
-    if operation in (Operation.IS_NAN, Operation.NOT_NAN):
+    if operation in (Operator.IS_NAN, Operator.NOT_NAN):
         return ("nan_value_counts", "null_value_counts", "value_counts")
-    if operation is Operation.IS_NULL:
+    if operation is Operator.IS_NULL:
         return ("null_value_counts",)
-    if operation is Operation.NOT_NULL:
+    if operation is Operator.NOT_NULL:
         return ("null_value_counts", "value_counts")
     return ("lower_bounds", "upper_bounds")
 
@@ -158,7 +158,7 @@ class _MayMatch(BoundExpressionVisitor["pl.Series"]):
     def _of_single_values(self, predicate: BoundPredicate, term: BoundTransform) -> pl.Series:
         """A test of a transform's result: decided where the bounds leave one value."""
         is_excluded = self._only is not None and term.ref.field_id not in self._only
-        if is_excluded or not has_bounds(term.ref.type) or predicate.operation is Operation.IS_NULL:
+        if is_excluded or not has_bounds(term.ref.type) or predicate.operation is Operator.IS_NULL:
             return self._constant(True)
         lower, upper = self._known.bounds(term.ref)
         stored, _ = self._known.stored_bounds(term.ref.field_id)

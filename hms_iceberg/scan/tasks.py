@@ -176,7 +176,7 @@ class _OneRow:
         return self._value
 
 
-class Plan(Protocol):
+class TaskSource(Protocol):
     """What tasks are made of; :class:`hms_iceberg.scan.plan.ScanPlan` is one."""
 
     @property
@@ -212,7 +212,7 @@ class Plan(Protocol):
         """Which deletes apply to which file."""
 
 
-def planned_tasks(plan: Plan) -> Iterator[FileScanTask]:
+def planned_tasks(plan: TaskSource) -> Iterator[FileScanTask]:
     """One task for each row of a plan's files, in order."""
     shared, height = _Shared(plan), plan.files.height
     stretches = (
@@ -280,7 +280,7 @@ def _partitions_of(
 class _Shared:
     """What all tasks of a plan have in common: delete files and residuals, made once."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: TaskSource) -> None:
         self.plan = plan
         self.lock = threading.RLock()
         self._deletes: list[DataFile] | None = None

@@ -25,7 +25,7 @@ from hms_iceberg.expressions.tree import (
     BooleanExpression,
     LiteralPredicate,
     Not,
-    Operation,
+    Operator,
     Or,
     SetPredicate,
     Term,
@@ -228,12 +228,12 @@ def literals(kind: IcebergType) -> st.SearchStrategy[Literal]:
 
 
 _COMPARISONS = (
-    Operation.LT,
-    Operation.LT_EQ,
-    Operation.GT,
-    Operation.GT_EQ,
-    Operation.EQ,
-    Operation.NOT_EQ,
+    Operator.LT,
+    Operator.LT_EQ,
+    Operator.GT,
+    Operator.GT_EQ,
+    Operator.EQ,
+    Operator.NOT_EQ,
 )
 
 
@@ -250,15 +250,15 @@ def predicates(
     literals: Callable[[IcebergType], st.SearchStrategy[Literal]] = literals,
 ) -> BooleanExpression:
     """One test of a term of a type, with literals of a choice."""
-    operations = [*_COMPARISONS, Operation.IN, Operation.NOT_IN, Operation.IS_NULL, Operation.NOT_NULL]
+    operations = [*_COMPARISONS, Operator.IN, Operator.NOT_IN, Operator.IS_NULL, Operator.NOT_NULL]
     if isinstance(kind, FLOATS):
-        operations += [Operation.IS_NAN, Operation.NOT_NAN]
+        operations += [Operator.IS_NAN, Operator.NOT_NAN]
     if isinstance(kind, StringType):
-        operations += [Operation.STARTS_WITH, Operation.NOT_STARTS_WITH]
+        operations += [Operator.STARTS_WITH, Operator.NOT_STARTS_WITH]
     operation = draw(st.sampled_from(operations))
-    if operation in (Operation.IN, Operation.NOT_IN):
+    if operation in (Operator.IN, Operator.NOT_IN):
         return predicate(operation, term, draw(st.lists(literals(kind), min_size=0, max_size=4)))
-    if operation in _COMPARISONS or operation in (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH):
+    if operation in _COMPARISONS or operation in (Operator.STARTS_WITH, Operator.NOT_STARTS_WITH):
         return predicate(operation, term, draw(literals(kind)))
     return predicate(operation, term)
 
@@ -295,7 +295,7 @@ def table_leaves(schema: Schema) -> st.SearchStrategy[BooleanExpression]:
     """Tests of the columns of `tables`."""
     by_name = [(name, schema.find_type(name)) for name in ("a", "b", "s.c")]
     tests = [predicates(name, kind) for name, kind in by_name]
-    tests.append(st.sampled_from([predicate(Operation.IS_NULL, "s"), predicate(Operation.NOT_NULL, "s")]))
+    tests.append(st.sampled_from([predicate(Operator.IS_NULL, "s"), predicate(Operator.NOT_NULL, "s")]))
     return st.one_of(*tests)
 
 
@@ -348,29 +348,29 @@ def _test(expression: UnboundPredicate, row: tuple[Any, ...], kinds: Mapping[str
     if isinstance(term, Transformed):
         assert kind is not None
         value, kind = term.transform.bind(kind)(value), term.transform.result_type(kind)
-    if operation is Operation.IS_NULL:
+    if operation is Operator.IS_NULL:
         return value is None
-    if operation is Operation.NOT_NULL:
+    if operation is Operator.NOT_NULL:
         return value is not None
-    if operation in (Operation.IS_NAN, Operation.NOT_NAN):
-        return (value is not None and math.isnan(value)) == (operation is Operation.IS_NAN)
+    if operation in (Operator.IS_NAN, Operator.NOT_NAN):
+        return (value is not None and math.isnan(value)) == (operation is Operator.IS_NAN)
     if value is None:
         return None
     assert kind is not None
     if isinstance(expression, SetPredicate):
         found = any(_compare(value, kind, each) == 0 for each in expression.literals)
-        return found == (operation is Operation.IN)
+        return found == (operation is Operator.IN)
     assert isinstance(expression, LiteralPredicate)
-    if operation in (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH):
-        return value.startswith(expression.literal.value) == (operation is Operation.STARTS_WITH)
+    if operation in (Operator.STARTS_WITH, Operator.NOT_STARTS_WITH):
+        return value.startswith(expression.literal.value) == (operation is Operator.STARTS_WITH)
     order = _compare(value, kind, expression.literal)
     return {
-        Operation.LT: order < 0,
-        Operation.LT_EQ: order <= 0,
-        Operation.GT: order > 0,
-        Operation.GT_EQ: order >= 0,
-        Operation.EQ: order == 0,
-        Operation.NOT_EQ: order != 0,
+        Operator.LT: order < 0,
+        Operator.LT_EQ: order <= 0,
+        Operator.GT: order > 0,
+        Operator.GT_EQ: order >= 0,
+        Operator.EQ: order == 0,
+        Operator.NOT_EQ: order != 0,
     }[operation]
 
 

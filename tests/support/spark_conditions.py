@@ -14,7 +14,7 @@ from hms_iceberg.expressions.tree import (
     BooleanExpression,
     LiteralPredicate,
     Not,
-    Operation,
+    Operator,
     Or,
     Reference,
     SetPredicate,
@@ -32,12 +32,12 @@ from hms_iceberg.spec.types import (
 )
 
 _SIGNS = {
-    Operation.LT: "<",
-    Operation.LT_EQ: "<=",
-    Operation.GT: ">",
-    Operation.GT_EQ: ">=",
-    Operation.EQ: "=",
-    Operation.NOT_EQ: "<>",
+    Operator.LT: "<",
+    Operator.LT_EQ: "<=",
+    Operator.GT: ">",
+    Operator.GT_EQ: ">=",
+    Operator.EQ: "=",
+    Operator.NOT_EQ: "<>",
 }
 
 
@@ -58,18 +58,18 @@ def condition(expression: BooleanExpression) -> str:
 
 def _test(expression: UnboundPredicate, column: str) -> str:
     operation = expression.operation
-    if operation in (Operation.IS_NULL, Operation.NOT_NULL):
-        return f"{column} is {'' if operation is Operation.IS_NULL else 'not '}null"
-    if operation in (Operation.IS_NAN, Operation.NOT_NAN):
-        return f"{'' if operation is Operation.IS_NAN else 'not '}isnan({column})"
+    if operation in (Operator.IS_NULL, Operator.NOT_NULL):
+        return f"{column} is {'' if operation is Operator.IS_NULL else 'not '}null"
+    if operation in (Operator.IS_NAN, Operator.NOT_NAN):
+        return f"{'' if operation is Operator.IS_NAN else 'not '}isnan({column})"
     if isinstance(expression, SetPredicate):
         if not expression.literals:  # SQL has no empty list
-            return f"{column} {'<>' if operation is Operation.IN else '='} {column}"
-        word = "in" if operation is Operation.IN else "not in"
+            return f"{column} {'<>' if operation is Operator.IN else '='} {column}"
+        word = "in" if operation is Operator.IN else "not in"
         return f"{column} {word} ({', '.join(literal_text(each) for each in expression.literals)})"
     assert isinstance(expression, LiteralPredicate)
-    if operation in (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH):
-        word = "" if operation is Operation.STARTS_WITH else "not "
+    if operation in (Operator.STARTS_WITH, Operator.NOT_STARTS_WITH):
+        word = "" if operation is Operator.STARTS_WITH else "not "
         return f"{word}startswith({column}, {literal_text(expression.literal)})"
     return f"{column} {_SIGNS[operation]} {literal_text(expression.literal)}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hms_iceberg.arrow.formats.readers import FileReader, check_row_count, open_reader
+from hms_iceberg.arrow.formats.readers import ContentReader, check_row_count, open_reader
 from hms_iceberg.errors import MissingFileError
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.name_mapping import NameMapping
@@ -13,7 +13,7 @@ from hms_iceberg.storage import Storage
 
 
 @contextmanager
-def open_delete_file(storage: Storage, file: DataFile, mapping: NameMapping | None = None) -> Iterator[FileReader]:
+def open_delete_file(storage: Storage, file: DataFile, mapping: NameMapping | None = None) -> Iterator[ContentReader]:
     """A reader of a position or equality delete file, closed at the end.
 
     Args:

@@ -17,7 +17,7 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 
 
-class FileReader(Protocol):
+class ContentReader(Protocol):
     """An open content file; see ``ParquetReader`` for what its methods promise."""
 
     schema: pa.Schema
@@ -44,7 +44,7 @@ class FileReader(Protocol):
         """Closes the file."""
 
 
-def open_reader(storage: Storage, location: str, file_format: str, mapping: NameMapping | None = None) -> FileReader:
+def open_reader(storage: Storage, location: str, file_format: str, mapping: NameMapping | None = None) -> ContentReader:
     """Opens a content file.
 
     Args:
@@ -69,7 +69,7 @@ def open_reader(storage: Storage, location: str, file_format: str, mapping: Name
     )
 
 
-def check_row_count(reader: FileReader, file: DataFile) -> None:
+def check_row_count(reader: ContentReader, file: DataFile) -> None:
     """Refuses a file that does not hold the rows that its manifest entry promises.
 
     Raises:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from hms_iceberg.arrow.columns.arrow_schema import field_id_of
 from hms_iceberg.arrow.columns.file_schema import FileLeaf, file_leaves
 from hms_iceberg.arrow.columns.projection import FileProjection
-from hms_iceberg.arrow.formats.readers import FileReader, open_reader
+from hms_iceberg.arrow.formats.readers import ContentReader, open_reader
 from hms_iceberg.arrow.metrics.footer_metrics import leaves_of_footer, metrics_from_footer, read_footer, split_offsets
 from hms_iceberg.arrow.metrics.metrics_modes import FULL, MetricsMode
 from hms_iceberg.errors import (
@@ -118,7 +118,7 @@ class FileImport:
 
     # --------------------------------------------------------------------------------------------- columns
 
-    def _check_columns(self, reader: FileReader, file: DataFile) -> None:
+    def _check_columns(self, reader: ContentReader, file: DataFile) -> None:
         schema = self.metadata.schema()
         leaves = [leaf for leaf in file_leaves(reader.schema) if leaf.field_id in schema.index_by_id]
         if not leaves:

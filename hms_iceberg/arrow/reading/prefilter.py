@@ -12,7 +12,7 @@ from threading import Lock
 import pyarrow as pa
 
 from hms_iceberg.arrow.formats.parquet_reader import RowRange
-from hms_iceberg.arrow.formats.readers import FileReader
+from hms_iceberg.arrow.formats.readers import ContentReader
 
 # Columns of the filter are decoded twice where something matches, so they must be a small part of what is read.
 _SMALL_PART = 0.25
@@ -31,7 +31,7 @@ class Prefilter:
 
     def rules_out(
         self,
-        reader: FileReader,
+        reader: ContentReader,
         rows: RowRange,
         filter_leaves: Sequence[int],
         all_leaves: Sequence[int],

@@ -22,7 +22,7 @@ from hms_iceberg.arrow.columns.values import constant
 from hms_iceberg.arrow.deletes.equality_deletes import EqualityDeletes, KeySet
 from hms_iceberg.arrow.deletes.position_deletes import PositionDeletes
 from hms_iceberg.arrow.formats.parquet_reader import RangeMetrics, RowRange, rows_only
-from hms_iceberg.arrow.formats.readers import FileReader, check_row_count, open_reader
+from hms_iceberg.arrow.formats.readers import ContentReader, check_row_count, open_reader
 from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
 from hms_iceberg.arrow.reading.prefilter import Prefilter
 from hms_iceberg.errors import CorruptDataFileError
@@ -98,7 +98,7 @@ class ScanContext:
         """Whether fewer files are read now than there are processors; else each is decoded best by one thread."""
         return self._reading < (os.cpu_count() or 1)
 
-    def projection(self, reader: FileReader, wanted: tuple[NestedField, ...], file: DataFile) -> FileProjection:
+    def projection(self, reader: ContentReader, wanted: tuple[NestedField, ...], file: DataFile) -> FileProjection:
         """How a file's columns become the wanted ones; files of the same columns share the answer."""
         constants = self.constants(file)
         for known in tuple(self._projections):
@@ -264,7 +264,7 @@ class _TaskReader:
         self,
         context: ScanContext,
         task: FileScanTask,
-        reader: FileReader,
+        reader: ContentReader,
         wanted: _Wanted,
         deletes: _Deletes,
         only: _Deletes | None,

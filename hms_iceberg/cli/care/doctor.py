@@ -26,7 +26,7 @@ def doctor(catalog_name: str | None, uri: str | None, properties: tuple[str, ...
 
     Example: hms-iceberg doctor --uri thrift://metastore:9083
     """
-    from hms_iceberg.maintenance.doctor import State, examine_surroundings
+    from hms_iceberg.maintenance.doctor import Health, examine_surroundings
 
     out, found = Output(output), []
     with open_catalog(catalog_name, uri, properties, patient=True) as catalog:
@@ -36,7 +36,7 @@ def doctor(catalog_name: str | None, uri: str | None, properties: tuple[str, ...
                 _tell(diagnosis)
     if out.is_json:
         out.json([_json(each) for each in found])
-    if any(each.state is State.BAD for each in found):
+    if any(each.state is Health.BAD for each in found):
         raise click.exceptions.Exit(1)
 
 

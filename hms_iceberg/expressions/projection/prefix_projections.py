@@ -21,7 +21,7 @@ from hms_iceberg.expressions.tree import (
     LessThanOrEqual,
     NotEqualTo,
     NotIn,
-    Operation,
+    Operator,
 )
 from hms_iceberg.expressions.tree import predicate as unbound_predicate
 
@@ -35,7 +35,7 @@ def project(width: int, term: Reference, predicate: BoundPredicate, strict: bool
         predicate: a test with one or more values.
         strict: whether it must imply the test of the value.
     """
-    if predicate.operation in (Operation.IN, Operation.NOT_IN):
+    if predicate.operation in (Operator.IN, Operator.NOT_IN):
         assert isinstance(predicate, BoundSetPredicate)
         return _set(width, term, predicate, strict)
     assert isinstance(predicate, BoundLiteralPredicate)
@@ -48,33 +48,33 @@ def project(width: int, term: Reference, predicate: BoundPredicate, strict: bool
     return None if node is None else node(term, cut)
 
 
-def _is_exact(operation: Operation, length: int, width: int) -> bool:
+def _is_exact(operation: Operator, length: int, width: int) -> bool:
     """True if the test means the same for the whole value and for its beginning."""
-    if operation in (Operation.LT, Operation.GT_EQ, Operation.STARTS_WITH, Operation.NOT_STARTS_WITH):
+    if operation in (Operator.LT, Operator.GT_EQ, Operator.STARTS_WITH, Operator.NOT_STARTS_WITH):
         return length <= width
     return length < width
 
 
-_INCLUSIVE: dict[Operation, Any] = {
-    Operation.LT: LessThanOrEqual,
-    Operation.LT_EQ: LessThanOrEqual,
-    Operation.GT: GreaterThanOrEqual,
-    Operation.GT_EQ: GreaterThanOrEqual,
-    Operation.EQ: EqualTo,
-    Operation.STARTS_WITH: EqualTo,
+_INCLUSIVE: dict[Operator, Any] = {
+    Operator.LT: LessThanOrEqual,
+    Operator.LT_EQ: LessThanOrEqual,
+    Operator.GT: GreaterThanOrEqual,
+    Operator.GT_EQ: GreaterThanOrEqual,
+    Operator.EQ: EqualTo,
+    Operator.STARTS_WITH: EqualTo,
 }
-_STRICT: dict[Operation, Any] = {
-    Operation.LT: LessThan,
-    Operation.LT_EQ: LessThan,
-    Operation.GT: GreaterThan,
-    Operation.GT_EQ: GreaterThan,
-    Operation.NOT_EQ: NotEqualTo,
-    Operation.NOT_STARTS_WITH: NotEqualTo,
+_STRICT: dict[Operator, Any] = {
+    Operator.LT: LessThan,
+    Operator.LT_EQ: LessThan,
+    Operator.GT: GreaterThan,
+    Operator.GT_EQ: GreaterThan,
+    Operator.NOT_EQ: NotEqualTo,
+    Operator.NOT_STARTS_WITH: NotEqualTo,
 }
 
 
 def _set(width: int, term: Reference, predicate: BoundSetPredicate, strict: bool) -> BooleanExpression | None:
-    is_in = predicate.operation is Operation.IN
+    is_in = predicate.operation is Operator.IN
     if strict == is_in:  # only values that are known whole can be relied on
         known: list[Literal] = [literal(value) for value in predicate.values if len(value) < width]
         if not known:

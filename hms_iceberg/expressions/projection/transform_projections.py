@@ -49,7 +49,7 @@ from hms_iceberg.expressions.tree import (
     NotEqualTo,
     NotIn,
     NotNull,
-    Operation,
+    Operator,
     Or,
 )
 from hms_iceberg.expressions.tree import predicate as unbound_predicate
@@ -138,9 +138,7 @@ def values_of(predicate: BoundPredicate) -> tuple[Any, ...]:
 def _bucket(
     transform: BucketTransform, term: Reference, predicate: BoundPredicate, strict: bool
 ) -> BooleanExpression | None:
-    node = {Operation.EQ: In, Operation.IN: In, Operation.NOT_EQ: NotIn, Operation.NOT_IN: NotIn}.get(
-        predicate.operation
-    )
+    node = {Operator.EQ: In, Operator.IN: In, Operator.NOT_EQ: NotIn, Operator.NOT_IN: NotIn}.get(predicate.operation)
     if node is None or strict == (node is In):
         return None
     bucket = transform.bind(predicate.ref.type)
@@ -178,26 +176,26 @@ class _Blocks:
     def inclusive(self, predicate: BoundPredicate) -> BooleanExpression | None:
         """What some row's matching implies for its partition value."""
         operation, units = predicate.operation, [self.unit(each) for each in values_of(predicate)]
-        if operation in (Operation.EQ, Operation.IN):
+        if operation in (Operator.EQ, Operator.IN):
             return self._among(units)
-        if operation in (Operation.NOT_EQ, Operation.NOT_IN):
+        if operation in (Operator.NOT_EQ, Operator.NOT_IN):
             return NotIn(self.term, self._literals(units)) if self.one_to_one else None
         value = units[0]
-        if operation in (Operation.LT, Operation.LT_EQ):
-            return self._up_to(self.block(value - (operation is Operation.LT)))
-        return self._from(self.block(value + (operation is Operation.GT)))
+        if operation in (Operator.LT, Operator.LT_EQ):
+            return self._up_to(self.block(value - (operation is Operator.LT)))
+        return self._from(self.block(value + (operation is Operator.GT)))
 
     def strict(self, predicate: BoundPredicate) -> BooleanExpression | None:
         """What of a partition value implies that every row matches."""
         operation, units = predicate.operation, [self.unit(each) for each in values_of(predicate)]
-        if operation in (Operation.EQ, Operation.IN):
+        if operation in (Operator.EQ, Operator.IN):
             return In(self.term, self._literals(units)) if self.one_to_one else None
-        if operation in (Operation.NOT_EQ, Operation.NOT_IN):
+        if operation in (Operator.NOT_EQ, Operator.NOT_IN):
             return self._none_of(units)
         value = units[0]
-        if operation in (Operation.LT, Operation.LT_EQ):
-            return self._below(self.block(value + (operation is Operation.LT_EQ)))
-        return self._above(self.block(value - (operation is Operation.GT_EQ)))
+        if operation in (Operator.LT, Operator.LT_EQ):
+            return self._below(self.block(value + (operation is Operator.LT_EQ)))
+        return self._above(self.block(value - (operation is Operator.GT_EQ)))
 
     def _literals(self, results: Iterable[int]) -> list[Literal]:
         return [self.literal(each) for each in sorted(set(results))]

@@ -26,7 +26,7 @@ from hms_iceberg.expressions.tree import (
     IsNaN,
     IsNull,
     NotNull,
-    Operation,
+    Operator,
     StartsWith,
     predicate,
 )
@@ -142,7 +142,7 @@ def _floating(value: float, kind: IcebergType) -> Literal:
     return Literal(value, kind)
 
 
-def compare_literals(operation: Operation, left: Literal, right: Literal) -> BooleanExpression:
+def compare_literals(operation: Operator, left: Literal, right: Literal) -> BooleanExpression:
     """True or false for a comparison of two literals, such as `1 = 1`.
 
     Raises:
@@ -157,20 +157,20 @@ def compare_literals(operation: Operation, left: Literal, right: Literal) -> Boo
     return AlwaysTrue() if _COMPARE[operation](left.value, right.value) else AlwaysFalse()
 
 
-_COMPARE: dict[Operation, Callable[[Any, Any], bool]] = {
-    Operation.EQ: operator.eq,
-    Operation.NOT_EQ: operator.ne,
-    Operation.LT: operator.lt,
-    Operation.LT_EQ: operator.le,
-    Operation.GT: operator.gt,
-    Operation.GT_EQ: operator.ge,
+_COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
+    Operator.EQ: operator.eq,
+    Operator.NOT_EQ: operator.ne,
+    Operator.LT: operator.lt,
+    Operator.LT_EQ: operator.le,
+    Operator.GT: operator.gt,
+    Operator.GT_EQ: operator.ge,
 }
 
 
 # ---------------------------------------------------------------------------------------- comparisons of terms
 
 
-def compare(operation: Operation, term: Operand, value: Literal, null_safe: bool = False) -> BooleanExpression:
+def compare(operation: Operator, term: Operand, value: Literal, null_safe: bool = False) -> BooleanExpression:
     """The predicate that compares a column, a transform of one or its calendar year with a literal.
 
     Args:

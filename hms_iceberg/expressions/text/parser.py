@@ -44,7 +44,7 @@ from hms_iceberg.expressions.tree import (
     NotIn,
     NotNaN,
     NotNull,
-    Operation,
+    Operator,
     Or,
 )
 
@@ -52,15 +52,15 @@ from hms_iceberg.expressions.tree import (
 MAX_DEPTH = 80
 
 _COMPARISONS = {
-    "=": Operation.EQ,
-    "==": Operation.EQ,
-    "<=>": Operation.EQ,
-    "!=": Operation.NOT_EQ,
-    "<>": Operation.NOT_EQ,
-    "<": Operation.LT,
-    "<=": Operation.LT_EQ,
-    ">": Operation.GT,
-    ">=": Operation.GT_EQ,
+    "=": Operator.EQ,
+    "==": Operator.EQ,
+    "<=>": Operator.EQ,
+    "!=": Operator.NOT_EQ,
+    "<>": Operator.NOT_EQ,
+    "<": Operator.LT,
+    "<=": Operator.LT_EQ,
+    ">": Operator.GT,
+    ">=": Operator.GT_EQ,
 }
 _RESERVED = frozenset(("and", "or", "not", "in", "is", "like", "between"))
 

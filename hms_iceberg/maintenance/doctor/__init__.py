@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hms_iceberg.maintenance.doctor.diagnosis import Diagnosis, State
+from hms_iceberg.maintenance.doctor.diagnosis import Diagnosis, Health
 from hms_iceberg.maintenance.doctor.examine import examine_surroundings
 
-__all__ = ["Diagnosis", "State", "examine_surroundings"]
+__all__ = ["Diagnosis", "Health", "examine_surroundings"]

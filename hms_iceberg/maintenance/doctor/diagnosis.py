@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 
-class State(str, Enum):
+class Health(str, Enum):
     """How things are; equal to the words."""
 
     GOOD = "good"
@@ -29,21 +29,21 @@ class Diagnosis:
     """
 
     subject: str
-    state: State
+    state: Health
     said: str
     remedy: str | None = None
 
 
 def good(subject: str, said: str) -> Diagnosis:
     """All is well."""
-    return Diagnosis(subject, State.GOOD, said)
+    return Diagnosis(subject, Health.GOOD, said)
 
 
 def doubtful(subject: str, said: str, remedy: str) -> Diagnosis:
     """It may do harm."""
-    return Diagnosis(subject, State.DOUBTFUL, said, remedy)
+    return Diagnosis(subject, Health.DOUBTFUL, said, remedy)
 
 
 def bad(subject: str, said: str, remedy: str) -> Diagnosis:
     """It does not work."""
-    return Diagnosis(subject, State.BAD, said, remedy)
+    return Diagnosis(subject, Health.BAD, said, remedy)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hms_iceberg.errors import IcebergError
 from hms_iceberg.hms.hive_metastore import HiveMetastore
-from hms_iceberg.maintenance.doctor.diagnosis import Diagnosis, State, doubtful
+from hms_iceberg.maintenance.doctor.diagnosis import Diagnosis, Health, doubtful
 from hms_iceberg.maintenance.doctor.machine import examine_machine
 from hms_iceberg.maintenance.doctor.metastore import examine_metastore
 from hms_iceberg.maintenance.doctor.storage import examine_storage
@@ -22,7 +22,7 @@ def examine_surroundings(catalog: Catalog) -> Iterator[Diagnosis]:
     if isinstance(catalog.metastore, HiveMetastore):
         for diagnosis in examine_metastore(catalog.metastore, catalog.properties):
             yield diagnosis
-            if (diagnosis.subject, diagnosis.state) == ("metastore", State.BAD):
+            if (diagnosis.subject, diagnosis.state) == ("metastore", Health.BAD):
                 return  # it would be asked where tables are
     folder = _folder(catalog)
     if folder is None:

@@ -22,7 +22,7 @@ Stop = Callable[[], bool]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ActionOutcome:
     """What was done about a need; `failed` where nothing could be."""
 
     result: str
@@ -43,7 +43,7 @@ class Need:
     action: str
     why: str
     input_bytes: int
-    run: Callable[[Stop], Outcome]
+    run: Callable[[Stop], ActionOutcome]
 
 
 def needs_of(table: Table, policy: Policy) -> Iterator[Need]:
@@ -77,10 +77,10 @@ def _expiry(table: Table, policy: Policy) -> Iterator[Need]:
     if not found.snapshot_ids:
         return
 
-    def run(stop: Stop) -> Outcome:
+    def run(stop: Stop) -> ActionOutcome:
         done = expire_snapshots(table)
         left = f", {len(done.left)} files could not be deleted" if done.left else ""
-        return Outcome(f"expired {len(done.snapshot_ids)} snapshots, deleted {done.deleted} files{left}")
+        return ActionOutcome(f"expired {len(done.snapshot_ids)} snapshots, deleted {done.deleted} files{left}")
 
     yield Need("expire_snapshots", f"{len(found.snapshot_ids)} snapshots are older than the table keeps them", 0, run)
 
@@ -91,7 +91,7 @@ def _equality_deletes(table: Table, policy: Policy) -> Iterator[Need]:
         return
     files = sum(len(group.items) for group in groups)
 
-    def run(stop: Stop) -> Outcome:
+    def run(stop: Stop) -> ActionOutcome:
         done = convert_equality_deletes(table)
         converted = done.converted_equality_delete_files_count
         text = f"{converted} equality delete files became {done.added_delete_files_count} of positions"
@@ -108,7 +108,7 @@ def _data_files(table: Table, policy: Policy) -> Iterator[Need]:
     if not plan.groups:
         return
 
-    def run(stop: Stop) -> Outcome:
+    def run(stop: Stop) -> ActionOutcome:
         done = rewrite_data_files(table, options=options | {"remove-dangling-deletes": "true"}, stop=stop)
         rewritten, went = done.rewritten_data_files_count, done.removed_delete_files_count
         text = f"{rewritten} files became {done.added_data_files_count}, {went} delete files went"
@@ -124,7 +124,7 @@ def _position_deletes(table: Table, policy: Policy) -> Iterator[Need]:
         return
     files = sum(len(group.items) for group in groups)
 
-    def run(stop: Stop) -> Outcome:
+    def run(stop: Stop) -> ActionOutcome:
         done = rewrite_position_delete_files(table)
         rewritten = done.rewritten_delete_files_count
         text = f"{rewritten} position delete files became {done.added_delete_files_count}"
@@ -145,10 +145,10 @@ def _manifests(table: Table, policy: Policy) -> Iterator[Need]:
     if len(small) < policy.rewrite_manifests_min_count:
         return
 
-    def run(stop: Stop) -> Outcome:
+    def run(stop: Stop) -> ActionOutcome:
         table.refresh().rewrite_manifests().commit()
         left = len(manifest_list_of(table.current_snapshot(), table.storage))
-        return Outcome(f"{len(manifests)} manifests became {left}")
+        return ActionOutcome(f"{len(manifests)} manifests became {left}")
 
     yield Need("rewrite_manifests", f"{len(small)} small manifests", sum(each.manifest_length for each in small), run)
 
@@ -162,17 +162,17 @@ def _orphans(table: Table, policy: Policy) -> Iterator[Need]:
     if now - last < policy.remove_orphans_every_ms:
         return
 
-    def run(stop: Stop) -> Outcome:
+    def run(stop: Stop) -> ActionOutcome:
         done = remove_orphan_files(table, older_than=now - policy.remove_orphans_age_ms, prefix_mismatch_mode="ignore")
         table.set_properties({ORPHANS_LOOKED_FOR: str(now)})
-        return Outcome(f"deleted {done.deleted} files that nothing names ({done.bytes} bytes)")
+        return ActionOutcome(f"deleted {done.deleted} files that nothing names ({done.bytes} bytes)")
 
     ago = f"{(now - last) // 3_600_000} hours ago" if last else "never yet"
     yield Need("remove_orphan_files", f"files that nothing names were looked for {ago}", 0, run)
 
 
-def _outcome(text: str, files: int, failures: tuple[str, ...]) -> Outcome:
+def _outcome(text: str, files: int, failures: tuple[str, ...]) -> ActionOutcome:
     """What became of groups of files, some of which may have failed."""
     if failures:
         text += f"; {len(failures)} groups were left for another run, the first because: {failures[0]}"
-    return Outcome(text, failed=bool(failures) and not files)
+    return ActionOutcome(text, failed=bool(failures) and not files)

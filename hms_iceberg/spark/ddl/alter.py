@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
-from hms_iceberg.spark.ddl.columns import Column, iceberg_type, stored_default
+from hms_iceberg.spark.ddl.columns import ColumnDefinition, iceberg_type, stored_default
 from hms_iceberg.spark.shown_properties import IDENTIFIER_FIELDS, SORT_ORDER
 from hms_iceberg.spark.targets import Targets
 from hms_iceberg.storage import Storage
@@ -49,7 +49,7 @@ class TableChange(msgspec.Struct, frozen=True):
 
     kind: str
     path: list[str] = []
-    column: Column | None = None
+    column: ColumnDefinition | None = None
     new_name: str = ""
     first: bool = False
     after: str | None = None
@@ -147,7 +147,7 @@ _EDITS: Mapping[str, Callable[[TableChange, tuple[str, ...], str], list[SchemaCh
 }
 
 
-def _column(change: TableChange) -> Column:
+def _column(change: TableChange) -> ColumnDefinition:
     assert change.column is not None
     return change.column
 

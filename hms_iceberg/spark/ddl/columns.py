@@ -59,7 +59,7 @@ _CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 _COLLATIONS = "__COLLATIONS"
 
 
-class Column(msgspec.Struct, frozen=True):
+class ColumnDefinition(msgspec.Struct, frozen=True):
     """A column that is new.
 
     Args:
@@ -77,7 +77,7 @@ class Column(msgspec.Struct, frozen=True):
     default: list[Any] | None = None
 
 
-def schema_of(columns: Sequence[Column], table: str) -> Schema:
+def schema_of(columns: Sequence[ColumnDefinition], table: str) -> Schema:
     """The schema of a new table; ids are only those by which its parts know each other.
 
     Raises:
@@ -87,7 +87,7 @@ def schema_of(columns: Sequence[Column], table: str) -> Schema:
     return Schema(*(field_of(column, table, ids) for column in columns))
 
 
-def field_of(column: Column, table: str, ids: Iterator[int]) -> NestedField:
+def field_of(column: ColumnDefinition, table: str, ids: Iterator[int]) -> NestedField:
     """A column with ids of the caller's."""
     kind = iceberg_type(column.type, table, column.name, ids)
     default = stored_default(column, kind, table)
@@ -150,7 +150,7 @@ def _unsupported(kind: str, table: str, column: str) -> UnsupportedError:
     )
 
 
-def stored_default(column: Column, kind: IcebergType, table: str) -> Any:
+def stored_default(column: ColumnDefinition, kind: IcebergType, table: str) -> Any:
     """The default of a column as tables store it; None if it has none.
 
     Raises:

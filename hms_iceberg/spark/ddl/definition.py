@@ -9,7 +9,7 @@ import msgspec
 
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.metastore import Identifier
-from hms_iceberg.spark.ddl.columns import Column, schema_of
+from hms_iceberg.spark.ddl.columns import ColumnDefinition, schema_of
 from hms_iceberg.spark.ddl.partition_terms import PartitionTerm, spec_of
 from hms_iceberg.spark.shown_properties import SHOWN, identified, sort_order_of
 from hms_iceberg.spec.partitioning import PartitionSpec
@@ -21,7 +21,7 @@ _OF_SPARK = ("external", "is_managed_location", "table_type")  # what Spark says
 _FILE_FORMATS = ("parquet", "avro", "orc")
 
 
-class TableDefinition(msgspec.Struct, frozen=True):
+class DefineTable(msgspec.Struct, frozen=True):
     """What CREATE TABLE and REPLACE TABLE say.
 
     Args:
@@ -38,7 +38,7 @@ class TableDefinition(msgspec.Struct, frozen=True):
     catalog: int
     namespace: str
     table: str
-    columns: list[Column]
+    columns: list[ColumnDefinition]
     partitioning: list[PartitionTerm]
     properties: dict[str, str]
 

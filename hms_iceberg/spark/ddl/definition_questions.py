@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from hms_iceberg.spark.ddl.alter import AlterTable, alter_table
-from hms_iceberg.spark.ddl.definition import TableDefinition
+from hms_iceberg.spark.ddl.definition import DefineTable
 from hms_iceberg.spark.ddl.namespace_changes import (
     AlterNamespace,
     CreateNamespace,
@@ -33,7 +33,7 @@ from hms_iceberg.spark.targets import Targets
 from hms_iceberg.storage import Storage
 
 _ANSWERS: Mapping[str, tuple[type, Callable[[Any, Targets], dict[str, Any]]]] = {
-    "create-table": (TableDefinition, create_table),
+    "create-table": (DefineTable, create_table),
     "drop-table": (DropTable, drop_table),
     "rename-table": (RenameTable, rename_table),
     "create-view": (CreateView, create_view),

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from hms_iceberg.spark.ddl.definition import TableDefinition
+from hms_iceberg.spark.ddl.definition import DefineTable
 from hms_iceberg.spark.reading.descriptions import described
 from hms_iceberg.spark.targets import Targets
 from hms_iceberg.table.transaction import TableTransaction
@@ -14,7 +14,7 @@ from hms_iceberg.table.transaction import TableTransaction
 CREATE, REPLACE, CREATE_OR_REPLACE = "create", "replace", "create-or-replace"
 
 
-class StageTable(TableDefinition, frozen=True, kw_only=True):
+class StageTable(DefineTable, frozen=True, kw_only=True):
     """A table that is defined now and committed later.
 
     Args:

@@ -8,11 +8,11 @@ import msgspec
 
 from hms_iceberg.errors import NoSuchTableError
 from hms_iceberg.metastore import Identifier
-from hms_iceberg.spark.ddl.definition import TableDefinition
+from hms_iceberg.spark.ddl.definition import DefineTable
 from hms_iceberg.spark.targets import Targets
 
 
-def create_table(definition: TableDefinition, targets: Targets) -> dict[str, Any]:
+def create_table(definition: DefineTable, targets: Targets) -> dict[str, Any]:
     """Creates an empty table.
 
     Returns:

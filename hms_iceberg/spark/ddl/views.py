@@ -10,7 +10,7 @@ import msgspec
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import InvalidInputError, NoSuchNamespaceError, NoSuchViewError, ViewAlreadyExistsError
 from hms_iceberg.metastore import Identifier
-from hms_iceberg.spark.ddl.columns import Column, schema_of
+from hms_iceberg.spark.ddl.columns import ColumnDefinition, schema_of
 from hms_iceberg.spark.reading.views import QUERY_COLUMN_NAMES, RESERVED
 from hms_iceberg.spark.targets import Targets
 from hms_iceberg.spec.views.view_metadata import ViewVersion
@@ -60,7 +60,7 @@ class CreateView(ViewQuestion, frozen=True, kw_only=True):
     sql: str
     default_catalog: str | None
     default_namespace: list[str]
-    columns: list[Column]
+    columns: list[ColumnDefinition]
     query_columns: list[str]
     comment: str | None
     properties: dict[str, str]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hms_iceberg.arrow.reading.changelog_rows import changelog_schema
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
-from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, View
+from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, ResultView
 from hms_iceberg.spark.reading.changes import between, command
 from hms_iceberg.spark.schemas import is_held, spark_schema
 
 
-def _create_changelog_view(call: Call) -> View:
+def _create_changelog_view(call: Call) -> ResultView:
     table = call.table()
     net_changes = call.get("net_changes", False)
     scan = table.changelog_scan(
@@ -29,7 +29,7 @@ def _create_changelog_view(call: Call) -> View:
                 f"Cannot make a view of the changes of table {'.'.join(call.identifier)}: Spark cannot hold column "
                 f"{field.name!r}, which is a {field.field_type}. Read the changes from Python (Table.changelog_scan)."
             )
-    return View(name, spark_schema(schema, name), command(scan), [(name,)])
+    return ResultView(name, spark_schema(schema, name), command(scan), [(name,)])
 
 
 CREATE_CHANGELOG_VIEW = Procedure(

@@ -110,7 +110,7 @@ Row = Sequence[Any]
 
 
 @dataclass(frozen=True)
-class View:
+class ResultView:
     """A temporary view that the call makes in the session, of rows that Python workers read.
 
     Attributes:
@@ -141,7 +141,7 @@ class Procedure:
     name: str
     parameters: tuple[Parameter, ...]
     columns: tuple[Column, ...]
-    run: Callable[[Call], Iterable[Row] | View | SparkRewrite]
+    run: Callable[[Call], Iterable[Row] | ResultView | SparkRewrite]
 
 
 TABLE = Parameter("table", "string", required=True)

@@ -9,7 +9,7 @@ import msgspec
 
 from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.catalogs import OpenCatalogs
-from hms_iceberg.spark.procedures.procedure import Call, Procedure, View
+from hms_iceberg.spark.procedures.procedure import Call, Procedure, ResultView
 from hms_iceberg.spark.procedures.registry import PROCEDURES
 from hms_iceberg.spark.rewriting.runs import OpenRewrites, SparkRewrite
 
@@ -65,7 +65,7 @@ def _called(question: CallProcedure, catalogs: OpenCatalogs, rewrites: OpenRewri
     result = PROCEDURES[question.procedure].run(call)
     if isinstance(result, SparkRewrite):
         return AnswerWriter({"rewrite": rewrites.open(result)}).done()
-    if isinstance(result, View):
+    if isinstance(result, ResultView):
         view = {"name": result.name, "schema": result.schema}
         return AnswerWriter({"rows": list(result.rows), "view": view}).blobs([result.command]).done()
     return AnswerWriter({"rows": list(result)}).done()

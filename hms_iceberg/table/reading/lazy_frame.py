@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.expressions.literals import Literal, literal, stored_literal
 from hms_iceberg.expressions.terms import Reference
-from hms_iceberg.expressions.tree import And, BooleanExpression, Operation, Or, predicate
+from hms_iceberg.expressions.tree import And, BooleanExpression, Operator, Or, predicate
 from hms_iceberg.lazy import pl
 from hms_iceberg.spec.types import DateType, TimestampNanoType, TimestampType, TimestamptzNanoType, TimestamptzType
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from hms_iceberg.table.reading.scan import TableScan
 
 _COMPARISONS = {
-    "Eq": Operation.EQ,
-    "NotEq": Operation.NOT_EQ,
-    "Lt": Operation.LT,
-    "LtEq": Operation.LT_EQ,
-    "Gt": Operation.GT,
-    "GtEq": Operation.GT_EQ,
+    "Eq": Operator.EQ,
+    "NotEq": Operator.NOT_EQ,
+    "Lt": Operator.LT,
+    "LtEq": Operator.LT_EQ,
+    "Gt": Operator.GT,
+    "GtEq": Operator.GT_EQ,
 }
 _TURNED = {"Lt": "Gt", "LtEq": "GtEq", "Gt": "Lt", "GtEq": "LtEq"}
 _UNARY = {
-    "IsNull": Operation.IS_NULL,
-    "IsNotNull": Operation.NOT_NULL,
-    "IsNan": Operation.IS_NAN,
-    "IsNotNan": Operation.NOT_NAN,
+    "IsNull": Operator.IS_NULL,
+    "IsNotNull": Operator.NOT_NULL,
+    "IsNan": Operator.IS_NAN,
+    "IsNotNan": Operator.NOT_NAN,
 }
 
 
@@ -100,7 +100,7 @@ def _expression(node: Any) -> BooleanExpression | None:
     if "Function" in node:
         return _function(node["Function"])
     column = _column(node)
-    return None if column is None else predicate(Operation.EQ, column, literal(True))
+    return None if column is None else predicate(Operator.EQ, column, literal(True))
 
 
 def _binary(node: dict[str, Any]) -> BooleanExpression | None:
@@ -125,14 +125,14 @@ def _function(node: dict[str, Any]) -> BooleanExpression | None:
         return None
     if function == {"StringExpr": "StartsWith"}:
         prefix = _literal(node["input"][1])
-        return None if prefix is None else predicate(Operation.STARTS_WITH, column, prefix)
+        return None if prefix is None else predicate(Operator.STARTS_WITH, column, prefix)
     kind = function.get("Boolean")
     if isinstance(kind, str):
         return predicate(_UNARY[kind], column) if kind in _UNARY else None
     if isinstance(kind, dict) and "IsBetween" in kind:
         low, high = (_literal(each) for each in node["input"][1:3])
         if low is not None and high is not None:
-            return And(predicate(Operation.GT_EQ, column, low), predicate(Operation.LT_EQ, column, high))
+            return And(predicate(Operator.GT_EQ, column, low), predicate(Operator.LT_EQ, column, high))
     return None
 
 

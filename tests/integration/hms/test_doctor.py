@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hms_iceberg.catalog import load_catalog
-from hms_iceberg.maintenance.doctor import State, examine_surroundings
+from hms_iceberg.maintenance.doctor import Health, examine_surroundings
 
 if TYPE_CHECKING:
     from hms_iceberg.hms.embedded import EmbeddedMetastore
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def test_a_sound_metastore_is_told_as_such_and_left_as_it_was(metastore: EmbeddedMetastore, tmp_path: Path) -> None:
     with load_catalog(type="hive", uri=metastore.uri, warehouse=str(tmp_path)) as catalog:
         found = {each.subject: each for each in examine_surroundings(catalog)}
-        assert {each.said for each in found.values() if each.state is State.BAD} == set()
+        assert {each.said for each in found.values() if each.state is Health.BAD} == set()
         assert found["release"].said == "Hive 2 or 3; it compares before it changes a row (HIVE-26882)"
         assert found["locks"].said.startswith("taken in ")
         assert found["metastore's clock"].said == found["storage's clock"].said == "that of this machine"
@@ -30,6 +30,8 @@ def test_a_setting_that_loses_locks_is_told_with_the_line_that_mends_it(metastor
         warehouse=str(metastore.warehouse),
         **{"iceberg.hive.lock-heartbeat-interval-ms": "900000"},
     ) as catalog:
-        bad = [each for each in examine_surroundings(catalog) if each.subject == "settings" and each.state is State.BAD]
+        bad = [
+            each for each in examine_surroundings(catalog) if each.subject == "settings" and each.state is Health.BAD
+        ]
         assert "their locks are lost" in bad[0].said
         assert bad[0].remedy == "iceberg.hive.lock-heartbeat-interval-ms=100000 (in the catalog's properties)"

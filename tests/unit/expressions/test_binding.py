@@ -10,7 +10,7 @@ from hms_iceberg.expressions.binding import bind, rewrite_not
 from hms_iceberg.expressions.bound import BoundLiteralPredicate, BoundSetPredicate
 from hms_iceberg.expressions.terms import Reference
 from hms_iceberg.expressions.text.parser import parse
-from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, EqualTo, IsNull, Not, Operation, Or, Transformed
+from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, EqualTo, IsNull, Not, Operator, Or, Transformed
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import UnknownTransform, VoidTransform
 from hms_iceberg.spec.types import (
@@ -301,7 +301,7 @@ def test_values_of_a_bound_set_are_ascending_and_distinct():
     assert bound.values == (Decimal("-1.00"), Decimal("2.50"), Decimal("7.00"))
     assert bound.value_set == frozenset(bound.values)
     assert [str(each) for each in bound.literals] == ["-1.00", "2.50", "7.00"]
-    assert bound.negate().operation is Operation.NOT_IN
+    assert bound.negate().operation is Operator.NOT_IN
 
 
 def test_datetimes_with_a_zone_are_points_in_time():

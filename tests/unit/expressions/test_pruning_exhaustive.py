@@ -12,7 +12,7 @@ import pytest
 from hms_iceberg.expressions.evaluate import evaluator
 from hms_iceberg.expressions.literals import stored_literal
 from hms_iceberg.expressions.projection.projections import inclusive_projection, strict_projection
-from hms_iceberg.expressions.tree import BooleanExpression, Operation, predicate
+from hms_iceberg.expressions.tree import BooleanExpression, Operator, predicate
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
@@ -34,23 +34,23 @@ from hms_iceberg.spec.values.single_values import to_bytes, truncate_lower, trun
 from tests.support.partitions import stored_partitions
 from tests.support.pruning import may_match, must_match
 
-ORDERED = (Operation.LT, Operation.LT_EQ, Operation.GT, Operation.GT_EQ, Operation.EQ, Operation.NOT_EQ)
-PREFIX = (Operation.STARTS_WITH, Operation.NOT_STARTS_WITH)
+ORDERED = (Operator.LT, Operator.LT_EQ, Operator.GT, Operator.GT_EQ, Operator.EQ, Operator.NOT_EQ)
+PREFIX = (Operator.STARTS_WITH, Operator.NOT_STARTS_WITH)
 
 
 def every_test(column: str, kind: IcebergType, values: list[Any]) -> Iterator[BooleanExpression]:
     """Every test of a column with these values."""
     literals = [stored_literal(value, kind) for value in values]
-    for operation in (Operation.IS_NULL, Operation.NOT_NULL):
+    for operation in (Operator.IS_NULL, Operator.NOT_NULL):
         yield predicate(operation, column)
     if isinstance(kind, DoubleType):
-        yield predicate(Operation.IS_NAN, column)
-        yield predicate(Operation.NOT_NAN, column)
+        yield predicate(Operator.IS_NAN, column)
+        yield predicate(Operator.NOT_NAN, column)
     for operation, value in product((*ORDERED, *(PREFIX if isinstance(kind, StringType) else ())), literals):
         yield predicate(operation, column, value)
     for pair in combinations_with_replacement(literals, 2):
-        yield predicate(Operation.IN, column, pair)
-        yield predicate(Operation.NOT_IN, column, pair)
+        yield predicate(Operator.IN, column, pair)
+        yield predicate(Operator.NOT_IN, column, pair)
 
 
 def texts(letters: str, longest: int) -> list[str]:

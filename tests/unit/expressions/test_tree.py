@@ -30,7 +30,7 @@ from hms_iceberg.expressions.tree import (
     NotNaN,
     NotNull,
     NotStartsWith,
-    Operation,
+    Operator,
     Or,
     StartsWith,
 )
@@ -186,9 +186,9 @@ def test_every_predicate_has_an_opposite():
 
 
 def test_a_flipped_comparison_changes_sides():
-    assert Operation.LT.flipped is Operation.GT
-    assert Operation.LT_EQ.flipped is Operation.GT_EQ
-    assert Operation.EQ.flipped is Operation.EQ
+    assert Operator.LT.flipped is Operator.GT
+    assert Operator.LT_EQ.flipped is Operator.GT_EQ
+    assert Operator.EQ.flipped is Operator.EQ
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import load_catalog
-from hms_iceberg.maintenance.doctor import State, examine_surroundings
+from hms_iceberg.maintenance.doctor import Health, examine_surroundings
 from hms_iceberg.maintenance.doctor.storage import examine_storage
 from tests.support.memory_storage import InMemoryStorage
 
@@ -14,14 +14,14 @@ from tests.support.memory_storage import InMemoryStorage
 def test_a_folder_that_may_be_written_is_told_as_such_and_left_empty(tmp_path: Path) -> None:
     found = list(examine_storage(ArrowStorage({}), str(tmp_path)))
     assert [each.subject for each in found] == ["storage", "overwriting", "storage's clock"]
-    assert {each.state for each in found} == {State.GOOD}
+    assert {each.state for each in found} == {Health.GOOD}
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_storage_that_cannot_be_written_is_told_with_its_own_words(tmp_path: Path) -> None:
     (tmp_path / "warehouse").write_text("a file where the folder should be")
     (diagnosis,) = examine_storage(ArrowStorage({}), str(tmp_path / "warehouse"))
-    assert diagnosis.state is State.BAD and diagnosis.remedy
+    assert diagnosis.state is Health.BAD and diagnosis.remedy
 
 
 def test_files_of_another_time_are_told(tmp_path: Path) -> None:
@@ -36,11 +36,11 @@ def test_files_of_another_time_are_told(tmp_path: Path) -> None:
                 yield dataclasses.replace(file, modified_ms=int((time.time() - 3600) * 1000))
 
     clock = list(examine_storage(Late(), "mem://warehouse"))[-1]
-    assert (clock.state, clock.said) == (State.DOUBTFUL, "-3600 s against this machine's")
+    assert (clock.state, clock.said) == (Health.DOUBTFUL, "-3600 s against this machine's")
 
 
 def test_a_metastore_that_nobody_reaches_ends_the_round(tmp_path: Path) -> None:
     with load_catalog(type="hive", uri="thrift://127.0.0.1:1", warehouse=str(tmp_path)) as catalog:
         last = list(examine_surroundings(catalog))[-1]
-    assert (last.subject, last.state) == ("metastore", State.BAD)
+    assert (last.subject, last.state) == ("metastore", Health.BAD)
     assert last.remedy is not None and "127.0.0.1:1" in last.remedy

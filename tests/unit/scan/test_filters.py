@@ -18,7 +18,7 @@ from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.evaluate import evaluator
 from hms_iceberg.expressions.literals import stored_literal
 from hms_iceberg.expressions.text.parser import parse
-from hms_iceberg.expressions.tree import And, BooleanExpression, Not, Operation, Or, predicate
+from hms_iceberg.expressions.tree import And, BooleanExpression, Not, Operator, Or, predicate
 from hms_iceberg.scan.bound_columns import bound_dtype, comparable, decode_bounds
 from hms_iceberg.scan.manifests.metric_columns import map_values
 from hms_iceberg.spec.manifests.manifest import DataFile
@@ -71,20 +71,20 @@ COLUMNS: list[tuple[str, IcebergType, st.SearchStrategy[Any]]] = [
 ]
 SCHEMA = Schema(*(NestedField(n, name, kind) for n, (name, kind, _) in enumerate(COLUMNS, 1)))
 ROWS = st.tuples(*(st.none() | values for _, _, values in COLUMNS))
-COMPARISONS = [Operation.LT, Operation.LT_EQ, Operation.GT, Operation.GT_EQ, Operation.EQ, Operation.NOT_EQ]
+COMPARISONS = [Operator.LT, Operator.LT_EQ, Operator.GT, Operator.GT_EQ, Operator.EQ, Operator.NOT_EQ]
 
 
 @st.composite
 def column_tests(draw: st.DrawFn) -> BooleanExpression:
     name, kind, values = draw(st.sampled_from(COLUMNS))
     literals = values.filter(lambda value: value == value).map(lambda value: stored_literal(value, kind))
-    operations = [*COMPARISONS, Operation.IN, Operation.NOT_IN, Operation.IS_NULL, Operation.NOT_NULL]
+    operations = [*COMPARISONS, Operator.IN, Operator.NOT_IN, Operator.IS_NULL, Operator.NOT_NULL]
     if isinstance(kind, StringType):
-        operations += [Operation.STARTS_WITH, Operation.NOT_STARTS_WITH] * 3
+        operations += [Operator.STARTS_WITH, Operator.NOT_STARTS_WITH] * 3
     if isinstance(kind, FloatType | DoubleType):
-        operations += [Operation.IS_NAN, Operation.NOT_NAN]
+        operations += [Operator.IS_NAN, Operator.NOT_NAN]
     operation = draw(st.sampled_from(operations))
-    if operation in (Operation.IN, Operation.NOT_IN):
+    if operation in (Operator.IN, Operator.NOT_IN):
         return predicate(operation, name, draw(st.lists(literals, min_size=1, max_size=4)))
     if operation in COMPARISONS or "like" in operation.value:
         return predicate(operation, name, draw(literals))
