@@ -23,6 +23,10 @@ from uuid import UUID
 from hms_iceberg.expressions.literals import Literal
 from hms_iceberg.expressions.text.text_values import literal_from_text
 from hms_iceberg.spec.types import (
+    LOCAL_TIMESTAMPS,
+    NANO_TIMESTAMPS,
+    TIMESTAMPS,
+    ZONED_TIMESTAMPS,
     BinaryType,
     BooleanType,
     DateType,
@@ -47,10 +51,6 @@ from hms_iceberg.spec.values.single_values import INT_RANGE, LONG_RANGE, decimal
 MAX_FLOAT = (2 - 2**-23) * 2.0**127
 MAX_DOUBLE = math.ldexp(1 - 2**-53, 1024)
 
-_WITHOUT_ZONE = (TimestampType, TimestampNanoType)
-_WITH_ZONE = (TimestamptzType, TimestamptzNanoType)
-_TIMESTAMPS = _WITHOUT_ZONE + _WITH_ZONE
-_NANO = (TimestampNanoType, TimestamptzNanoType)
 _NUMBERS = (LongType, FloatType, DoubleType, DecimalType)
 
 
@@ -98,7 +98,7 @@ def place(value: Literal, kind: IcebergType) -> LiteralPlace:
 def _why_not(value: Literal, kind: IcebergType) -> str:
     if isinstance(kind, StringType):
         return f"expected a string, got {value} ({value.type}); write it in single quotes"
-    if isinstance(kind, _WITHOUT_ZONE) and isinstance(value.type, _WITH_ZONE):
+    if isinstance(kind, LOCAL_TIMESTAMPS) and isinstance(value.type, ZONED_TIMESTAMPS):
         return f"expected a timestamp without zone, got {value}; leave the zone out"
     return f"expected a value that compares with {kind}, got {value} ({value.type})"
 
@@ -111,7 +111,7 @@ def value_range(kind: IcebergType) -> tuple[Any, Any]:
     """
     if isinstance(kind, (IntegerType, DateType)):
         return INT_RANGE
-    if isinstance(kind, (LongType, *_TIMESTAMPS)):
+    if isinstance(kind, (LongType, *TIMESTAMPS)):
         return LONG_RANGE
     if isinstance(kind, TimeType):
         return 0, MICROS_PER_DAY - 1
@@ -201,8 +201,8 @@ def _floor_unscaled(number: Decimal, scale: int) -> tuple[int, bool]:
 def _to_date(value: Literal, kind: IcebergType) -> LiteralPlace | None:
     if isinstance(value.type, (DateType, LongType)):
         return integer_place(value.value, False, kind)
-    if isinstance(value.type, _TIMESTAMPS):
-        days, rest = divmod(value.value, NANOS_PER_DAY if isinstance(value.type, _NANO) else MICROS_PER_DAY)
+    if isinstance(value.type, TIMESTAMPS):
+        days, rest = divmod(value.value, NANOS_PER_DAY if isinstance(value.type, NANO_TIMESTAMPS) else MICROS_PER_DAY)
         return integer_place(days, rest != 0, kind)
     return None
 
@@ -214,17 +214,17 @@ def _to_time(value: Literal, kind: IcebergType) -> LiteralPlace | None:
 
 
 def _to_timestamp(value: Literal, kind: IcebergType) -> LiteralPlace | None:
-    nanos = isinstance(kind, _NANO)
+    nanos = isinstance(kind, NANO_TIMESTAMPS)
     if isinstance(value.type, DateType):
         return integer_place(value.value * (NANOS_PER_DAY if nanos else MICROS_PER_DAY), False, kind)
-    if isinstance(value.type, _WITH_ZONE) and isinstance(kind, _WITHOUT_ZONE):
+    if isinstance(value.type, ZONED_TIMESTAMPS) and isinstance(kind, LOCAL_TIMESTAMPS):
         return None
-    if isinstance(value.type, _NANO):
+    if isinstance(value.type, NANO_TIMESTAMPS):
         if nanos:
             return integer_place(value.value, False, kind)
         micros, rest = divmod(value.value, NANOS_PER_MICRO)
         return integer_place(micros, rest != 0, kind)
-    if isinstance(value.type, (LongType, *_TIMESTAMPS)):
+    if isinstance(value.type, (LongType, *TIMESTAMPS)):
         return integer_place(value.value * (NANOS_PER_MICRO if nanos else 1), False, kind)
     return None
 

@@ -29,14 +29,13 @@ from hms_iceberg.spec.transforms import (
     YearTransform,
 )
 from hms_iceberg.spec.types import (
+    NANO_TIMESTAMPS,
     DateType,
     DecimalType,
     IcebergType,
     IntegerType,
     LongType,
     StringType,
-    TimestampNanoType,
-    TimestamptzNanoType,
 )
 from hms_iceberg.spec.values.datetimes import (
     MICROS_PER_DAY,
@@ -134,7 +133,7 @@ def _first_source(transform: Transform, kind: IcebergType) -> Callable[[int], in
     if isinstance(transform, TruncateTransform):
         width = transform.width
         return (lambda n: -(-n // width) * width) if isinstance(kind, (IntegerType, LongType, DecimalType)) else None
-    nanos = isinstance(kind, (TimestampNanoType, TimestamptzNanoType))
+    nanos = isinstance(kind, NANO_TIMESTAMPS)
     per_day = 1 if isinstance(kind, DateType) else NANOS_PER_DAY if nanos else MICROS_PER_DAY
     if isinstance(transform, YearTransform):
         return lambda n: days_from_civil(_EPOCH_YEAR + n, 1, 1) * per_day

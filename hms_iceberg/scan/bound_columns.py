@@ -14,6 +14,8 @@ from hms_iceberg.errors import CorruptFileError
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.partition_columns import polars_dtype
 from hms_iceberg.spec.types import (
+    NANO_TIMESTAMPS,
+    TIMESTAMPS,
     BinaryType,
     BooleanType,
     DateType,
@@ -34,8 +36,6 @@ from hms_iceberg.spec.types import (
 )
 from hms_iceberg.spec.values.single_values import decimal_value, from_bytes, unscaled_value
 
-_MICROS = (TimestampType, TimestamptzType)
-_NANOS = (TimestampNanoType, TimestamptzNanoType)
 _MICROS_PER_DAY = 86_400_000_000
 _UUID_BYTES = 16
 _BYTES = (StringType, BinaryType, FixedType, UUIDType)
@@ -97,9 +97,9 @@ def decode_bounds(stored: pl.Series, field_type: IcebergType) -> pl.Series:
     if long.null_count() == stored.null_count():
         return long
     short = _numbers(stored, pl.Int32).cast(pl.Int64)
-    if isinstance(field_type, _MICROS + _NANOS):
+    if isinstance(field_type, TIMESTAMPS):
         # Four bytes are days: the column was promoted from a date.
-        short = short * (_MICROS_PER_DAY * (1000 if isinstance(field_type, _NANOS) else 1))
+        short = short * (_MICROS_PER_DAY * (1000 if isinstance(field_type, NANO_TIMESTAMPS) else 1))
     return long.zip_with(long.is_not_null(), short)
 
 

@@ -15,6 +15,7 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitioning import PartitionField
 from hms_iceberg.spec.types import (
+    TIMESTAMPS,
     BooleanType,
     DateType,
     DecimalType,
@@ -26,10 +27,6 @@ from hms_iceberg.spec.types import (
     NestedField,
     StringType,
     StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
     TimeType,
     UnknownType,
 )
@@ -114,7 +111,7 @@ def polars_dtype(field_type: IcebergType) -> Any:
     return pl.Binary
 
 
-_LONG_TYPES = (LongType, TimeType, TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
+_LONG_TYPES = (LongType, TimeType, *TIMESTAMPS)
 
 
 def field_types(metadata: TableMetadata) -> dict[int, IcebergType]:

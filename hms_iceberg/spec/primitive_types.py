@@ -139,6 +139,13 @@ class TimestamptzNanoType(PrimitiveType):
     min_format_version: ClassVar[int] = 3
 
 
+LOCAL_TIMESTAMPS = (TimestampType, TimestampNanoType)
+ZONED_TIMESTAMPS = (TimestamptzType, TimestamptzNanoType)
+MICRO_TIMESTAMPS = (TimestampType, TimestamptzType)
+NANO_TIMESTAMPS = (TimestampNanoType, TimestamptzNanoType)
+TIMESTAMPS = (*MICRO_TIMESTAMPS, *NANO_TIMESTAMPS)
+
+
 @dataclass(frozen=True, repr=False)
 class StringType(PrimitiveType):
     """Text, encoded as UTF-8."""

@@ -17,6 +17,8 @@ from hms_iceberg.doors import door
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError, UnsupportedError
 from hms_iceberg.spec.json_model import JsonModel
 from hms_iceberg.spec.types import (
+    NANO_TIMESTAMPS,
+    TIMESTAMPS,
     BinaryType,
     BooleanType,
     DateType,
@@ -29,10 +31,6 @@ from hms_iceberg.spec.types import (
     IntegerType,
     LongType,
     StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
     UnknownType,
 )
 from hms_iceberg.spec.values import datetimes
@@ -43,9 +41,6 @@ from hms_iceberg.spec.values.human_text import human_string
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_MICRO_TIMESTAMPS = (TimestampType, TimestamptzType)
-_NANO_TIMESTAMPS = (TimestampNanoType, TimestamptzNanoType)
-_TIMESTAMPS = _MICRO_TIMESTAMPS + _NANO_TIMESTAMPS
 _EPOCH_YEAR = 1970
 
 BoundTransform = Callable[[Any], Any]
@@ -259,7 +254,7 @@ class _TimeTransform(Transform, ABC):
 
     def can_transform(self, source_type: IcebergType) -> bool:
         """True for dates and timestamps."""
-        return isinstance(source_type, (DateType, *_TIMESTAMPS))
+        return isinstance(source_type, (DateType, *TIMESTAMPS))
 
     def result_type(self, source_type: IcebergType) -> IcebergType:
         """int."""
@@ -278,7 +273,7 @@ class _TimeTransform(Transform, ABC):
 def _days_of(source_type: IcebergType) -> Callable[[int], int]:
     if isinstance(source_type, DateType):
         return lambda value: value
-    per_day = datetimes.NANOS_PER_DAY if isinstance(source_type, _NANO_TIMESTAMPS) else datetimes.MICROS_PER_DAY
+    per_day = datetimes.NANOS_PER_DAY if isinstance(source_type, NANO_TIMESTAMPS) else datetimes.MICROS_PER_DAY
     return lambda value: value // per_day
 
 
@@ -352,10 +347,10 @@ class HourTransform(_TimeTransform):
 
     def can_transform(self, source_type: IcebergType) -> bool:
         """True for timestamps."""
-        return isinstance(source_type, _TIMESTAMPS)
+        return isinstance(source_type, TIMESTAMPS)
 
     def _function(self, source_type: IcebergType) -> BoundTransform:
-        nanos = isinstance(source_type, _NANO_TIMESTAMPS)
+        nanos = isinstance(source_type, NANO_TIMESTAMPS)
         per_hour = datetimes.MICROS_PER_HOUR * (datetimes.NANOS_PER_MICRO if nanos else 1)
         return lambda value: value // per_hour
 

@@ -27,6 +27,8 @@ from hms_iceberg.arrow.columns.values import constant
 from hms_iceberg.errors import NullValueError, SchemaMismatchError, TypeMismatchError
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
+    LOCAL_TIMESTAMPS,
+    ZONED_TIMESTAMPS,
     BinaryType,
     BooleanType,
     DateType,
@@ -44,10 +46,6 @@ from hms_iceberg.spec.types import (
     NestedField,
     StringType,
     StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
     TimeType,
     UnknownType,
     UUIDType,
@@ -274,9 +272,9 @@ def is_lossless(kind: pa.DataType, target: IcebergType) -> bool:
             and 0 <= kind.scale <= target.scale
             and kind.precision - kind.scale <= target.precision - target.scale
         )
-    if isinstance(target, (TimestampType, TimestampNanoType)):
+    if isinstance(target, LOCAL_TIMESTAMPS):
         return bool(types.is_timestamp(kind) and kind.tz is None)
-    if isinstance(target, (TimestamptzType, TimestamptzNanoType)):
+    if isinstance(target, ZONED_TIMESTAMPS):
         return bool(types.is_timestamp(kind) and kind.tz is not None)
     if isinstance(target, (FixedType, UUIDType)):
         length = target.length if isinstance(target, FixedType) else 16
@@ -297,9 +295,9 @@ def is_lossless(kind: pa.DataType, target: IcebergType) -> bool:
 
 def _advice(target: IcebergType, found: pa.DataType) -> str:
     if pa.types.is_timestamp(found):
-        if isinstance(target, (TimestamptzType, TimestamptzNanoType)):
+        if isinstance(target, ZONED_TIMESTAMPS):
             return " The data has no time zone: say which one it is in (pyarrow.compute.assume_timezone)."
-        if isinstance(target, (TimestampType, TimestampNanoType)):
+        if isinstance(target, LOCAL_TIMESTAMPS):
             return " The data has a time zone: convert it to local time (pyarrow.compute.local_timestamp)."
     if isinstance(target, VariantType):
         return " Writing variant columns from Arrow is not supported."

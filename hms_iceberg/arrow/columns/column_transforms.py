@@ -28,6 +28,8 @@ from hms_iceberg.spec.transforms import (
     YearTransform,
 )
 from hms_iceberg.spec.types import (
+    MICRO_TIMESTAMPS,
+    NANO_TIMESTAMPS,
     BinaryType,
     DateType,
     DecimalType,
@@ -36,16 +38,10 @@ from hms_iceberg.spec.types import (
     IntegerType,
     LongType,
     StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
     TimeType,
     UUIDType,
 )
 
-_NANOS = (TimestampNanoType, TimestamptzNanoType)
-_MICROS = (TimestampType, TimestamptzType)
 _HOUR_MICROS = 3_600_000_000
 _DAY_MICROS = 24 * _HOUR_MICROS
 
@@ -142,9 +138,9 @@ def _byte_length(value: int) -> int:
 
 
 def _bucket(transform: BucketTransform, kind: IcebergType, array: pa.Array) -> pa.Array:
-    if isinstance(kind, _NANOS):
+    if isinstance(kind, NANO_TIMESTAMPS):
         hashes = hash_longs(_integers(array, kind) // 1000)
-    elif isinstance(kind, (IntegerType, LongType, DateType, TimeType, *_MICROS)):
+    elif isinstance(kind, (IntegerType, LongType, DateType, TimeType, *MICRO_TIMESTAMPS)):
         hashes = hash_longs(_integers(array, kind))
     elif isinstance(kind, DecimalType):
         hashes = _hash_unscaled(_unscaled(array))
@@ -187,7 +183,7 @@ def _decimal_array(unscaled: Any, like: pa.Array, kind: DecimalType) -> pa.Array
 
 def _micros(array: pa.Array, kind: IcebergType) -> Any:
     values = _integers(array, kind)
-    return values // 1000 if isinstance(kind, _NANOS) else values
+    return values // 1000 if isinstance(kind, NANO_TIMESTAMPS) else values
 
 
 def _days(array: pa.Array, kind: IcebergType) -> Any:

@@ -23,6 +23,7 @@ from hms_iceberg.arrow.columns.arrow_schema import (
 from hms_iceberg.arrow.columns.values import constant
 from hms_iceberg.errors import CorruptDataFileError, TypeMismatchError, UnsupportedError
 from hms_iceberg.spec.types import (
+    TIMESTAMPS,
     DecimalType,
     FixedType,
     IcebergType,
@@ -30,17 +31,12 @@ from hms_iceberg.spec.types import (
     MapType,
     NestedField,
     StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
     TimeType,
     UnknownType,
     UUIDType,
     VariantType,
 )
 
-_TIMESTAMPS = (TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
 Converter = Callable[[pa.Array], pa.Array]
 
 
@@ -311,7 +307,7 @@ def primitive_converter(kind: pa.DataType, target: IcebergType) -> Converter | N
         return lambda array: constant(None, target, len(array))
     if kind == wanted:
         return _same
-    if isinstance(target, _TIMESTAMPS):
+    if isinstance(target, TIMESTAMPS):
         return _timestamp_converter(kind, wanted)
     if isinstance(target, TimeType):
         if types.is_time(kind):

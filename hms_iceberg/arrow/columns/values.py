@@ -13,20 +13,17 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
 from hms_iceberg.spec.types import (
+    TIMESTAMPS,
     DateType,
     IcebergType,
     NestedField,
     StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
     TimeType,
     UUIDType,
 )
 
 _AS_INT32 = (DateType,)
-_AS_INT64 = (TimeType, TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
+_AS_INT64 = (TimeType, *TIMESTAMPS)
 
 
 def to_stored(array: pa.Array, kind: IcebergType) -> list[Any]:

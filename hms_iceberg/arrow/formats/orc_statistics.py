@@ -21,6 +21,7 @@ from hms_iceberg.arrow.metrics.metrics_modes import NONE, MetricsMode
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
+    MICRO_TIMESTAMPS,
     DateType,
     DecimalType,
     DoubleType,
@@ -29,8 +30,6 @@ from hms_iceberg.spec.types import (
     IntegerType,
     LongType,
     StringType,
-    TimestampType,
-    TimestamptzType,
 )
 from hms_iceberg.spec.values.single_values import bounds_to_bytes, from_python
 
@@ -101,7 +100,7 @@ def _bounds(kind: IcebergType, found: dict[int, list[Any]]) -> tuple[Any, Any] |
         return _decimals(kind, found)
     if isinstance(kind, StringType):
         return _pair(found, _TEXTS, 1, bytes.decode) or _pair(found, _TEXTS, 4, bytes.decode)
-    if isinstance(kind, (TimestampType, TimestamptzType)):
+    if isinstance(kind, MICRO_TIMESTAMPS):
         millis = timestamp_range(found)
         return None if millis is None else ((millis[0] - 1) * 1000, (millis[1] + 1) * 1000 + 999)
     return None

@@ -28,6 +28,8 @@ from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.table_properties import int_property
 from hms_iceberg.spec.types import (
+    MICRO_TIMESTAMPS,
+    TIMESTAMPS,
     FixedType,
     IcebergType,
     ListType,
@@ -35,10 +37,6 @@ from hms_iceberg.spec.types import (
     NestedField,
     NestedType,
     StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
     TimeType,
     UUIDType,
 )
@@ -54,8 +52,6 @@ _CODECS = {
     "none": "uncompressed",
     "uncompressed": "uncompressed",
 }
-_MICROS = (TimestampType, TimestamptzType)
-_NANOS = (TimestampNanoType, TimestamptzNanoType)
 # The last microsecond that nanoseconds since 1970 hold in 64 bits.
 _LAST_MICROS = (2**63 - 1) // 1_000
 
@@ -195,8 +191,8 @@ def _orc_field(field: NestedField) -> pa.Field:
         attributes["iceberg.binary-type"] = "UUID"
     elif isinstance(kind, FixedType):
         attributes |= {"iceberg.binary-type": "FIXED", "iceberg.length": str(kind.length)}
-    elif isinstance(kind, _MICROS + _NANOS):
-        attributes["iceberg.timestamp-unit"] = "MICROS" if isinstance(kind, _MICROS) else "NANOS"
+    elif isinstance(kind, TIMESTAMPS):
+        attributes["iceberg.timestamp-unit"] = "MICROS" if isinstance(kind, MICRO_TIMESTAMPS) else "NANOS"
     return pa.field(field.name, _orc_type(kind), field.optional, metadata=attributes)
 
 
@@ -250,16 +246,16 @@ def _check_timestamps(array: pa.Array, kind: IcebergType, path: str, nested: boo
     if isinstance(kind, NestedType):
         for child, field in zip(children_of(array), kind.children(), strict=True):
             _check_timestamps(child, field.field_type, f"{path}.{field.name}", True)
-    elif isinstance(kind, _MICROS + _NANOS):
+    elif isinstance(kind, TIMESTAMPS):
         values = array.view(pa.int64()).drop_null()
-        unit = 1_000_000 if isinstance(kind, _MICROS) else 1_000_000_000
+        unit = 1_000_000 if isinstance(kind, MICRO_TIMESTAMPS) else 1_000_000_000
         early = values.filter(pc.less(values, 0))
         whole = pc.multiply(pc.divide(early, unit), unit)
         if len(early) and not pc.all(pc.equal(whole, early)).as_py():
             raise _unwritable(
                 path, "a time before 1970 with a fraction of a second, which pyarrow's ORC writer stores wrongly"
             )
-        if nested and isinstance(kind, _MICROS) and len(values):
+        if nested and isinstance(kind, MICRO_TIMESTAMPS) and len(values):
             found = pc.min_max(values)
             if found["min"].as_py() < -_LAST_MICROS or found["max"].as_py() > _LAST_MICROS:
                 raise _unwritable(

@@ -28,6 +28,8 @@ from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
 from hms_iceberg.spec.name_mapping import NameMapping
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
+    MICRO_TIMESTAMPS,
+    NANO_TIMESTAMPS,
     BinaryType,
     BooleanType,
     DateType,
@@ -39,10 +41,6 @@ from hms_iceberg.spec.types import (
     IntegerType,
     LongType,
     StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
     TimeType,
     UUIDType,
 )
@@ -311,9 +309,9 @@ def bound_decoder(arrow: pa.DataType, kind: IcebergType) -> Callable[[Any, bool]
         return _decimal_decoder(arrow.scale, kind)
     if isinstance(kind, TimeType) and types.is_time(arrow):
         return _unit_decoder(arrow.unit, 1_000)
-    if isinstance(kind, (TimestampType, TimestamptzType)) and types.is_timestamp(arrow):
+    if isinstance(kind, MICRO_TIMESTAMPS) and types.is_timestamp(arrow):
         return _unit_decoder(arrow.unit, 1_000)
-    if isinstance(kind, (TimestampNanoType, TimestamptzNanoType)) and types.is_timestamp(arrow):
+    if isinstance(kind, NANO_TIMESTAMPS) and types.is_timestamp(arrow):
         return _unit_decoder(arrow.unit, 1)
     if isinstance(kind, StringType) and (is_text(arrow) or is_bytes(arrow)):
         return _decode_text

@@ -63,6 +63,8 @@ from hms_iceberg.spec.transforms import (
     UnknownTransform,
 )
 from hms_iceberg.spec.types import (
+    MICRO_TIMESTAMPS,
+    NANO_TIMESTAMPS,
     BinaryType,
     DateType,
     DecimalType,
@@ -70,10 +72,6 @@ from hms_iceberg.spec.types import (
     IntegerType,
     LongType,
     StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
 )
 from hms_iceberg.spec.values import datetimes
 from hms_iceberg.spec.values.single_values import INT_RANGE, LONG_RANGE, decimal_value, unscaled_value
@@ -285,7 +283,7 @@ _FOLDED_HIGH = _fold(LONG_RANGE[1] // datetimes.MICROS_PER_HOUR)
 
 
 def _folds(transform: Transform, kind: IcebergType) -> bool:
-    return isinstance(transform, HourTransform) and isinstance(kind, (TimestampType, TimestamptzType))
+    return isinstance(transform, HourTransform) and isinstance(kind, MICRO_TIMESTAMPS)
 
 
 def _of_result(transform: Transform, kind: IcebergType, term: Reference) -> _Blocks:
@@ -300,7 +298,7 @@ def _blocks(transform: Transform, kind: IcebergType, term: Reference) -> _Blocks
     if not isinstance(transform, TruncateTransform):
         one_to_one = isinstance(transform, DayTransform) and isinstance(kind, DateType)
         # Nanosecond timestamps are younger than the fault.
-        late = not one_to_one and not isinstance(kind, (TimestampNanoType, TimestamptzNanoType))
+        late = not one_to_one and not isinstance(kind, NANO_TIMESTAMPS)
         return _Blocks(
             term=term,
             unit=int,

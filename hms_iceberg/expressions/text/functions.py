@@ -40,6 +40,7 @@ from hms_iceberg.spec.transforms import (
     YearTransform,
 )
 from hms_iceberg.spec.types import (
+    MICRO_TIMESTAMPS,
     BinaryType,
     BooleanType,
     DateType,
@@ -337,7 +338,7 @@ def _cast_literal(value: Literal, kind: IcebergType, type_name: str) -> Literal:
         if isinstance(kind, BinaryType):
             return literal(value.value.encode("utf-8"))
         zone = None if type_name == "timestamp" else isinstance(kind, TimestamptzType)
-        if isinstance(kind, (TimestampType, TimestamptzType)):
+        if isinstance(kind, MICRO_TIMESTAMPS):
             return timestamp_from_text(value.value, zone)
         result = literal_from_text(value.value, kind)
         value = result

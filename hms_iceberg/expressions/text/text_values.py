@@ -11,6 +11,8 @@ from uuid import UUID
 
 from hms_iceberg.expressions.literals import Literal, literal
 from hms_iceberg.spec.types import (
+    LOCAL_TIMESTAMPS,
+    ZONED_TIMESTAMPS,
     BinaryType,
     BooleanType,
     DateType,
@@ -31,8 +33,6 @@ from hms_iceberg.spec.types import (
 )
 from hms_iceberg.spec.values.datetimes import parse_date, parse_time, parse_timestamp
 
-WITHOUT_ZONE = (TimestampType, TimestampNanoType)
-WITH_ZONE = (TimestamptzType, TimestamptzNanoType)
 MAX_DIGITS = 400  # more than any number column holds; a bound on the work that a hostile exponent can cause
 
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
@@ -102,7 +102,7 @@ def _time(text: str, kind: IcebergType) -> Literal:
 
 
 def _timestamp(text: str, kind: IcebergType) -> Literal:
-    return timestamp_from_text(text, zone=isinstance(kind, WITH_ZONE))
+    return timestamp_from_text(text, zone=isinstance(kind, ZONED_TIMESTAMPS))
 
 
 def timestamp_from_text(text: str, zone: bool | None) -> Literal:
@@ -152,7 +152,7 @@ _READERS = (
     (BooleanType, _boolean),
     (DateType, _date),
     (TimeType, _time),
-    ((*WITHOUT_ZONE, *WITH_ZONE), _timestamp),
+    ((*LOCAL_TIMESTAMPS, *ZONED_TIMESTAMPS), _timestamp),
     (StringType, _string),
     (UUIDType, _uuid),
     ((BinaryType, FixedType), _bytes),

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
+    ZONED_TIMESTAMPS,
     BinaryType,
     BooleanType,
     DateType,
@@ -32,8 +33,6 @@ from hms_iceberg.spec.types import (
     StructType,
     TimestampNanoType,
     TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
     TimeType,
     UnknownType,
     UUIDType,
@@ -87,7 +86,7 @@ def hive_type(kind: IcebergType, local_time_zone: bool = False) -> str:
     """The name of the Hive type that shows an Iceberg type, such as `array<struct<a:int,b:decimal(9,2)>>`."""
     if isinstance(kind, DecimalType):
         return f"decimal({kind.precision},{kind.scale})"
-    if isinstance(kind, TimestamptzType | TimestamptzNanoType):
+    if isinstance(kind, ZONED_TIMESTAMPS):
         return "timestamp with local time zone" if local_time_zone else "timestamp"
     if isinstance(kind, StructType):
         members = (

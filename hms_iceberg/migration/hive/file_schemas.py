@@ -19,6 +19,7 @@ from hms_iceberg.migration.formats.avro_names import AvroNames
 from hms_iceberg.migration.formats.kinds import AVRO, ORC, PARQUET
 from hms_iceberg.spec.name_mapping import MappedField
 from hms_iceberg.spec.types import (
+    MICRO_TIMESTAMPS,
     BinaryType,
     BooleanType,
     DateType,
@@ -167,7 +168,7 @@ class _Examiner:
             )
         elif not _readable(kind, wanted, self._format):
             self._facts.problems.append(f"holds {kind} in the column {path!r}, which is a {wanted} in the table")
-        elif isinstance(wanted, (TimestampType, TimestamptzType)):
+        elif isinstance(wanted, MICRO_TIMESTAMPS):
             self._timestamp(expected.field_id, kind, path)
         return MappedField(expected.field_id, tuple(dict.fromkeys((expected.name, actual.name))), nested)
 

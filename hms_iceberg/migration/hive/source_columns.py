@@ -14,7 +14,12 @@ from hms_iceberg.hms.rows.hive_rows import HiveColumn, HivePartition, HiveTable
 from hms_iceberg.migration.formats.kinds import provider_of
 from hms_iceberg.migration.hive.hive_types import TypeOptions, parse_hive_type
 from hms_iceberg.migration.hive.spark_schema import parse_spark_schema, spark_schema_json
-from hms_iceberg.spec.types import IcebergType, NestedField, StringType, TimestampType, TimestamptzType
+from hms_iceberg.spec.types import (
+    MICRO_TIMESTAMPS,
+    IcebergType,
+    NestedField,
+    StringType,
+)
 from hms_iceberg.spec.values.single_values import from_python
 
 _IDS = re.compile(r"\b\d+: ")
@@ -108,6 +113,6 @@ def stored_values(partition: HivePartition, keys: Sequence[NestedField]) -> tupl
 
 def _python_text(text: str, kind: IcebergType) -> str:
     """Hive's text of a value as ISO has it: a blank between date and time becomes a T."""
-    if isinstance(kind, (TimestampType, TimestamptzType)):
+    if isinstance(kind, MICRO_TIMESTAMPS):
         return text.strip().replace(" ", "T")
     return text if isinstance(kind, StringType) else text.strip()

@@ -22,6 +22,7 @@ from hms_iceberg.spec.manifests.manifest import ManifestContent
 from hms_iceberg.spec.metadata_columns import is_metadata_column
 from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.spec.types import (
+    MICRO_TIMESTAMPS,
     BooleanType,
     DateType,
     DecimalType,
@@ -31,14 +32,12 @@ from hms_iceberg.spec.types import (
     IntegerType,
     LongType,
     NestedField,
-    TimestampType,
-    TimestamptzType,
     UUIDType,
 )
 from hms_iceberg.storage import Storage
 
 _FLOATS = (FloatType, DoubleType)
-_FIXED_SIZE = (BooleanType, IntegerType, LongType, DateType, TimestampType, TimestamptzType, DecimalType, *_FLOATS)
+_FIXED_SIZE = (BooleanType, IntegerType, LongType, DateType, *MICRO_TIMESTAMPS, DecimalType, *_FLOATS)
 
 
 def row_counts(snapshot: Snapshot | None, asked: Sequence[Mapping[str, str]], storage: Storage) -> list[Any] | None:

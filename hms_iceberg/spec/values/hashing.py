@@ -11,6 +11,8 @@ import mmh3
 
 from hms_iceberg.errors import TypeMismatchError
 from hms_iceberg.spec.types import (
+    MICRO_TIMESTAMPS,
+    NANO_TIMESTAMPS,
     BinaryType,
     BooleanType,
     DateType,
@@ -22,18 +24,11 @@ from hms_iceberg.spec.types import (
     IntegerType,
     LongType,
     StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
     TimeType,
     UUIDType,
 )
 from hms_iceberg.spec.values import datetimes
 from hms_iceberg.spec.values.binary_values import decimal_to_bytes
-
-_MICRO_TIMESTAMPS = (TimestampType, TimestamptzType)
-_NANO_TIMESTAMPS = (TimestampNanoType, TimestamptzNanoType)
 
 
 def _hash_long(value: int) -> int:
@@ -55,9 +50,9 @@ def hash_function(source_type: IcebergType) -> Callable[[Any], int]:
     if isinstance(source_type, DecimalType):
         scale = source_type.scale
         return lambda value: int(mmh3.hash(decimal_to_bytes(value, scale)))
-    if isinstance(source_type, (IntegerType, LongType, DateType, TimeType, BooleanType, *_MICRO_TIMESTAMPS)):
+    if isinstance(source_type, (IntegerType, LongType, DateType, TimeType, BooleanType, *MICRO_TIMESTAMPS)):
         return lambda value: _hash_long(int(value))
-    if isinstance(source_type, _NANO_TIMESTAMPS):
+    if isinstance(source_type, NANO_TIMESTAMPS):
         return lambda value: _hash_long(value // datetimes.NANOS_PER_MICRO)
     if isinstance(source_type, (FloatType, DoubleType)):
         return _hash_double

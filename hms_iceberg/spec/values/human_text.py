@@ -8,6 +8,9 @@ import struct
 from typing import Any
 
 from hms_iceberg.spec.types import (
+    NANO_TIMESTAMPS,
+    TIMESTAMPS,
+    ZONED_TIMESTAMPS,
     BinaryType,
     BooleanType,
     DateType,
@@ -16,16 +19,9 @@ from hms_iceberg.spec.types import (
     FixedType,
     FloatType,
     IcebergType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
     TimeType,
 )
 from hms_iceberg.spec.values import datetimes
-
-_MICRO_TIMESTAMPS = (TimestampType, TimestamptzType)
-_NANO_TIMESTAMPS = (TimestampNanoType, TimestamptzNanoType)
 
 
 def human_string(kind: IcebergType, value: Any) -> str:
@@ -38,10 +34,10 @@ def human_string(kind: IcebergType, value: Any) -> str:
         return datetimes.format_date(value)
     if isinstance(kind, TimeType):
         return _short_clock(datetimes.format_time(value))
-    if isinstance(kind, _MICRO_TIMESTAMPS + _NANO_TIMESTAMPS):
-        nanos = value if isinstance(kind, _NANO_TIMESTAMPS) else value * datetimes.NANOS_PER_MICRO
+    if isinstance(kind, TIMESTAMPS):
+        nanos = value if isinstance(kind, NANO_TIMESTAMPS) else value * datetimes.NANOS_PER_MICRO
         text = datetimes.format_timestamp_nanos(nanos).rstrip("0").removesuffix(".")
-        return text + ("+00:00" if isinstance(kind, (TimestamptzType, TimestamptzNanoType)) else "")
+        return text + ("+00:00" if isinstance(kind, ZONED_TIMESTAMPS) else "")
     if isinstance(kind, (FixedType, BinaryType)):
         return base64.b64encode(value).decode("ascii")
     if isinstance(kind, DecimalType):
