@@ -17,6 +17,7 @@ from hms_iceberg.hms.rows.hive_rows import HiveTable
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.metastore_names import table_identifier
 from hms_iceberg.migration.hive.source_files import list_files
+from hms_iceberg.migration.hive.source_reasons import TRANSACTIONAL
 from hms_iceberg.migration.progress import Progress, silent
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.table import Table
@@ -49,6 +50,7 @@ class _Source:
     name: str
     keys: tuple[str, ...]
     files: Mapping[str, Mapping[str, str]]
+    transactional: str | None = None
 
 
 def add_hive_files(
@@ -72,7 +74,7 @@ def add_hive_files(
 
     Raises:
         NoSuchTableError: there is no such table.
-        UnsupportedError: the source is no Hive table of files, but a view or an Iceberg table.
+        UnsupportedError: the source is no Hive table of files, but a view or an Iceberg table, or it is transactional.
         InvalidInputError: a filter on what is no partition column, no file is found, or one is in the table already.
         SchemaMismatchError, TypeMismatchError, CorruptDataFileError: a file does not fit the table; nothing was added.
     """
@@ -86,7 +88,10 @@ def add_hive_files(
         raise UnsupportedError(
             f"Cannot add files of {row} to {'.'.join(target.identifier)}: it is no Hive table with files of its own."
         )
-    return _add(target, _of_hive_table(catalog, hive, row, progress), partition_filter or {}, check_duplicate_files)
+    if row.parameters.get("transactional", "").lower() == "true":
+        raise _transactional(target, f"{row} is")
+    source_files = _of_hive_table(catalog, hive, row, progress)
+    return _add(target, source_files, partition_filter or {}, check_duplicate_files)
 
 
 def add_folder(
@@ -109,15 +114,16 @@ def add_folder(
         progress: told how many directories are listed.
 
     Raises:
-        NoSuchTableError, InvalidInputError, SchemaMismatchError, TypeMismatchError, CorruptDataFileError: as of
-            `add_hive_files`.
+        NoSuchTableError, UnsupportedError, InvalidInputError, SchemaMismatchError, TypeMismatchError,
+            CorruptDataFileError: as of `add_hive_files`.
     """
     target = catalog.load_table(table)
     root = location.rstrip("/")
     listing = list_files(catalog.storage, [root], _THREADS, progress)
     files = {each.location: _folders(each.location[len(root) + 1 :]) for each in listing.files}
     keys = tuple(dict.fromkeys(name for values in files.values() for name in values))
-    return _add(target, _Source(location, keys, files), partition_filter or {}, check_duplicate_files)
+    found = _Source(location, keys, files, listing.transactional)
+    return _add(target, found, partition_filter or {}, check_duplicate_files)
 
 
 def _of_hive_table(catalog: Catalog, hive: HiveTables, row: HiveTable, progress: Progress) -> _Source:
@@ -129,7 +135,7 @@ def _of_hive_table(catalog: Catalog, hive: HiveTables, row: HiveTable, progress:
         each.location: dict(zip(keys, partitions[each.partition].values, strict=True)) if keys else {}
         for each in listing.files
     }
-    return _Source(str(row), keys, files)
+    return _Source(str(row), keys, files, listing.transactional)
 
 
 def _folders(path: str) -> dict[str, str]:
@@ -141,6 +147,8 @@ def _add(
     table: Table, source: _Source, partition_filter: Mapping[str, str], check_duplicate_files: bool
 ) -> AddFilesResult:
     name = ".".join(table.identifier)
+    if source.transactional:
+        raise _transactional(table, f"file {source.transactional} is of")
     fields = [field.name for field in table.spec().fields]
     unknown = [key for key in partition_filter if key.lower() not in {each.lower() for each in (*source.keys, *fields)}]
     if unknown:
@@ -161,6 +169,12 @@ def _add(
     snapshot = transaction.commit().metadata.current_snapshot()
     changed = "0" if snapshot is None else snapshot.summary.get("changed-partition-count", "0")
     return AddFilesResult(len(files), int(changed))
+
+
+def _transactional(table: Table, what: str) -> UnsupportedError:
+    return UnsupportedError(
+        f"Cannot add files to {'.'.join(table.identifier)}: {what} {TRANSACTIONAL} Nothing was changed."
+    )
 
 
 def _matching(source: _Source, wanted: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, str]]]:

@@ -32,7 +32,7 @@ class CopyRows(Protocol):
     """Copies rows from a Hive table into an Iceberg table: Spark."""
 
     def schema(self, table: str) -> Schema:
-        """A Hive table's columns, as its rows are read; raises UnsupportedError where they cannot be."""
+        """A Hive table's columns, as its rows are read; raises UnsupportedError if they cannot be."""
         ...
 
     def copy(self, source: str, target: str, snapshot_properties: Mapping[str, str]) -> None:

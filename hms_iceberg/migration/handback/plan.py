@@ -51,7 +51,7 @@ class Handback:
         metadata_location: the version of the Iceberg table that it was found out from.
         copies: files to copy.
         added: partitions that Hive does not have yet, with the folder of each.
-        grown: partitions that it has, and that get files; one of no values where the table has no partitions.
+        grown: partitions that it has, and that get files; one of no values if the table has no partitions.
     """
 
     metadata_location: str

@@ -14,7 +14,7 @@ from hms_iceberg.cli.main import main
 from hms_iceberg.errors import MigrationError, UnsupportedError
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
-from hms_iceberg.migration import MigrationOptions, migrate, rollback, snapshot
+from hms_iceberg.migration import MigrationOptions, add_folder, add_hive_files, migrate, rollback, snapshot
 from hms_iceberg.migration.proof.verify import LEVELS, verify
 from hms_iceberg.migration.rewrite import rewrite
 from tests.support import hive_acid
@@ -215,9 +215,15 @@ def test_transactional_tables_and_files_as_hive_writes_them_are_refused_by_every
         for way in (*ways, lambda name: migrate(catalog, name, subdirectories)):
             with pytest.raises(UnsupportedError, match=r"(?s)transactional \(ACID\).*Nothing was changed"):
                 way(f"{namespace}.{name}")
+    table = catalog.create_table(f"{namespace}.target", pa.schema([("id", pa.int32()), ("name", pa.string())]))
+    ways = [
+        lambda name: rewrite(catalog, name, rows=None),
+        lambda name: add_hive_files(catalog, table.identifier, name),
+    ]  # type: ignore[arg-type]
     for name in ("t", "plain"):
-        with pytest.raises(UnsupportedError, match=r"transactional.*have Hive copy it"):
-            rewrite(catalog, f"{namespace}.{name}", rows=None)  # type: ignore[arg-type]
+        for way in (*ways, lambda _: add_folder(catalog, table.identifier, acid.table.sd.location)):
+            with pytest.raises(UnsupportedError, match=r"transactional.*have Hive copy it"):
+                way(f"{namespace}.{name}")
     assert [warehouse.rows(name) for name in ("t", "plain", "loose")] == [acid, plain, loose]
     assert all_files(acid.location) == files and len(files) >= 1
 
