@@ -134,6 +134,12 @@ public class IcebergTable
     return question.get("metadata_location").asText();
   }
 
+  /** Whether the other was asked for in the same words, with the same answer but for what was committed between. */
+  boolean isOtherVersionOf(IcebergTable other) {
+    ObjectNode words = ((ObjectNode) question.deepCopy()).put("metadata_location", other.metadataLocation());
+    return words.equals(other.question) && !equals(other) && schema.equals(other.schema);
+  }
+
   /** The snapshot that is read, or null where the table has none. */
   Long snapshotId() {
     JsonNode id = description.get("snapshot_id");

@@ -4,14 +4,13 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.HashSet;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Set;
-import org.apache.spark.sql.Row;
+import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.classic.Dataset;
-import org.apache.spark.sql.classic.Dataset$;
 import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.execution.QueryExecution;
 
 /**
  * The files that a copy-on-write operation replaces. Metadata says which files may hold rows that change; a query over
@@ -51,18 +50,12 @@ final class ReplacedFiles {
       return planned;
     }
     if (matched == null) {
-      Set found = new HashSet();
-      SparkSession session = (SparkSession) SparkSession.active();
-      Dataset files = Dataset$.MODULE$.ofRows(session, matching);
-      for (Iterator it = Arrays.asList((Object[]) files.collect()).iterator(); it.hasNext();) {
-        found.add(((Row) it.next()).getString(0));
+      QueryExecution query = SparkVersions.execution((SparkSession) SparkSession.active(), matching);
+      Object[] paths = (Object[]) new Dataset(query, Encoders.STRING()).collect();
+      matched = new HashSet(Arrays.asList(paths));
+      if (!planned.containsAll(matched)) { // rows of a file that is replaced, but not read, would be lost
+        throw new IllegalStateException("Rows match in files that were not planned for them. Repeat the statement.");
       }
-      // Spark may look at a newer version of the table here than the one whose files were planned.
-      if (!planned.containsAll(found)) {
-        throw new IllegalStateException("CommitConflictError: others changed the files of the table while the statement"
-            + " looked for those that it replaces. Repeat the statement.");
-      }
-      matched = found;
     }
     return matched;
   }

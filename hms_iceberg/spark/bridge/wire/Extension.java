@@ -116,6 +116,7 @@ final class Extension {
     } catch (ReflectiveOperationException e) {
       throw new IllegalStateException("This version of Spark is not supported: " + SparkSessionExtensions.class, e);
     }
+    own.injectPlanNormalizationRule(new RuleBuilder(this, RuleBuilder.ONE_VERSION));
     own.injectPreCBORule(new RuleBuilder(this, RuleBuilder.PLAN));
     own.injectResolutionRule(new RuleBuilder(this, RuleBuilder.VIEWS));
     own.injectResolutionRule(new RuleBuilder(this, RuleBuilder.REFUSE));
@@ -148,6 +149,7 @@ final class Extension {
     static final int LIKE = 5;
     static final int VIEWS = 6;
     static final int VIEW_STATEMENTS = 7;
+    static final int ONE_VERSION = 8;
 
     private final Extension extension;
     private final int kind;
@@ -159,6 +161,9 @@ final class Extension {
 
     public Object apply(Object given) {
       SparkSession session = (SparkSession) given;
+      if (kind == ONE_VERSION) {
+        return new OneVersion(); // made before the session has its settings
+      }
       extension.adopt(session);
       switch (kind) {
         case PLAN:

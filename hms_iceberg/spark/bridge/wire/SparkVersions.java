@@ -25,19 +25,22 @@ import org.apache.spark.sql.catalyst.plans.logical.AppendData$;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.catalyst.util.RebaseDateTime.RebaseSpec;
+import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogV2Util$;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.ColumnDefaultValue;
 import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
+import org.apache.spark.sql.execution.CommandExecutionMode;
+import org.apache.spark.sql.execution.QueryExecution;
+import org.apache.spark.sql.execution.QueryExecution$;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFilters;
 import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.sources.BaseRelation;
-import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.util.ArrowUtils;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.ArrowUtils;
 import scala.Option;
 import scala.collection.immutable.Map$;
 import scala.collection.immutable.Seq;
@@ -247,6 +250,15 @@ final class SparkVersions {
       }
     }
     throw new IllegalStateException("This version of Spark is not supported: " + ParseException.class);
+  }
+
+  /** Runs a plan on those versions of tables that are in it; Spark 4.1 and later look for newer ones unless told not to. */
+  static QueryExecution execution(SparkSession session, LogicalPlan plan) {
+    try {
+      return (QueryExecution) invoke(QueryExecution$.MODULE$, "create", new Object[] {session, plan, Boolean.FALSE});
+    } catch (IllegalStateException e) {
+      return session.sessionState().executePlan(plan, CommandExecutionMode.ALL());
+    }
   }
 
   /** The SQL of a column's DEFAULT; null where Spark has it as an expression only. */

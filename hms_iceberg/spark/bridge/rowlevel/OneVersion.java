@@ -1,0 +1,56 @@
+package hms_iceberg.bridge;
+
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.ReplaceData;
+import org.apache.spark.sql.catalyst.plans.logical.WriteDelta;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.connector.write.RowLevelOperation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import scala.Function1;
+import scala.runtime.AbstractPartialFunction;
+
+/**
+ * A statement that changes rows sees its table in one version, wherever it names it. Once a statement is resolved, Spark
+ * 4.1 and later look for newer versions of its tables, but not of the one that it changes.
+ */
+final class OneVersion extends Rule {
+  public TreeNode apply(TreeNode plan) {
+    RowLevelOperation operation = null;
+    if (plan instanceof ReplaceData) {
+      operation = ((ReplaceData) plan).operation();
+    } else if (plan instanceof WriteDelta) {
+      operation = ((WriteDelta) plan).operation();
+    }
+    return operation instanceof RowOperation
+        ? (TreeNode) ((LogicalPlan) plan).transformWithSubqueries(new Pin(((RowOperation) operation).table)) : plan;
+  }
+
+  /** Puts one version of a table in the place of others. */
+  static final class Pin extends AbstractPartialFunction {
+    private final IcebergTable table;
+
+    Pin(IcebergTable table) {
+      this.table = table;
+    }
+
+    public boolean isDefinedAt(Object plan) {
+      Object read = plan instanceof DataSourceV2Relation ? ((DataSourceV2Relation) plan).table() : null;
+      return read instanceof IcebergTable && table.isOtherVersionOf((IcebergTable) read);
+    }
+
+    public Object applyOrElse(Object plan, Function1 otherwise) {
+      return isDefinedAt(plan) ? pinned((DataSourceV2Relation) plan) : otherwise.apply(plan);
+    }
+
+    /** The versions of Spark differ in what else a relation has. */
+    private Object pinned(DataSourceV2Relation relation) {
+      Object[] parts = new Object[relation.productArity()];
+      for (int i = 0; i < parts.length; i++) {
+        parts[i] = relation.productElement(i);
+      }
+      parts[0] = table;
+      return relation.makeCopy(parts);
+    }
+  }
+}
