@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
 from hms_iceberg.expressions.binding import bind
@@ -13,7 +13,7 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.cache import ManifestCache
 from hms_iceberg.scan.manifests.manifest_source import manifests_of, named_snapshot, named_table
 from hms_iceberg.scan.plan import ScanPlan
-from hms_iceberg.scan.planner import DataFiles, Planner, manifest_source
+from hms_iceberg.scan.planner import KeptFiles, Planner, manifest_source
 from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
@@ -76,15 +76,14 @@ def plan_appends(request: AppendRequest, storage: Storage, manifest_cache: Manif
         return planner.plan(last, added_files(planner, appends, storage), None, started)
 
 
-def added_files(planner: Planner, snapshots: Sequence[Snapshot], storage: Storage) -> DataFiles:
+def added_files(planner: Planner, snapshots: Sequence[Snapshot], storage: Storage) -> KeptFiles:
     """The data files that some snapshots added and that may match, each once.
 
     Raises:
         MissingFileError, CorruptManifestError: metadata is gone or damaged.
     """
     data = planner.data_files(_added_manifests(snapshots, storage), {})
-    data.frame = _added_by(data.frame, snapshots)
-    return data
+    return replace(data, frame=_added_by(data.frame, snapshots))
 
 
 def snapshot_or_current(metadata: TableMetadata, snapshot_id: int | None) -> Snapshot | None:

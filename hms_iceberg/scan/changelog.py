@@ -21,7 +21,7 @@ from hms_iceberg.scan.delete_index import DeleteIndex
 from hms_iceberg.scan.manifests.cache import ManifestCache
 from hms_iceberg.scan.manifests.manifest_source import ManifestSource, manifests_of, named_snapshot, named_table
 from hms_iceberg.scan.plan import FileScanTask, ScanPlan
-from hms_iceberg.scan.planner import DataFiles, DeleteFiles, Planner, manifest_source
+from hms_iceberg.scan.planner import KeptFiles, Planner, manifest_source
 from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
@@ -261,7 +261,7 @@ class _SnapshotDiffer:
             return None
         return self._metadata.snapshot_by_id(snapshot.parent_snapshot_id)
 
-    def _files(self, manifests: Sequence[ManifestFile], deletes: DeleteFiles) -> DataFiles:
+    def _files(self, manifests: Sequence[ManifestFile], deletes: KeptFiles) -> KeptFiles:
         return self._planner.data_files(manifests, deletes.key_types)
 
     def _paths(self, manifests: Sequence[ManifestFile]) -> pl.Series:
@@ -273,7 +273,7 @@ class _SnapshotDiffer:
         manifests: Sequence[ManifestFile],
         gone_paths: pl.Series,
         stayed: Collection[ManifestFile],
-        changed: Sequence[DeleteFiles],
+        changed: Sequence[KeptFiles],
     ) -> pl.Series:
         """Locations of files in both states to which one of these deletes applies."""
         paths = []
@@ -285,11 +285,11 @@ class _SnapshotDiffer:
             paths.append(both["file_path"].gather(pairs["data_file"].unique()))
         return pl.concat(paths).unique()
 
-    def _index(self, deletes: DeleteFiles) -> DeleteIndex:
+    def _index(self, deletes: KeptFiles) -> DeleteIndex:
         unpartitioned = [spec.spec_id for spec in self._metadata.partition_specs if spec.is_unpartitioned()]
         return DeleteIndex(self._source.partitions, unpartitioned, deletes.key_types)
 
-    def _chosen(self, manifests: Sequence[ManifestFile], deletes: DeleteFiles, paths: pl.Series) -> DataFiles:
+    def _chosen(self, manifests: Sequence[ManifestFile], deletes: KeptFiles, paths: pl.Series) -> KeptFiles:
         files = self._files(manifests, deletes)
         return _only(files, files.frame["file_path"].is_in(paths.implode()))
 
@@ -311,11 +311,11 @@ class _Manifests:
         return [each for each in self.data if each.manifest_path not in other.paths]
 
 
-def _only(files: DataFiles, mask: pl.Series) -> DataFiles:
+def _only(files: KeptFiles, mask: pl.Series) -> KeptFiles:
     return replace(files, frame=files.frame.filter(mask))
 
 
-def _differences(before: DeleteFiles, after: DeleteFiles) -> list[DeleteFiles]:
+def _differences(before: KeptFiles, after: KeptFiles) -> list[KeptFiles]:
     """The delete files that only one of two states has, of each state that has any."""
     found = []
     for these, those in ((before, after), (after, before)):

@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 
 from hms_iceberg.errors import NoSuchSnapshotError
 from hms_iceberg.expressions.binding import bind
@@ -87,26 +87,54 @@ def plan_parts(
         At least one plan; ``metrics`` are those of the part.
     """
     started = time.perf_counter()
+    begun = begin_plan(request, storage, manifest_cache)
+    planner, snapshot = begun.planner, begun.snapshot
+    with begun.naming_errors():
+        deletes = planner.delete_files(begun.manifests(ManifestContent.DELETES))
+    for part in _parts(begun.manifests(ManifestContent.DATA), entries):
+        with begun.naming_errors():
+            plan = planner.plan(snapshot, planner.data_files(part, deletes.key_types), deletes, started)
+        logger.debug("planned snapshot %s: %s", None if snapshot is None else snapshot.snapshot_id, plan.metrics)
+        yield plan
+        started = time.perf_counter()
+
+
+@dataclass(frozen=True)
+class BegunPlan:
+    """A plan whose manifest list was read, and no manifest yet.
+
+    Args:
+        planner: makes the plan.
+        snapshot: the snapshot; None for a table without one.
+        listed: its manifests; none if the filter is never true.
+    """
+
+    planner: Planner
+    snapshot: Snapshot | None
+    listed: Sequence[ManifestFile]
+
+    def manifests(self, content: ManifestContent) -> list[ManifestFile]:
+        """The manifests of data files, or of delete files."""
+        return [each for each in self.listed if each.content is content]
+
+    def naming_errors(self) -> AbstractContextManager[None]:
+        """Errors of files that are gone or damaged name the snapshot and the table."""
+        snapshot_id = None if self.snapshot is None else self.snapshot.snapshot_id
+        return named_snapshot(snapshot_id, self.planner.metadata.location)
+
+
+def begin_plan(request: ScanRequest, storage: Storage, manifest_cache: ManifestCache | None = None) -> BegunPlan:
+    """Reads the manifest list of the snapshot to plan; arguments and errors are those of :func:`plan_scan`."""
     snapshot = _snapshot(request)
     schema = _schema(request, snapshot)
     with named_table(request.metadata.location, request.table_name):
         row_filter = bind(schema, request.row_filter, request.case_sensitive)
     source = manifest_source(request.metadata, storage, manifest_cache)
-    planner = Planner(request.metadata, schema, row_filter, source, request.decide)
-    of_snapshot = partial(named_snapshot, None if snapshot is None else snapshot.snapshot_id, request.metadata.location)
-    with of_snapshot():
-        if snapshot is None or isinstance(row_filter, AlwaysFalse):
-            manifests = []
-        else:
-            manifests = manifests_of(snapshot, storage)
-        deletes = planner.delete_files([each for each in manifests if each.content is ManifestContent.DELETES])
-    data = [each for each in manifests if each.content is ManifestContent.DATA]
-    for part in _parts(data, entries):
-        with of_snapshot():
-            plan = planner.plan(snapshot, planner.data_files(part, deletes.key_types), deletes, started)
-        logger.debug("planned snapshot %s: %s", None if snapshot is None else snapshot.snapshot_id, plan.metrics)
-        yield plan
-        started = time.perf_counter()
+    begun = BegunPlan(Planner(request.metadata, schema, row_filter, source, request.decide), snapshot, ())
+    if snapshot is None or isinstance(row_filter, AlwaysFalse):
+        return begun
+    with begun.naming_errors():
+        return replace(begun, listed=manifests_of(snapshot, storage))
 
 
 def file_metrics(plan: ScanPlan, storage: Storage, types: Mapping[int, IcebergType]) -> pl.DataFrame:
@@ -169,22 +197,20 @@ def _schema(request: ScanRequest, snapshot: Snapshot | None) -> Schema:
     return request.metadata.schema()
 
 
-@dataclass
-class DeleteFiles:
-    """The delete files of the manifests that were read, with the metrics of their keys."""
+@dataclass(frozen=True)
+class KeptFiles:
+    """The data or delete files that may matter.
+
+    Args:
+        frame: the files, with the metrics of the keys of equality deletes.
+        key_types: of delete files, the types of these keys.
+        manifests_total: manifests that there are.
+        manifests_kept: manifests that were read.
+        total: files in these.
+    """
 
     frame: pl.DataFrame
     key_types: Mapping[int, IcebergType] = field(default_factory=dict)
-    manifests_total: int = 0
-    manifests_kept: int = 0
-    total: int = 0
-
-
-@dataclass
-class DataFiles:
-    """The data files that may hold matching rows, with the metrics of the deletes' keys."""
-
-    frame: pl.DataFrame
     manifests_total: int = 0
     manifests_kept: int = 0
     total: int = 0
@@ -209,9 +235,9 @@ class Planner:
         source: ManifestSource,
         decide: bool = False,
     ) -> None:
-        self._metadata = metadata
-        self._schema = schema
-        self._filter = row_filter
+        self.metadata = metadata
+        self.schema = schema
+        self.row_filter = row_filter
         self._partitions = source.partitions
         self._source = source
         self._of_files = FileFilter(row_filter, source.partitions)
@@ -219,16 +245,20 @@ class Planner:
         self._complement = only_tests(complement(row_filter), is_of_table) if decide else None
         self._projections: dict[tuple[int, bool], BooleanExpression] = {}
 
-    def delete_files(self, manifests: Sequence[ManifestFile]) -> DeleteFiles:
+    def keep(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
+        """The manifests that may hold a file that matters, by their partition summaries."""
+        return keep_manifests(manifests, self._projection, self._partitions)
+
+    def delete_files(self, manifests: Sequence[ManifestFile]) -> KeptFiles:
         """The delete files that may apply to a row that is wanted."""
-        kept = keep_manifests(manifests, self._projection, self._partitions)
+        kept = self.keep(manifests)
         if not kept:
-            return DeleteFiles(self._frame([], _DELETE_COLUMNS), manifests_total=len(manifests))
+            return KeptFiles(self._frame([], _DELETE_COLUMNS), manifests_total=len(manifests))
         paths = [(name, DELETE_FILE_PATH_ID) for name in ("lower_bounds", "upper_bounds")]
         loaded = self._source.map(kept, lambda spec_id, decoded: (spec_id, decoded), lambda spec_id: paths)
-        key_types = _key_types((decoded.frame for _, decoded in loaded), self._metadata)
+        key_types = _key_types((decoded.frame for _, decoded in loaded), self.metadata)
         frames = [self._keep_deletes(spec_id, decoded, key_types) for spec_id, decoded in loaded]
-        return DeleteFiles(
+        return KeptFiles(
             self._frame(frames, _DELETE_COLUMNS),
             key_types,
             len(manifests),
@@ -236,9 +266,9 @@ class Planner:
             sum(decoded.frame.height for _, decoded in loaded),
         )
 
-    def data_files(self, manifests: Sequence[ManifestFile], key_types: Mapping[int, IcebergType]) -> DataFiles:
+    def data_files(self, manifests: Sequence[ManifestFile], key_types: Mapping[int, IcebergType]) -> KeptFiles:
         """The data files that may hold a row that matches."""
-        kept = keep_manifests(manifests, self._projection, self._partitions)
+        kept = self.keep(manifests)
         found = self._source.map(
             kept,
             lambda spec_id, decoded: self._keep_files(spec_id, decoded, key_types),
@@ -247,20 +277,20 @@ class Planner:
         frame = self._frame([each for each, _ in found], _DATA_COLUMNS)
         if self._complement is not None and ALL_MATCH not in frame.columns:
             frame = frame.with_columns(pl.lit(False).alias(ALL_MATCH))
-        return DataFiles(frame, len(manifests), len(kept), sum(total for _, total in found))
+        return KeptFiles(frame, key_types, len(manifests), len(kept), sum(total for _, total in found))
 
-    def plan(self, snapshot: Snapshot | None, data: DataFiles, deletes: DeleteFiles | None, started: float) -> ScanPlan:
+    def plan(self, snapshot: Snapshot | None, data: KeptFiles, deletes: KeptFiles | None, started: float) -> ScanPlan:
         """The plan of the files that were kept; without deletes where those are None."""
-        deletes = deletes or DeleteFiles(self._frame([], _DELETE_COLUMNS))
-        unpartitioned = [spec.spec_id for spec in self._metadata.partition_specs if spec.is_unpartitioned()]
+        deletes = deletes or KeptFiles(self._frame([], _DELETE_COLUMNS))
+        unpartitioned = [spec.spec_id for spec in self.metadata.partition_specs if spec.is_unpartitioned()]
         index = DeleteIndex(self._partitions, unpartitioned, deletes.key_types)
         delete_files, assignments = index.assign(data.frame, deletes.frame)
         metrics = [name for field_id in deletes.key_types for name in key_metric_columns(field_id)]
         return ScanPlan(
-            metadata=self._metadata,
+            metadata=self.metadata,
             snapshot=snapshot,
-            schema=self._schema,
-            row_filter=self._filter,
+            schema=self.schema,
+            row_filter=self.row_filter,
             partitions=self._partitions,
             files=data.frame.drop(metrics, strict=False),
             delete_files=delete_files.drop(metrics, strict=False),
@@ -284,7 +314,7 @@ class Planner:
         key = (spec_id, strict)
         if key not in self._projections:
             project = strict_projection if strict else inclusive_projection
-            projected = project(self._schema, self._metadata.spec_by_id(spec_id))(self._filter)
+            projected = project(self.schema, self.metadata.spec_by_id(spec_id))(self.row_filter)
             self._projections[key] = bind(self._partitions.structs[spec_id], projected)
         return self._projections[key]
 
@@ -317,7 +347,7 @@ class Planner:
         if self._of_files.has_tests:
             of_files = self._of_files.mask(spec_id, decoded.frame)
             mask = of_files if mask is None or of_files is None else mask & of_files
-        if not isinstance(self._filter, AlwaysTrue) and (mask is None or mask.any()):
+        if not isinstance(self.row_filter, AlwaysTrue) and (mask is None or mask.any()):
             matching = self._metrics_mask(spec_id, decoded, mask)
             mask = matching if mask is None else mask & matching
         names = list(self._partitions.columns(spec_id))
@@ -352,7 +382,7 @@ class Planner:
         frame = decoded.frame.select(*_DELETE_COLUMNS, *names, *_key_metrics(decoded, key_types))
         frame = frame.with_columns(_referenced_data_file(decoded))
         mask = self._partition_mask(spec_id, frame)
-        if not isinstance(self._filter, AlwaysTrue):
+        if not isinstance(self.row_filter, AlwaysTrue):
             matching = self._deletes_may_match(decoded)
             mask = matching if mask is None else mask & matching
         return frame if mask is None else frame.filter(mask)

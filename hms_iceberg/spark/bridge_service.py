@@ -35,7 +35,6 @@ from hms_iceberg.spark.catalogs import (
 )
 from hms_iceberg.spark.ddl.definition_questions import answered as definition_answered
 from hms_iceberg.spark.procedures.procedure_questions import answered as procedure_answered
-from hms_iceberg.spark.read_options import planned
 from hms_iceberg.spark.read_questions import (
     CheckStream,
     DescribeMetadataTable,
@@ -50,6 +49,7 @@ from hms_iceberg.spark.read_questions import (
 from hms_iceberg.spark.reading.changes import changed_rows, describe_changes
 from hms_iceberg.spark.reading.conditions import named_columns, row_filter
 from hms_iceberg.spark.reading.descriptions import describe, release
+from hms_iceberg.spark.reading.distributed_planning import PlanningJob, planned
 from hms_iceberg.spark.reading.inspection import describe_inspection, inspection_rows
 from hms_iceberg.spark.reading.metadata_answers import metadata_answers, row_counts
 from hms_iceberg.spark.reading.plan_answer import AnswerForm, plan_answer
@@ -222,17 +222,20 @@ class BridgeService:
         if aggregates and isinstance(wanted, AlwaysTrue) and asked.start_snapshot_id is None:
             answers = row_counts(snapshot_or_current(metadata, asked.snapshot_id), aggregates, storage)
         if answers is None:
-            plan, is_filtered = self._plan(metadata, storage, asked, schema, wanted)
-            answers = metadata_answers(plan, aggregates, storage) if aggregates and is_filtered else None
+            found, is_filtered = self._plan(metadata, storage, asked, schema, wanted)
+            if isinstance(found, PlanningJob):
+                return AnswerWriter({"tasks": len(found.tasks)}).blobs([found.command, *found.tasks]).done()
+            answers = metadata_answers(found, aggregates, storage) if aggregates and is_filtered else None
         if answers is not None:
-            plan = planned(metadata, storage, asked, schema, AlwaysFalse())  # no file is read
-        return plan_answer(plan, asked.name, form, answers)
+            found = planned(metadata, storage, asked, schema, AlwaysFalse())  # no file is read
+        assert isinstance(found, ScanPlan)
+        return plan_answer(found, asked.name, form, answers)
 
     @staticmethod
     def _plan(
         metadata: TableMetadata, storage: Storage, asked: PlanScan, schema: Schema, wanted: BooleanExpression
-    ) -> tuple[ScanPlan, bool]:
-        """The plan, and whether it is one with the filter."""
+    ) -> tuple[ScanPlan | PlanningJob, bool]:
+        """The plan, or what it needs before, and whether it is one with the filter."""
         try:
             return planned(metadata, storage, asked, schema, wanted), True
         except InvalidInputError:

@@ -12,13 +12,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from hms_iceberg.errors import InvalidInputError, NoSuchRefError
-from hms_iceberg.expressions.tree import BooleanExpression
-from hms_iceberg.scan.appends import AppendRequest, plan_appends, snapshot_or_current, snapshots_between
-from hms_iceberg.scan.plan import ScanPlan, ScanRequest
-from hms_iceberg.scan.planner import plan_scan
-from hms_iceberg.spark.read_questions import PlanScan
+from hms_iceberg.scan.appends import snapshot_or_current, snapshots_between
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.reading.scan import TableScan
 
@@ -194,28 +189,6 @@ def select(
     if START in options:
         return _appends(scan, int(options[START]), options)
     return Selection(scan)
-
-
-def planned(
-    metadata: TableMetadata,
-    storage: Storage,
-    asked: PlanScan,
-    schema: Schema,
-    row_filter: BooleanExpression,
-) -> ScanPlan:
-    """The files of what was selected.
-
-    Args:
-        metadata: the table.
-        storage: where its files are.
-        asked: the snapshots of what was selected.
-        schema: the columns that the filter may name.
-        row_filter: which rows are wanted.
-    """
-    start, end = asked.start_snapshot_id, asked.snapshot_id
-    if start is None:
-        return plan_scan(ScanRequest(metadata, end, row_filter, schema=schema), storage)
-    return plan_appends(AppendRequest(metadata, start, end, row_filter=row_filter, schema=schema), storage)
 
 
 def _ref(scan: TableScan, name: str, kind: str) -> TableScan:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError, UnsupportedError
@@ -100,11 +101,10 @@ def plan_batch(metadata: TableMetadata, storage: Storage, name: str, schema_id: 
     for snapshot, position in _to_read(snapshots, start, batch.options, name):
         part = added_files(planner, [snapshot], storage)
         stop = end[1] if snapshot.snapshot_id == end[0] else part.frame.height
-        part.frame = part.frame.slice(position, max(0, stop - position))
-        parts.append(part)
+        parts.append(replace(part, frame=part.frame.slice(position, max(0, stop - position))))
     data = parts[0] if parts else added_files(planner, [], storage)
     if len(parts) > 1:
-        data.frame = pl.concat([part.frame for part in parts], how="diagonal_relaxed")
+        data = replace(data, frame=pl.concat([part.frame for part in parts], how="diagonal_relaxed"))
     return planner.plan(last, data, None, started)
 
 

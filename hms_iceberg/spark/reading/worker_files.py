@@ -115,7 +115,7 @@ def worker_command(
     """
     filter_schema = with_metadata_columns(metadata, schema)
     projected = _projected(metadata, schema, columns)
-    reading = pickle.dumps(_Reading(filter_schema, projected, _slim(metadata), storage, marks_deleted))
+    reading = pickle.dumps(_Reading(filter_schema, projected, slim_metadata(metadata), storage, marks_deleted))
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from hms_iceberg.spark.reading.worker_files import read_in_worker
@@ -158,8 +158,8 @@ def _projected(metadata: TableMetadata, schema: Schema, columns: Sequence[str]) 
     return Schema(*fields)
 
 
-def _slim(metadata: TableMetadata) -> TableMetadata:
-    """Only what reading files needs: a long history need not travel to every worker."""
+def slim_metadata(metadata: TableMetadata) -> TableMetadata:
+    """Only what reading files and manifests needs: a long history need not travel to every worker."""
     properties = {key: value for key, value in metadata.properties.items() if key.startswith("schema.")}
     return replace(
         metadata,

@@ -105,7 +105,7 @@ public final class PlanScans extends Rule {
     }
   }
 
-  private static ScanFiles files(Scan scan, ArrayNode aggregates) {
+  private ScanFiles files(Scan scan, ArrayNode aggregates) {
     UnsupportedTypes.refuse(scan.table(), scan.columns(), false);
     ObjectNode question = scan.table().question("plan");
     boolean marksDeleted = marksDeleted(scan);
@@ -121,7 +121,11 @@ public final class PlanScans extends Rule {
       question.put("partition_column", true);
     }
     long started = System.nanoTime();
-    ScanFiles files = (ScanFiles) scan.table().planner().askOnce(question, new Planned(scan.table()));
+    PlanningJobs.offer(session, question);
+    Planner planner = scan.table().planner();
+    Planner.AnswerReader planned = new PlanningJobs(
+        (org.apache.spark.sql.classic.SparkSession) session, planner, question, new Planned(scan.table()));
+    ScanFiles files = (ScanFiles) planner.askOnce(question, planned);
     ScanFiles own = files.plannedIn(System.nanoTime() - started);
     return scan.operation() instanceof CopyOnWrite ? own.replacedBy((CopyOnWrite) scan.operation()) : own;
   }

@@ -38,7 +38,7 @@ import scala.collection.immutable.Seq;
  */
 final class WorkerFiles implements FileIndex, Cloneable {
   /** PythonEvalType.SQL_MAP_ARROW_ITER_UDF. */
-  static final int MAP_ARROW = 207;
+  private static final int MAP_ARROW = 207;
 
   private static final StructType NONE = new StructType();
   private static final StructType TASK = new StructType(new StructField[] {
@@ -82,14 +82,22 @@ final class WorkerFiles implements FileIndex, Cloneable {
         this, NONE, TASK, Option.empty(), new TaskFormat(description), FixedSettings.relationOptions(), session);
     AttributeReference task = attribute(TASK.fields()[0]);
     LogicalPlan scan = SparkVersions.logicalRelation((BaseRelation) relation, only(task));
-    SimplePythonFunction worker = planner.worker();
+    return inWorkers("read_iceberg_files", planner.worker(), command, output, scan);
+  }
+
+  /**
+   * What a function in Python makes of rows: batches of these attributes.
+   *
+   * @param worker tells how Python workers are started
+   */
+  static LogicalPlan inWorkers(
+      String name, SimplePythonFunction worker, byte[] command, List output, LogicalPlan rows) {
     SimplePythonFunction function = new SimplePythonFunction(
         command, worker.envVars(), worker.pythonIncludes(), worker.pythonExec(), worker.pythonVer(),
         worker.broadcastVars(), worker.accumulator());
     PythonUDF udf = new PythonUDF(
-        "read_iceberg_files", function, schema(output), only(task), MAP_ARROW, true,
-        NamedExpression$.MODULE$.newExprId());
-    return new MapInArrow((Expression) udf, CollectionTools.seq(output), scan, false, Option.empty());
+        name, function, schema(output), rows.output(), MAP_ARROW, true, NamedExpression$.MODULE$.newExprId());
+    return new MapInArrow((Expression) udf, CollectionTools.seq(output), rows, false, Option.empty());
   }
 
   /** What Python workers run; it is asked for apart from the plan, which is the same whatever the columns. */
