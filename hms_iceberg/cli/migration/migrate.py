@@ -199,7 +199,7 @@ def rollback_migration(
     """Turn a migrated table back into the Hive table it was.
 
     Also undoes a migration that crashed. The Iceberg table's metadata is deleted; rows added to it are in the Hive
-    table only with --as-hive, which is refused where rows were deleted or changed, or columns, partition spec or file
+    table only with --as-hive, which is refused if rows were deleted or changed, or columns, partition spec or file
     format.
 
     Example: hms-iceberg rollback-migration web.clicks

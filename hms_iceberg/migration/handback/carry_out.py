@@ -1,4 +1,4 @@
-"""Gives a Hive table the files that it lacks, and takes them away again where the way back was not gone to its end.
+"""Gives a Hive table the files that it lacks, and takes them away again if the way back does not come to its end.
 
 What will be given is noted beside the Iceberg table's metadata before the first file is copied. The note goes with the
 metadata once the Hive table has its name back; until then, whoever finds it takes everything away that it names.
@@ -55,7 +55,7 @@ def was_given(storage: Storage, folder: str) -> bool:
 
 
 def take_away(hive: HiveTables, storage: Storage, folder: str, backup: HiveTable | None) -> None:
-    """Undo what `give` did, or began to do; nothing where it did nothing.
+    """Undo what `give` did, or began to do; nothing if it did nothing.
 
     Raises:
         MigrationError: the note cannot be read.
