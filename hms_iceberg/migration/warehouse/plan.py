@@ -103,10 +103,6 @@ class WarehousePlan:
         """How long all that is left takes, one table after the other."""
         return sum(each.seconds for each in self.tables if not each.is_done)
 
-    def of_state(self, *states: State) -> list[TablePlan]:
-        """The tables in these states."""
-        return [each for each in self.tables if each.state in states]
-
     def with_table(self, changed: TablePlan) -> WarehousePlan:
         """The same with one table's entry changed."""
         return replace(self, tables=tuple(changed if each.table == changed.table else each for each in self.tables))

@@ -110,11 +110,11 @@ def _schema(metadata: TableMetadata, storage: Storage, kind: str, table: str) ->
 def _held(schema: Schema, table: str) -> Schema:
     """Without the metrics of columns that Spark cannot hold."""
     return Schema(
-        *(_without_foreign(each, table) if each.name == "readable_metrics" else each for each in schema.fields)
+        *(_without_unheld(each, table) if each.name == "readable_metrics" else each for each in schema.fields)
     )
 
 
-def _without_foreign(metrics: NestedField, table: str) -> NestedField:
+def _without_unheld(metrics: NestedField, table: str) -> NestedField:
     assert isinstance(metrics.field_type, StructType)
     kept = []
     for field in metrics.field_type.fields:
