@@ -1,4 +1,4 @@
-"""What a check keeps of a manifest: its counts, and some fifty bytes for each live file instead of its entry."""
+"""What a check keeps of a manifest: its counts, and some forty bytes for each live file instead of its entry."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.maintenance.check.summary import EntryCounts
 from hms_iceberg.spec.manifests.manifest import DataFile, ManifestEntry, ManifestFile
 
-FILE = ("file_high", "file_low")
-"""The columns that are equal for two entries of one file, or of one vector in a Puffin file."""
-
 _HASH_BYTES = 16
 
 
@@ -22,8 +19,8 @@ class ManifestDigest:
 
     Attributes:
         counts: of its entries.
-        files: a row for each live file: `entry` (its place in the manifest), hashes of the file and of the data file
-            that a deletion vector is about, `first_row_id` and `rows`.
+        files: a row for each live file: `entry` (its place in the manifest), hashes of the file (`file`) and of the
+            data file that a deletion vector is about (`vector_of`), `first_row_id` and `rows`.
     """
 
     counts: EntryCounts
@@ -46,20 +43,17 @@ def _hash(text: str) -> bytes:
 def digest(entries: Sequence[ManifestEntry]) -> ManifestDigest:
     """The digest of a manifest's entries."""
     live = [(place, entry.data_file) for place, entry in enumerate(entries) if entry.is_live]
-    keys = [file_key(file) for _, file in live]
-    vectors = [_vector_of(file) for _, file in live]
     files = pl.DataFrame(
         {
             "entry": [place for place, _ in live],
-            "file_high": [int.from_bytes(key[:8], "big") for key in keys],
-            "file_low": [int.from_bytes(key[8:], "big") for key in keys],
-            "vector_of": vectors,
+            "file": [_number(file_key(file)) for _, file in live],
+            "vector_of": [_vector_of(file) for _, file in live],
             "first_row_id": [file.first_row_id for _, file in live],
             "rows": [file.record_count for _, file in live],
         },
         schema={
             "entry": pl.UInt32,
-            **dict.fromkeys(FILE, pl.UInt64),
+            "file": pl.UInt64,
             "vector_of": pl.UInt64,
             "first_row_id": pl.Int64,
             "rows": pl.Int64,
@@ -71,7 +65,11 @@ def digest(entries: Sequence[ManifestEntry]) -> ManifestDigest:
 def _vector_of(file: DataFile) -> int | None:
     if not file.is_deletion_vector or not file.referenced_data_file:
         return None
-    return int.from_bytes(_hash(file.referenced_data_file)[:8], "big")
+    return _number(_hash(file.referenced_data_file))
+
+
+def _number(key: bytes) -> int:
+    return int.from_bytes(key[:8], "big")
 
 
 def together(listed: Sequence[Listed], *columns: str) -> pl.DataFrame:

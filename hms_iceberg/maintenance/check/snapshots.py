@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from hms_iceberg.lazy import pl
 from hms_iceberg.maintenance.check import findings as found
-from hms_iceberg.maintenance.check.digests import FILE, Listed, ReadAgain, files_at, together
+from hms_iceberg.maintenance.check.digests import Listed, ReadAgain, files_at, together
 from hms_iceberg.maintenance.check.findings import Finding
 from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent
 from hms_iceberg.spec.snapshots import Snapshot
@@ -24,23 +24,24 @@ def check_repeated(snapshot: Snapshot, listed: Sequence[Listed], read: ReadAgain
         listed: its manifests.
         read: reads a manifest again, for the names of what is found.
     """
-    times = Counter((file.file_path, file.content_offset) for file in _equal(listed, FILE, read))
+    times = Counter((file.file_path, file.content_offset) for file in _equal(listed, "file", read))
     for (location, _), count in times.items():
         if count > 1:
             yield found.RepeatedFile(snapshot.snapshot_id, location, count)
-    vectors = Counter(file.referenced_data_file for file in _equal(listed, ("vector_of",), read))
+    vectors = Counter(file.referenced_data_file for file in _equal(listed, "vector_of", read))
     for data_file, count in vectors.items():
         if count > 1 and data_file is not None:
             yield found.SecondDeletionVector(snapshot.snapshot_id, data_file, count)
 
 
-def _equal(listed: Sequence[Listed], columns: Sequence[str], read: ReadAgain) -> list[DataFile]:
-    """The files whose values of some columns are those of another one, and not null."""
-    files = together(listed, *columns).drop_nulls(columns if listed else None)
-    if files.is_empty():
+def _equal(listed: Sequence[Listed], column: str, read: ReadAgain) -> list[DataFile]:
+    """The files whose hash in a column is that of another one; those of two files are hardly ever equal."""
+    hashes = pl.concat([pl.Series(column, dtype=pl.UInt64), *(each.files[column] for _, each in listed)])
+    ordered = hashes.drop_nulls().sort()
+    again = ordered.filter(ordered == ordered.shift(1)).unique()
+    if again.is_empty():
         return []
-    again = files.group_by(columns).len().filter(pl.col("len") > 1)
-    places = files.join(again, on=columns, how="semi").select("manifest", "entry").rows()
+    places = together(listed, column).filter(pl.col(column).is_in(again.implode())).select("manifest", "entry").rows()
     return list(files_at(listed, places, read).values())
 
 

@@ -16,7 +16,7 @@ from hms_iceberg.hms.embedded.server import answers
 from tests.support.hive_server.releases import Release
 
 _LAUNCHER = Path(__file__).with_name("ServerLauncher.java")
-_LOCK_TABLES = Path(__file__).with_name("lock_tables_of_hive_4.sql")
+LOCK_TABLES = Path(__file__).with_name("lock_tables_of_hive_4.sql")
 _LOG4J = """\
 status = ERROR
 appender.console.type = Console
@@ -37,6 +37,8 @@ class HiveServer:
         folder: an empty folder for its database, warehouse and log.
         properties: further settings; they win.
         java_options: further options of Java.
+        more_jars: further jars, such as of a database's driver.
+        lock_tables: the SQL of the tables of locks of Hive 4, in the words of its database.
     """
 
     def __init__(
@@ -45,11 +47,15 @@ class HiveServer:
         folder: Path,
         properties: Mapping[str, str] | None = None,
         java_options: tuple[str, ...] = (),
+        more_jars: tuple[Path, ...] = (),
+        lock_tables: Path = LOCK_TABLES,
     ) -> None:
         self.release = release
         self.folder = folder
         self._properties = dict(properties or {})
         self._java_options = java_options
+        self._more_jars = more_jars
+        self._lock_tables = lock_tables
         self._process: subprocess.Popen[bytes] | None = None
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port: int = free.getsockname()[1]
@@ -82,13 +88,15 @@ class HiveServer:
             (self.folder / "conf" / name).write_text(self._site())
         (self.folder / "conf" / "log4j2.properties").write_text(_LOG4J)
         compiler = [jar for jar in find_metastore_jars() if jar.name.startswith(("janino-", "commons-compiler-"))]
-        class_path = os.pathsep.join(map(str, [self.folder / "conf", *sorted(jars.glob("*.jar")), *compiler]))
+        class_path = os.pathsep.join(
+            map(str, [self.folder / "conf", *sorted(jars.glob("*.jar")), *self._more_jars, *compiler])
+        )
         opened = [f"--add-opens=java.base/java.{package}=ALL-UNNAMED" for package in ("net", "lang", "util", "nio")]
         command = [
             *(str(self.release.java()), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *opened),
             *(f"-Dderby.stream.error.file={self.folder / 'derby.log'}", *self._java_options),
             *("-cp", class_path, "org.codehaus.janino.SimpleCompiler", str(_LAUNCHER), "ServerLauncher"),
-            *(str(self.port), str(_LOCK_TABLES)),
+            *(str(self.port), str(self._lock_tables)),
         ]
         with open(self.folder / "log", "wb") as log:
             self._process = subprocess.Popen(
