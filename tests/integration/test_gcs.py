@@ -80,6 +80,15 @@ class TestGcsStorage(StorageContract):
         return ArrowStorage(store.properties), f"gs://{BUCKET}/{uuid.uuid4()}"
 
 
+def test_a_file_of_metadata_is_read_by_one_request(store: GcsStore) -> None:
+    storage, location = ArrowStorage(store.properties), f"gs://{BUCKET}/{uuid.uuid4()}/large.avro"
+    content = uuid.uuid4().bytes * 200_000
+    storage.create(location, content)
+    store.fail(Failure("GET", "large", None))  # which is served, and counted
+    assert storage.read(location) == content
+    assert store.met() == [1]
+
+
 def test_tables_are_created_changed_side_by_side_read_and_purged(catalog: Catalog, store: GcsStore) -> None:
     table = catalog.create_table("web.visits", SCHEMA, properties={"format-version": "3"})
     assert table.location() == f"gs://{BUCKET}/hive/web.db/visits"

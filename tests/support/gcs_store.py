@@ -50,7 +50,7 @@ _ERRORS = {403: _error(403, "forbidden"), 500: _error(500, "internalError"), 503
 
 @dataclass(frozen=True)
 class GcsStore:
-    """A store with an empty bucket, in a process of its own: pyarrow's client keeps Python waiting while it reads."""
+    """A store with an empty bucket, in a process of its own: pyarrow's client may keep Python waiting."""
 
     endpoint: str
 

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 from pyarrow import fs
 
-from hms_iceberg.arrow.storage.filesystems import ParsedLocation, create_filesystem, parse_location
+from hms_iceberg.arrow.storage.filesystems import GCS_SCHEMES, ParsedLocation, create_filesystem, parse_location
 from hms_iceberg.errors import FileAlreadyExistsError, MissingFileError, StorageError
 from hms_iceberg.storage import FileInfo, Storage
 
@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 # Java holds a file of metadata in one array.
 _MOST_BYTES = 2**31 - 1
 _UNFINISHED = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
+_PART_BYTES = 1024 * 1024
 
 
 class ArrowStorage:
@@ -68,9 +69,21 @@ class ArrowStorage:
                 with _opened(parsed.path) as file:
                     _check_size(location, os.fstat(file.fileno()).st_size)
                     return file.read()
+            if parsed.scheme in GCS_SCHEMES:
+                return self._streamed(location, parsed)
             with self._filesystem(parsed).open_input_file(parsed.path) as stream:
                 _check_size(location, stream.size())
                 return cast(bytes, stream.readall())
+
+    def _streamed(self, location: str, parsed: ParsedLocation) -> bytes:
+        """A whole object by one request; to ask for its size would be another one, for which all of Python waits."""
+        parts, size = [], 0
+        with self._filesystem(parsed).open_input_stream(parsed.path) as stream:
+            while part := stream.read(_PART_BYTES):
+                parts.append(part)
+                size += len(part)
+                _check_size(location, size)
+        return b"".join(parts)
 
     def open_input(self, location: str) -> BinaryIO:
         """A seekable ``pyarrow.NativeFile``, which Arrow's readers use without going through Python."""

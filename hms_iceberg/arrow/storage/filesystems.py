@@ -21,7 +21,7 @@ _LOCATION = re.compile(r"^(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?://(?P<authority
 
 _S3_RETRIES = 5  # as Apache Iceberg (Java); pyarrow alone gives up at the third "slow down"
 _S3_SCHEMES = frozenset({"s3", "s3a", "s3n", "oss"})
-_GCS_SCHEMES = frozenset({"gs", "gcs"})
+GCS_SCHEMES = frozenset({"gs", "gcs"})
 _AZURE_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs"})
 _HDFS_SCHEMES = frozenset({"hdfs", "viewfs"})
 _TRUE_TEXTS = frozenset({"true", "1", "yes", "y", "on", "t"})
@@ -62,7 +62,7 @@ def parse_location(location: str) -> ParsedLocation:
     scheme = match["scheme"].lower()
     authority = match["authority"] or ""
     path = match["path"]
-    if scheme in _S3_SCHEMES or scheme in _GCS_SCHEMES:
+    if scheme in _S3_SCHEMES or scheme in GCS_SCHEMES:
         return ParsedLocation(scheme, authority, f"{authority}{path}" if authority else path.lstrip("/"))
     if scheme in _AZURE_SCHEMES:
         container, _, _ = authority.partition("@")
@@ -88,7 +88,7 @@ def create_filesystem(location: ParsedLocation, properties: Mapping[str, str]) -
         (frozenset({"file"}), lambda _location, _properties: fs.LocalFileSystem()),
         (_S3_SCHEMES, _s3),
         (_HDFS_SCHEMES, _hdfs),
-        (_GCS_SCHEMES, _gcs),
+        (GCS_SCHEMES, _gcs),
         (_AZURE_SCHEMES, _azure),
     )
     for schemes, builder in builders:
