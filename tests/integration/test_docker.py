@@ -1,4 +1,4 @@
-"""What `docker/` configures, run with servers from packages: Hive 4 on PostgreSQL and S3, Spark with two workers."""
+"""What `docker/` configures for the metastore, run with servers from packages: Hive 4 on PostgreSQL and S3."""
 
 from __future__ import annotations
 
