@@ -31,7 +31,7 @@ from hms_iceberg.spec.sorting import UNSORTED
 from hms_iceberg.storage import Storage
 
 # Rows in memory over all groups: those that wait for their row group, and those that are being sorted.
-_MEMORY_BYTES = 384 * 1024 * 1024
+_MEMORY_BYTES = 320 * 1024 * 1024
 # Apache Iceberg's level; pyarrow's own is 1. Files that are written once and read for long are 5% smaller, for 15% more
 # time to encode them; a table's own level goes before it.
 _COMPRESSION = {CODEC_LEVEL: "3"}
