@@ -10,12 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from hms_iceberg.catalog import Catalog
-    from hms_iceberg.migration import MigrationOptions, MigrationResult
+from typing import Any
 
 DEAD = 9
 
@@ -91,8 +86,6 @@ def run(job: dict[str, Any]) -> None:
     install(Fuse(job["changes"]))
     if job["command"] == "migrate":
         migrate(catalog, job["table"])
-    elif job["command"] == "warehouse":
-        migrate_all(catalog, job["table"], Path(job["plan"]))
     elif job["command"] == "rewrite":
         rewrite(catalog, job["table"], rows=FixedRows(catalog))
     elif job["command"] == "snapshot":
@@ -103,22 +96,6 @@ def run(job: dict[str, Any]) -> None:
         add_hive_files(catalog, f"{job['table']}_copy", job["table"])
     else:
         rollback(catalog, job["table"], as_hive=job["command"] == "as_hive")
-
-
-def migrate_all(catalog: Catalog, pattern: str, kept: Path) -> None:
-    """Every table of a namespace by a plan that is kept, those that can only be copied too."""
-    from hms_iceberg.migration import migrate_warehouse, plan_warehouse
-    from hms_iceberg.migration.rewrite import rewrite
-    from hms_iceberg.migration.warehouse.plan import WarehousePlan
-    from tests.support.fixed_rows import FixedRows
-
-    def copied(catalog: Catalog, identifier: str, options: MigrationOptions) -> MigrationResult:
-        return rewrite(catalog, identifier, options, rows=FixedRows(catalog))
-
-    plan = WarehousePlan.read(kept) if kept.exists() else plan_warehouse(catalog, [pattern])
-    plan.write(kept)
-    done = migrate_warehouse(catalog, plan, jobs=2, rewrite=copied, kept_in=kept)
-    assert all(each.is_done for each in done.tables), [each.message for each in done.tables]
 
 
 def main() -> None:
