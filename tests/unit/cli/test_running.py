@@ -1,0 +1,64 @@
+"""Ctrl-C at a statement: its jobs are cancelled until it ends, and what follows gets its own answer."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, cast
+
+import pytest
+
+from hms_iceberg.cli.servers.running import Interruptible
+from hms_iceberg.spark.shell import SqlSession
+
+
+class Session:
+    """Has statements of several jobs; only the one that runs is cancelled."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+        self.cancelled = threading.Event()
+
+    def cancel(self) -> None:
+        self.cancelled.set()
+
+    def statement(self) -> None:
+        for _ in range(self.jobs):
+            assert self.cancelled.wait(20)
+            self.cancelled.clear()
+        raise RuntimeError("cancelled")
+
+
+@pytest.fixture
+def own_handler() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def pressed_after(seconds: float) -> None:
+    def press() -> None:
+        time.sleep(seconds)
+        signal.pthread_kill(cast(int, threading.main_thread().ident), signal.SIGINT)
+
+    threading.Thread(target=press).start()
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_ctrl_c_cancels_a_statement_until_it_ends_and_the_next_one_has_its_own_answer(
+    jobs: int, own_handler: Any
+) -> None:
+    session = Session(jobs)
+    interruptible = Interruptible(cast(SqlSession, session))
+    pressed_after(0.2)
+    with pytest.raises(KeyboardInterrupt):
+        interruptible.run(session.statement)
+    assert interruptible.run(lambda: 23) == 23
+
+
+def test_a_statement_that_ends_all_the_same_has_its_answer(own_handler: Any) -> None:
+    interruptible = Interruptible(cast(SqlSession, Session(1)))
+    pressed_after(0.1)
+    assert interruptible.run(lambda: time.sleep(0.5) or "done") == "done"
