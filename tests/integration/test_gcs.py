@@ -1,4 +1,4 @@
-"""A warehouse on Google Cloud Storage: storage, commits, scans, what fails there, and Spark by Google's connector."""
+"""A warehouse on Google Cloud Storage: storage, commits, scans, and what fails there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from hms_iceberg.table import Table
 from tests.support.failing_store import Failure
 from tests.support.gcs_store import BUCKET, GcsStore, gcs_jars, gcs_store
 from tests.support.maven import UnavailableError
-from tests.support.spark_store import changed_by_spark
 from tests.support.storage_contract import StorageContract
 
 SCHEMA = pa.schema([("id", pa.int64()), ("page", pa.string())])
@@ -133,10 +132,3 @@ def test_a_store_that_is_busy_for_a_moment_is_asked_again(store: GcsStore, table
     table.append(rows(3))
     assert ids(table) == [1, 2, 3]
     assert store.met() == [2, 2, 2]
-
-
-@pytest.mark.spark
-def test_spark_reads_and_writes_by_the_connector_of_google(
-    metastore: EmbeddedMetastore, catalog: Catalog, table: Table, store: GcsStore
-) -> None:
-    changed_by_spark(metastore, catalog, table, gcs_jars(), store.hadoop)
