@@ -58,7 +58,7 @@ final class PlanningJobs implements Planner.AnswerReader {
       byte[][] blobs = answer.takeBlobs(1 + answer.header().get("tasks").asInt());
       try {
         run(blobs, planned.addArray());
-      } catch (RuntimeException e) {
+      } catch (Exception e) { // Spark throws checked ones, which Scala does not declare
         LoggerFactory.getLogger(PlanningJobs.class).warn("Executors could not read manifests; the driver does", e);
         further.put("slots", 0);
       }
