@@ -38,6 +38,9 @@ public final class StatementParser implements InvocationHandler {
       extension.adopt(session);
       SessionThreads.loadCatalogs(session);
     }
+    if (isPlan || "parseMultipartIdentifier".equals(method.getName())) { // every query begins with one of them
+      Extension.completeRules(session);
+    }
     try {
       return method.invoke(parser, arguments);
     } catch (InvocationTargetException e) {

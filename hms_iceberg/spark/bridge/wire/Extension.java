@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.analysis.Analyzer;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.Option;
@@ -99,6 +100,20 @@ final class Extension {
   void adopt(SparkSession session) {
     if (find(session.sessionState().conf()) == null) {
       give(session, copyOfSettings());
+    }
+  }
+
+  /** Early releases of Spark 4.0 forget the rules that come before the resolution if Hive support is enabled. */
+  static void completeRules(SparkSession session) {
+    Analyzer analyzer = session.sessionState().analyzer();
+    if (analyzer.hintResolutionRules().isEmpty()) {
+      try {
+        Field rules = Analyzer.class.getDeclaredField("hintResolutionRules");
+        rules.setAccessible(true);
+        rules.set(analyzer, session.extensions().buildHintResolutionRules(session));
+      } catch (ReflectiveOperationException e) {
+        throw new IllegalStateException("This version of Spark is not supported: " + Analyzer.class, e);
+      }
     }
   }
 
