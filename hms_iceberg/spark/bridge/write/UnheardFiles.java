@@ -53,9 +53,13 @@ final class UnheardFiles extends SparkListener {
     }
   }
 
-  /** The write has heard of all its tasks, and their files are the table's. */
-  synchronized void committed() {
+  /** The write has heard of all its tasks, and their files are the table's. Holds no lock: Spark waits for listeners here. */
+  void committed() {
     context.removeSparkListener(this);
+    forget();
+  }
+
+  private synchronized void forget() {
     heard.clear();
   }
 
