@@ -1,9 +1,13 @@
-"""What `docker/` configures for the metastore, run with servers from packages: Hive 4 on PostgreSQL and S3."""
+"""What `docker/` configures, run with servers from packages: Hive 4 on PostgreSQL and S3, Spark with two workers."""
 
 from __future__ import annotations
 
 import os
 import re
+import socket
+import subprocess
+import sys
+import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyspark
 import pytest
 import yaml
 
@@ -20,7 +25,7 @@ from tests.support.hive_server.releases import HIVE_4_0
 from tests.support.hive_server.server import LOCK_TABLES, HiveServer
 from tests.support.maven import Artifact, UnavailableError, fetched
 from tests.support.postgres import postgres
-from tests.support.s3_store import S3Store, s3_store
+from tests.support.s3_store import S3Store, s3_store, s3a_jars
 
 pytestmark = pytest.mark.slow
 
@@ -115,3 +120,63 @@ def test_tables_of_the_compose_files_catalog_are_in_its_warehouse(
         with ThreadPoolExecutor(3) as pool:
             list(pool.map(lambda each: catalog.load_table("web.made").append(pa.table({"id": [each]})), range(6)))
         assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == list(range(6))
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Spark of its own kind of cluster, with two workers."""
+    home = Path(pyspark.__file__).parent
+    folder = tmp_path_factory.mktemp("cluster")
+    own = {**os.environ, "SPARK_HOME": str(home), "SPARK_WORKER_DIR": str(folder), "SPARK_DAEMON_MEMORY": "256m"}
+    own |= {"SPARK_NO_DAEMONIZE": "1", "SPARK_LOCAL_IP": "127.0.0.1"}
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = int(free.getsockname()[1])
+    address = f"spark://127.0.0.1:{port}"
+    master = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port)]
+    worker = ["org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "-c", "1", "-m", "700m", address]
+    log = folder / "master.log"
+    processes = []
+    try:
+        for words in (master, worker, worker):
+            with open(log if words is master else os.devnull, "ab") as told:
+                command = [str(home / "bin" / "spark-class"), *words, "--webui-port", "0"]
+                processes.append(subprocess.Popen(command, env=own, stdout=told, stderr=told))
+        deadline = time.monotonic() + 120
+        while log.read_text(errors="replace").count("Registering worker") < 2:
+            assert time.monotonic() < deadline, log.read_text()[-2000:]
+            time.sleep(0.2)
+        yield address
+    finally:
+        for process in processes:
+            process.terminate()
+            process.wait()
+
+
+@pytest.mark.spark
+def test_three_statements_of_the_readme_run_on_a_cluster_with_two_workers(
+    request: pytest.FixtureRequest, environment: dict[str, str], metastore: str, store: S3Store, tmp_path: Path
+) -> None:
+    if os.environ.get("HMS_ICEBERG_DOCKER") != "all":
+        pytest.skip("runs with HMS_ICEBERG_DOCKER=all: Spark fetches Hive's own client when it starts")
+    lines = (DOCKER / "spark" / "spark-defaults.conf").read_text()
+    cluster = request.getfixturevalue("cluster")
+    lines = lines.replace("thrift://metastore:9083", metastore).replace("http://minio:9000", store.endpoint)
+    (tmp_path / "spark-defaults.conf").write_text(lines)
+    try:
+        jars = ",".join(map(str, s3a_jars()))
+    except UnavailableError as error:
+        pytest.skip(str(error))  # the jars of s3a are in no cache and Maven cannot fetch them here
+    (statements,) = re.findall(r'hms-iceberg sql -e "\n(.*?)"', README.read_text(encoding="utf-8"), re.S)
+    conf = ["--conf", f"spark.jars={jars}", "--conf", "spark.driver.host=127.0.0.1"]
+    conf += ["--conf", "spark.executor.memory=600m", "--conf", "spark.cores.max=2"]
+    command = [sys.executable, "-m", "hms_iceberg", "sql", "--master", cluster, *conf, "--output", "csv"]
+    ran = subprocess.run(
+        [*command, "-e", statements],
+        env={**environment, "SPARK_CONF_DIR": str(tmp_path), "SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    assert ran.stdout.split() == ["n,cities", "2,1"]
