@@ -23,6 +23,7 @@ final class UnheardFiles extends SparkListener {
   private final Configuration conf;
   private final CollectionAccumulator locations = new CollectionAccumulator();
   private final List heard = new ArrayList();
+  private boolean committed;
   private long abortedAt;
 
   UnheardFiles(SparkContext context, Configuration conf) {
@@ -39,7 +40,7 @@ final class UnheardFiles extends SparkListener {
 
   public synchronized void onTaskEnd(SparkListenerTaskEnd end) {
     TaskMetrics metrics = end.taskMetrics();
-    if (metrics != null) {
+    if (metrics != null && !committed) {
       scala.collection.Iterator updates = metrics._externalAccums().iterator();
       while (updates.hasNext()) {
         AccumulatorV2 update = (AccumulatorV2) updates.next();
@@ -59,7 +60,9 @@ final class UnheardFiles extends SparkListener {
     forget();
   }
 
+  /** An event may still be under way: what the table has is never deleted. */
   private synchronized void forget() {
+    committed = true;
     heard.clear();
   }
 
