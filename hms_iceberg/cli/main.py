@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hms_iceberg.cli.catalog_options import catalog_options
 from hms_iceberg.cli.commands import COMMANDS, SUBJECTS
-from hms_iceberg.cli.connection import catalog_options
 from hms_iceberg.cli.output import FORM, Output
 from hms_iceberg.cli.suggestions import SuggestingGroup
 from hms_iceberg.errors import IcebergError

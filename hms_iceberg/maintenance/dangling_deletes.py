@@ -5,8 +5,8 @@ Source: Iceberg documentation, "Spark Procedures", `remove-dangling-deletes`.
 
 from __future__ import annotations
 
-from hms_iceberg.scan.plan import ScanRequest
 from hms_iceberg.scan.planner import plan_scan
+from hms_iceberg.scan.scan_plan import ScanRequest
 from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH

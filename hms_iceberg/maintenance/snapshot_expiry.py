@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from types import TracebackType
 
-from hms_iceberg.maintenance.expire_snapshots import ExpiryResult, expire_snapshots
+from hms_iceberg.maintenance.expire_with_files import ExpiryResult, expire_snapshots
 from hms_iceberg.table.changes.manage_snapshots import Time
 from hms_iceberg.table.table import Table
 
@@ -61,7 +61,7 @@ class SnapshotExpiry:
         return self._run(dry_run=True)
 
     def commit(self) -> ExpiryResult:
-        """Removes the snapshots, then the files; raises as `hms_iceberg.maintenance.expire_snapshots` does."""
+        """Removes the snapshots, then the files; raises as `hms_iceberg.maintenance.expire_with_files` does."""
         return self._run()
 
     def _run(self, dry_run: bool = False) -> ExpiryResult:

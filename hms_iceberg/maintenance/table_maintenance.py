@@ -10,7 +10,7 @@ from hms_iceberg.maintenance.orphan_files import OrphanFiles, remove_orphan_file
 from hms_iceberg.maintenance.relocation.table_path import TablePathResult, rewrite_table_path
 from hms_iceberg.maintenance.rewrite.convert_deletes import ConversionResult, convert_equality_deletes
 from hms_iceberg.maintenance.rewrite.data_files import RewriteResult, rewrite_data_files
-from hms_iceberg.maintenance.rewrite.manifests import ManifestRewriteResult, rewrite_manifests
+from hms_iceberg.maintenance.rewrite.manifest_rewrite import ManifestRewriteResult, rewrite_manifests
 from hms_iceberg.maintenance.rewrite.rewrite_deletes import DeleteRewriteResult, rewrite_position_delete_files
 from hms_iceberg.maintenance.snapshot_expiry import SnapshotExpiry
 from hms_iceberg.maintenance.statistics.partition_statistics import compute_partition_stats

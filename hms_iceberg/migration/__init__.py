@@ -6,11 +6,11 @@ from hms_iceberg.migration.add_hive_files import AddFilesResult, add_folder, add
 from hms_iceberg.migration.following.follow import Follower, FollowRound, follow
 from hms_iceberg.migration.migrate import MigrationResult, migrate
 from hms_iceberg.migration.migration_plan import MigrationOptions
-from hms_iceberg.migration.rollback import RollbackResult, rollback
+from hms_iceberg.migration.rollback_migration import RollbackResult, rollback
 from hms_iceberg.migration.snapshot_table import SnapshotResult, snapshot
 from hms_iceberg.migration.warehouse.look import plan_warehouse
-from hms_iceberg.migration.warehouse.plan import TablePlan, WarehousePlan
-from hms_iceberg.migration.warehouse.run import migrate_warehouse
+from hms_iceberg.migration.warehouse.warehouse_plan import TablePlan, WarehousePlan
+from hms_iceberg.migration.warehouse.warehouse_run import migrate_warehouse
 
 __all__ = [
     "AddFilesResult",

@@ -18,7 +18,7 @@ from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.metastore_names import table_identifier
 from hms_iceberg.migration.hive.source_files import list_files
 from hms_iceberg.migration.hive.source_reasons import TRANSACTIONAL
-from hms_iceberg.migration.progress import Progress, silent
+from hms_iceberg.migration.migration_progress import Progress, silent
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.table import Table
 from hms_iceberg.table.changes.add_files import add_files as add_to_table

@@ -31,9 +31,9 @@ from hms_iceberg.hms.hive_tables import HiveRowChange, HiveTables, made_external
 from hms_iceberg.hms.rows.hive_rows import EXTERNAL, EXTERNAL_PURGE, HiveTable
 from hms_iceberg.metastore_names import table_identifier
 from hms_iceberg.migration.in_place import InPlace
-from hms_iceberg.migration.journal import Journal, new_migration_id, write_journal
+from hms_iceberg.migration.migration_journal import Journal, new_migration_id, write_journal
 from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlanner
-from hms_iceberg.migration.progress import Progress, silent
+from hms_iceberg.migration.migration_progress import Progress, silent
 from hms_iceberg.migration.recovery import Recovery, only_one
 from hms_iceberg.migration.state import (
     MIGRATION_ID,

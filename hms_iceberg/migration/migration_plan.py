@@ -20,7 +20,7 @@ from hms_iceberg.migration.hive.refusals import Reason, Refusal, Remedy, of_text
 from hms_iceberg.migration.hive.source import SourceTable, carried_parameters, look_at_source
 from hms_iceberg.migration.hive.source_files import Listing, list_files
 from hms_iceberg.migration.hive.source_reasons import TRANSACTIONAL
-from hms_iceberg.migration.progress import Progress, silent
+from hms_iceberg.migration.migration_progress import Progress, silent
 from hms_iceberg.migration.state import HIDDEN_FOLDER, PARTITIONED_METADATA, UNPARTITIONED_METADATA
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.name_mapping import NAME_MAPPING_PROPERTY

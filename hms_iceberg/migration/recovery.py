@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 from hms_iceberg.errors import MigrationError, NoSuchTableError, TableAlreadyExistsError
 from hms_iceberg.hms.hive_tables import HiveTables
-from hms_iceberg.migration.handback.carry_out import NOTE_NAME, take_away, was_given
-from hms_iceberg.migration.journal import (
+from hms_iceberg.migration.handback.given_files import NOTE_NAME, take_away, was_given
+from hms_iceberg.migration.migration_journal import (
     JOURNAL_NAME,
     Journal,
     Worker,

@@ -17,10 +17,10 @@ from hms_iceberg.hms.rows.hive_rows import VIEWS, HivePartition, HiveTable
 from hms_iceberg.migration.hive.source import carried_parameters
 from hms_iceberg.migration.hive.source_files import Listing, list_files
 from hms_iceberg.migration.hive.source_reasons import TRANSACTIONAL, table_location
-from hms_iceberg.migration.journal import Journal
 from hms_iceberg.migration.migrate import MigrationResult, Proof, carry_out
+from hms_iceberg.migration.migration_journal import Journal
 from hms_iceberg.migration.migration_plan import MigrationOptions
-from hms_iceberg.migration.progress import silent
+from hms_iceberg.migration.migration_progress import silent
 from hms_iceberg.migration.state import HIVE_TABLE, MIGRATION_ID, PARTITIONED_METADATA, copy_location
 from hms_iceberg.spec.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema

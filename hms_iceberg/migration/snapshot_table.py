@@ -13,7 +13,7 @@ from hms_iceberg.errors import InvalidInputError, NoSuchTableError
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.metastore_names import table_identifier
 from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlanner
-from hms_iceberg.migration.progress import Progress, silent
+from hms_iceberg.migration.migration_progress import Progress, silent
 from hms_iceberg.spec.table_properties import METADATA_PATH
 from hms_iceberg.table import Table
 

@@ -21,7 +21,7 @@ from typing import Any
 from hms_iceberg.hms.hive_tables import HiveRowChange, HiveTables
 from hms_iceberg.hms.rows.hive_rows import HiveTable
 from hms_iceberg.migration.hive.source_reasons import table_location
-from hms_iceberg.migration.journal import Journal, read_journal
+from hms_iceberg.migration.migration_journal import Journal, read_journal
 from hms_iceberg.storage import Storage
 
 MIGRATION_ID = "hms_iceberg.migration-id"

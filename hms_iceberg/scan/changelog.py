@@ -20,8 +20,8 @@ from hms_iceberg.scan.appends import added_files, snapshot_or_current, snapshots
 from hms_iceberg.scan.delete_index import DeleteIndex
 from hms_iceberg.scan.manifests.cache import ManifestCache
 from hms_iceberg.scan.manifests.manifest_source import ManifestSource, manifests_of, named_snapshot, named_table
-from hms_iceberg.scan.plan import FileScanTask, ScanPlan
 from hms_iceberg.scan.planner import KeptFiles, Planner, manifest_source
+from hms_iceberg.scan.scan_plan import FileScanTask, ScanPlan
 from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema

@@ -28,7 +28,7 @@ from hms_iceberg.scan.metadata_filter import FileFilter, is_of_table, only_tests
 from hms_iceberg.scan.metrics_filter import may_match, metrics_of
 from hms_iceberg.scan.partition_columns import field_types, partition_columns
 from hms_iceberg.scan.partition_filter import partition_predicate
-from hms_iceberg.scan.plan import PlanMetrics, ScanPlan, ScanRequest
+from hms_iceberg.scan.scan_plan import PlanMetrics, ScanPlan, ScanRequest
 from hms_iceberg.spec.manifests.manifest import DataFileContent, ManifestContent, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema

@@ -177,7 +177,7 @@ class _OneRow:
 
 
 class TaskSource(Protocol):
-    """What tasks are made of; :class:`hms_iceberg.scan.plan.ScanPlan` is one."""
+    """What tasks are made of; :class:`hms_iceberg.scan.scan_plan.ScanPlan` is one."""
 
     @property
     def metadata(self) -> TableMetadata:

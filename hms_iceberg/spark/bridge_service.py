@@ -20,7 +20,7 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.appends import snapshot_or_current
 from hms_iceberg.scan.metadata_filter import with_metadata_columns
-from hms_iceberg.scan.plan import ScanPlan
+from hms_iceberg.scan.scan_plan import ScanPlan
 from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.catalog_questions import FindTable, InCatalog, OpenCatalog, OpenSessionCatalog
 from hms_iceberg.spark.catalogs import (
@@ -54,7 +54,7 @@ from hms_iceberg.spark.reading.inspection import describe_inspection, inspection
 from hms_iceberg.spark.reading.metadata_answers import metadata_answers, row_counts
 from hms_iceberg.spark.reading.plan_answer import AnswerForm, plan_answer
 from hms_iceberg.spark.reading.streams import check_stream, latest_offset, plan_batch
-from hms_iceberg.spark.reading.views import describe_view
+from hms_iceberg.spark.reading.view_answers import describe_view
 from hms_iceberg.spark.reading.worker_files import worker_command
 from hms_iceberg.spark.rewriting.runs import OpenRewrites
 from hms_iceberg.spark.rowlevel.begin_rows import BeginRows, begin_rows

@@ -10,8 +10,8 @@ from typing import Any
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.manifests.cache import ManifestCache
-from hms_iceberg.scan.plan import ScanPlan, ScanRequest
 from hms_iceberg.scan.planner import plan_scan
+from hms_iceberg.scan.scan_plan import ScanPlan, ScanRequest
 from hms_iceberg.spec.manifests.manifest import (
     DataFile,
     ManifestContent,

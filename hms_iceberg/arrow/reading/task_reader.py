@@ -32,7 +32,7 @@ from hms_iceberg.expressions.visitors import bound_predicates, referenced_field_
 from hms_iceberg.scan.manifests.manifest_source import named_snapshot
 from hms_iceberg.scan.metadata_filter import is_of_table, only_tests
 from hms_iceberg.scan.metrics_filter import files_may_match
-from hms_iceberg.scan.plan import FileScanTask
+from hms_iceberg.scan.scan_plan import FileScanTask
 from hms_iceberg.spec import metadata_columns as columns
 from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hms_iceberg.cli.connection import on_catalog
+from hms_iceberg.cli.catalog_options import on_catalog
 from hms_iceberg.cli.output import Output
 from hms_iceberg.cli.patterns import matching_tables
 from hms_iceberg.errors import IcebergError, MetastoreUnavailableError

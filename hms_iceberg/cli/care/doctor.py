@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hms_iceberg.cli.connection import catalog_options, open_catalog
+from hms_iceberg.cli.catalog_options import catalog_options, open_catalog
 from hms_iceberg.cli.output import OUTPUT_OPTION, Output
 
 if TYPE_CHECKING:

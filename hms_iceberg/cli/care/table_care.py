@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hms_iceberg.cli.connection import Command, key_values, on_table
+from hms_iceberg.cli.catalog_options import Command, key_values, on_table
 from hms_iceberg.cli.output import Output, warn
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hms_iceberg.cli.output import Output
-from hms_iceberg.cli.progress import progress_bars
+from hms_iceberg.cli.progress_bar import progress_bars
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hms_iceberg.cli.connection import catalog_options, key_values, open_catalog
+from hms_iceberg.cli.catalog_options import catalog_options, key_values, open_catalog
 from hms_iceberg.cli.durations import Duration
 from hms_iceberg.cli.migration.follow import keep_up
 from hms_iceberg.cli.migration.spark import Ways, spark_for, spark_options
 from hms_iceberg.cli.migration.warehouse import Work
 from hms_iceberg.cli.output import OUTPUT_OPTION, Output
-from hms_iceberg.cli.progress import progress_bars
+from hms_iceberg.cli.progress_bar import progress_bars
 
 if TYPE_CHECKING:
     from hms_iceberg.migration import MigrationResult, RollbackResult
@@ -221,7 +221,7 @@ def rollback_migration(
 
 def describe_migration(result: MigrationResult) -> str:
     """What a migration did, in a few lines."""
-    from hms_iceberg.migration.warehouse.page import human_size
+    from hms_iceberg.migration.warehouse.warehouse_page import human_size
 
     found = (
         f"{result.files:,} files ({human_size(result.bytes)}, {result.records:,} rows)"

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hms_iceberg.cli.connection import key_values
+from hms_iceberg.cli.catalog_options import key_values
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
     from hms_iceberg.migration import MigrationOptions, MigrationResult
     from hms_iceberg.migration.migrate import Proof
-    from hms_iceberg.migration.progress import Progress
+    from hms_iceberg.migration.migration_progress import Progress
     from hms_iceberg.table import Table
 
 Command = TypeVar("Command", bound=Callable[..., Any])

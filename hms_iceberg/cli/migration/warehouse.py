@@ -12,12 +12,12 @@ import click
 
 from hms_iceberg.cli.migration.spark import Ways
 from hms_iceberg.cli.output import Output
-from hms_iceberg.cli.progress import progress_bars
+from hms_iceberg.cli.progress_bar import progress_bars
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
     from hms_iceberg.migration import MigrationOptions
-    from hms_iceberg.migration.warehouse.plan import TablePlan, WarehousePlan
+    from hms_iceberg.migration.warehouse.warehouse_plan import TablePlan, WarehousePlan
 
 _COLUMNS = ("table", "state", "partitions", "files", "rows", "size", "seconds", "why")
 
@@ -55,8 +55,8 @@ class Work:
             dry_run: make the plan only.
             accept_choices: migrate tables with the choices that the plan has for them.
         """
-        from hms_iceberg.migration.warehouse.plan import Outcome
-        from hms_iceberg.migration.warehouse.run import migrate_warehouse
+        from hms_iceberg.migration.warehouse.warehouse_plan import Outcome
+        from hms_iceberg.migration.warehouse.warehouse_run import migrate_warehouse
 
         plan = self._plan(patterns, exclude)
         if not dry_run:
@@ -77,7 +77,7 @@ class Work:
 
     def _plan(self, patterns: Sequence[str], exclude: Sequence[str]) -> WarehousePlan:
         from hms_iceberg.migration.warehouse.look import plan_warehouse
-        from hms_iceberg.migration.warehouse.plan import WarehousePlan
+        from hms_iceberg.migration.warehouse.warehouse_plan import WarehousePlan
 
         if self.plan_file is not None and self.plan_file.exists():
             return WarehousePlan.read(self.plan_file)
@@ -88,7 +88,7 @@ class Work:
         return plan
 
     def _report(self, plan: WarehousePlan) -> None:
-        from hms_iceberg.migration.warehouse.page import html_page, human_size, shown_state, shown_why
+        from hms_iceberg.migration.warehouse.warehouse_page import html_page, human_size, shown_state, shown_why
 
         if self.html is not None:
             self.html.write_text(html_page(plan), encoding="utf-8")
@@ -118,7 +118,7 @@ class Work:
 
 
 def _tell(entry: TablePlan) -> None:
-    from hms_iceberg.migration.warehouse.page import shown_state
+    from hms_iceberg.migration.warehouse.warehouse_page import shown_state
 
     text = f": {entry.message}" if entry.message else f" in {entry.took:.1f} s"
     click.echo(f"{entry.table} {shown_state(entry)}{text}", err=True)

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import click
 
-from hms_iceberg.cli.connection import catalog_options, open_catalog
+from hms_iceberg.cli.catalog_options import catalog_options, open_catalog
 from hms_iceberg.cli.output import OUTPUT_OPTION, Output
 from hms_iceberg.cli.suggestions import SuggestingGroup
 

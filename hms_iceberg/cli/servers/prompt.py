@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from hms_iceberg.cli.servers.running import Interruptible, run_statement
-from hms_iceberg.cli.servers.statements import split_statements
+from hms_iceberg.cli.servers.split_statements import split_statements
 from hms_iceberg.errors import SqlFailedError
 from hms_iceberg.spark.shell import SqlSession
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import click
 
-from hms_iceberg.cli.servers.session import spark_on_catalog, spark_options
+from hms_iceberg.cli.servers.session_options import spark_on_catalog, spark_options
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Serve = Callable[[Any, str, int], AbstractContextManager[None]]

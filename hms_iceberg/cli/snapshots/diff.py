@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hms_iceberg.cli.connection import on_table
+from hms_iceberg.cli.catalog_options import on_table
 from hms_iceberg.cli.output import Output
 from hms_iceberg.cli.snapshots.named import snapshot_named
 from hms_iceberg.cli.tables.browse import FILE_CONTENTS

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hms_iceberg.cli.connection import on_table
+from hms_iceberg.cli.catalog_options import on_table
 from hms_iceberg.cli.durations import Duration
 from hms_iceberg.cli.output import Output
 from hms_iceberg.cli.snapshots.named import snapshot_named

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hms_iceberg.cli.connection import key_values, on_table
+from hms_iceberg.cli.catalog_options import key_values, on_table
 from hms_iceberg.cli.output import Output
 
 if TYPE_CHECKING:

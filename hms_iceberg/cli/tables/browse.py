@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hms_iceberg.cli.connection import on_catalog, on_table
+from hms_iceberg.cli.catalog_options import on_catalog, on_table
 from hms_iceberg.cli.output import Output
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hms_iceberg.cli.connection import on_catalog
+from hms_iceberg.cli.catalog_options import on_catalog
 from hms_iceberg.cli.output import Output
 from hms_iceberg.cli.suggestions import SuggestingGroup
 from hms_iceberg.errors import InvalidInputError

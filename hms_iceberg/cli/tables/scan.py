@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hms_iceberg.cli.connection import catalog_options, loaded
+from hms_iceberg.cli.catalog_options import catalog_options, loaded
 from hms_iceberg.cli.output import Output, on_terminal, output_form
 from hms_iceberg.errors import InvalidInputError
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from hms_iceberg.errors import IcebergError
 from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.maintenance.doctor.diagnosis import Diagnosis, Health, doubtful
-from hms_iceberg.maintenance.doctor.machine import examine_machine
-from hms_iceberg.maintenance.doctor.metastore import examine_metastore
-from hms_iceberg.maintenance.doctor.storage import examine_storage
+from hms_iceberg.maintenance.doctor.machine_health import examine_machine
+from hms_iceberg.maintenance.doctor.metastore_health import examine_metastore
+from hms_iceberg.maintenance.doctor.storage_health import examine_storage
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog

@@ -6,8 +6,8 @@
 
 from __future__ import annotations
 
-from hms_iceberg.maintenance.repair.carry_out import RepairResult, repair_table
-from hms_iceberg.maintenance.repair.plan import RepairPlan, plan_repair
+from hms_iceberg.maintenance.repair.carry_out_repair import RepairResult, repair_table
+from hms_iceberg.maintenance.repair.repair_plan import RepairPlan, plan_repair
 from hms_iceberg.maintenance.repair.steps import RepairStep
 from hms_iceberg.maintenance.repair.undo import UndoneRepair, undo_repair
 

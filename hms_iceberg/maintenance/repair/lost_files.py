@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hms_iceberg.errors import IcebergError, StorageError
-from hms_iceberg.maintenance.check.files import count_records
+from hms_iceberg.maintenance.check.file_check import count_records
 from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination
 from hms_iceberg.maintenance.repair.steps import RepairStep
 from hms_iceberg.maintenance.side_by_side import in_parallel

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hms_iceberg.errors import CommitConflictError, CorruptMetadataError, InvalidInputError, MissingFileError
-from hms_iceberg.maintenance.repair.journal import repair_that_ended_in
+from hms_iceberg.maintenance.repair.repair_journal import repair_that_ended_in
 from hms_iceberg.metastore import Identifier
 from hms_iceberg.transaction.metadata_files import read_version
 

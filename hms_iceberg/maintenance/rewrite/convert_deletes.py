@@ -21,9 +21,9 @@ from hms_iceberg.maintenance.rewrite.commits import GroupCommits, Replaced
 from hms_iceberg.maintenance.rewrite.file_groups import FileGroup
 from hms_iceberg.maintenance.rewrite.options import RewriteOptions
 from hms_iceberg.maintenance.rewrite.rewrite_deletes import live_deletes
-from hms_iceberg.maintenance.rewrite.run import rewrite_groups, workers_for
-from hms_iceberg.scan.plan import ScanRequest
+from hms_iceberg.maintenance.rewrite.run_groups import rewrite_groups, workers_for
 from hms_iceberg.scan.planner import plan_scan
+from hms_iceberg.scan.scan_plan import ScanRequest
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata

@@ -22,7 +22,7 @@ from hms_iceberg.maintenance.rewrite.commits import Replaced
 from hms_iceberg.maintenance.rewrite.file_groups import FileGroup
 from hms_iceberg.maintenance.rewrite.layout import Layout
 from hms_iceberg.maintenance.rewrite.rewriting import DataFileRewrite
-from hms_iceberg.maintenance.rewrite.run import rewrite_groups, workers_for
+from hms_iceberg.maintenance.rewrite.run_groups import rewrite_groups, workers_for
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata

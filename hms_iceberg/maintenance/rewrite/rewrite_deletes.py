@@ -21,9 +21,9 @@ from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.maintenance.rewrite.commits import GroupCommits, Replaced
 from hms_iceberg.maintenance.rewrite.file_groups import FileGroup, in_job_order, is_worth_it, limited, packed
 from hms_iceberg.maintenance.rewrite.options import RewriteOptions, SizeRules
-from hms_iceberg.maintenance.rewrite.run import rewrite_groups, workers_for
-from hms_iceberg.scan.plan import ScanRequest
+from hms_iceberg.maintenance.rewrite.run_groups import rewrite_groups, workers_for
 from hms_iceberg.scan.planner import plan_scan
+from hms_iceberg.scan.scan_plan import ScanRequest
 from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, ManifestContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH, Snapshot

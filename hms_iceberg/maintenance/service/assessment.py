@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from hms_iceberg.maintenance.expire_snapshots import expire_snapshots
+from hms_iceberg.maintenance.expire_with_files import expire_snapshots
 from hms_iceberg.maintenance.orphan_files import remove_orphan_files
 from hms_iceberg.maintenance.rewrite.convert_deletes import convert_equality_deletes
 from hms_iceberg.maintenance.rewrite.data_files import rewrite_data_files

@@ -11,7 +11,7 @@ from hms_iceberg.arrow.columns.frames import frame_to_arrow
 from hms_iceberg.arrow.formats.content_writers import ContentFormat, format_name
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.metadata_tables.files import entry_frame, live
+from hms_iceberg.scan.metadata_tables.file_tables import entry_frame, live
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, partition_struct
 from hms_iceberg.scan.partition_columns import polars_dtype
 from hms_iceberg.spec.manifests.manifest import DataFileContent

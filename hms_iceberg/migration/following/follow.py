@@ -26,9 +26,9 @@ from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HiveTable
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.metastore_names import table_identifier
-from hms_iceberg.migration.following.columns import TakeColumns, numbered_as, retyped
+from hms_iceberg.migration.following.followed_columns import TakeColumns, numbered_as, retyped
 from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlan, MigrationPlanner
-from hms_iceberg.migration.progress import Progress, silent
+from hms_iceberg.migration.migration_progress import Progress, silent
 from hms_iceberg.migration.snapshot_table import snapshot
 from hms_iceberg.migration.state import HIVE_TABLE
 from hms_iceberg.spec.manifests.manifest import DataFile

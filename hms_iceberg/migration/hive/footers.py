@@ -15,7 +15,7 @@ from hms_iceberg.migration.formats.kinds import ORC
 from hms_iceberg.migration.hive.file_schemas import FileSchemaFacts, contradictions, examine, merge_mapped
 from hms_iceberg.migration.hive.source import SourceTable
 from hms_iceberg.migration.hive.source_files import SourceFile
-from hms_iceberg.migration.progress import FOOTERS, Progress, in_threads
+from hms_iceberg.migration.migration_progress import FOOTERS, Progress, in_threads
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.name_mapping import MappedField, NameMapping, create_name_mapping
 from hms_iceberg.storage import Storage

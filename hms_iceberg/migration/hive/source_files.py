@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from hms_iceberg.migration.progress import LISTING, Progress, in_threads
+from hms_iceberg.migration.migration_progress import LISTING, Progress, in_threads
 from hms_iceberg.storage import FileInfo, Storage
 
 _ACID_FOLDER = re.compile(r"/(?:base|delta|delete_delta)_\d{7,}(?:_\d+)*/[^/]+$")

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.migration.proof.summary import TableSummary, differences, summarise
+from hms_iceberg.migration.proof.content_summary import TableSummary, differences, summarise
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table import Table
 

@@ -14,9 +14,9 @@ from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HiveTable
 from hms_iceberg.migration.hive.refusals import Refusal, Remedy
 from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlan, MigrationPlanner
-from hms_iceberg.migration.progress import Progress, in_threads, silent
+from hms_iceberg.migration.migration_progress import Progress, in_threads, silent
 from hms_iceberg.migration.state import MIGRATION_ID, find_state
-from hms_iceberg.migration.warehouse.plan import State, TablePlan, WarehousePlan
+from hms_iceberg.migration.warehouse.warehouse_plan import State, TablePlan, WarehousePlan
 
 LOOKING = "Looking at tables"
 # What a switch takes besides looking at the files, and how much a rewrite reads and writes in a second.

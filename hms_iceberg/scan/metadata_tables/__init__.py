@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.scan.metadata_tables import files, history, manifests, partitions
+from hms_iceberg.scan.metadata_tables import file_tables, history_tables, manifest_tables, partition_table
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable
 
 METADATA_TABLES: dict[str, Callable[[MetadataRequest], MetadataTable]] = {
-    **files.TABLES,
-    "manifests": manifests.manifests,
-    "all_manifests": manifests.all_manifests,
-    "snapshots": history.snapshots,
-    "history": history.history,
-    "refs": history.refs,
-    "metadata_log_entries": history.metadata_log_entries,
-    "partitions": partitions.partitions,
+    **file_tables.TABLES,
+    "manifests": manifest_tables.manifests,
+    "all_manifests": manifest_tables.all_manifests,
+    "snapshots": history_tables.snapshots,
+    "history": history_tables.history,
+    "refs": history_tables.refs,
+    "metadata_log_entries": history_tables.metadata_log_entries,
+    "partitions": partition_table.partitions,
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
-from hms_iceberg.spark.ddl.columns import ColumnDefinition, iceberg_type, stored_default
+from hms_iceberg.spark.ddl.column_json import ColumnDefinition, iceberg_type, stored_default
 from hms_iceberg.spark.shown_properties import IDENTIFIER_FIELDS, SORT_ORDER
 from hms_iceberg.spark.targets import Targets
 from hms_iceberg.storage import Storage

@@ -9,7 +9,7 @@ import msgspec
 
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.metastore import Identifier
-from hms_iceberg.spark.ddl.columns import ColumnDefinition, schema_of
+from hms_iceberg.spark.ddl.column_json import ColumnDefinition, schema_of
 from hms_iceberg.spark.ddl.partition_terms import PartitionTerm, spec_of
 from hms_iceberg.spark.shown_properties import SHOWN, identified, sort_order_of
 from hms_iceberg.spec.partitioning import PartitionSpec

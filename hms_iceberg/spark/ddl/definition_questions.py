@@ -18,8 +18,8 @@ from hms_iceberg.spark.ddl.namespace_changes import (
     drop_namespace,
 )
 from hms_iceberg.spark.ddl.staging import StagedTable, StageTable, abort_staged, commit_staged, stage_table
-from hms_iceberg.spark.ddl.tables import DropTable, RenameTable, create_table, drop_table, rename_table
-from hms_iceberg.spark.ddl.views import (
+from hms_iceberg.spark.ddl.table_changes import DropTable, RenameTable, create_table, drop_table, rename_table
+from hms_iceberg.spark.ddl.view_changes import (
     AlterView,
     CreateView,
     DropView,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from hms_iceberg.migration.proof.summary import TableSummary, empty_summary, summarise
-from hms_iceberg.spark.migration.hive_rows import dotted, hive_rows, quoted
+from hms_iceberg.migration.proof.content_summary import TableSummary, empty_summary, summarise
+from hms_iceberg.spark.migration.read_hive import dotted, hive_rows, quoted
 from hms_iceberg.spark.schemas import spark_schema
 from hms_iceberg.spec.schema import Schema
 

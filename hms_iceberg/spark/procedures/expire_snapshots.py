@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.maintenance.expire_snapshots import expire_snapshots
+from hms_iceberg.maintenance.expire_with_files import expire_snapshots
 from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, Row
 
 

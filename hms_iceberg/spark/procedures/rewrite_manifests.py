@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hms_iceberg.maintenance.rewrite.manifests import rewrite_manifests
+from hms_iceberg.maintenance.rewrite.manifest_rewrite import rewrite_manifests
 from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, Row
 
 

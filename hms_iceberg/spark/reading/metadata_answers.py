@@ -15,8 +15,8 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.scan.bound_columns import stored_bounds
 from hms_iceberg.scan.delete_index import key_metric_columns
 from hms_iceberg.scan.manifests.manifest_source import manifests_of
-from hms_iceberg.scan.plan import ScanPlan
 from hms_iceberg.scan.planner import file_metrics
+from hms_iceberg.scan.scan_plan import ScanPlan
 from hms_iceberg.spark.schemas import spark_value
 from hms_iceberg.spec.manifests.manifest import ManifestContent
 from hms_iceberg.spec.metadata_columns import is_metadata_column

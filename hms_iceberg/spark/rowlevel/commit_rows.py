@@ -11,7 +11,7 @@ from hms_iceberg.errors import CommitConflictError, InvalidInputError
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.plan import ScanPlan
+from hms_iceberg.scan.scan_plan import ScanPlan
 from hms_iceberg.spark.reading.conditions import row_filter
 from hms_iceberg.spark.reading.worker_files import subset
 from hms_iceberg.spark.rowlevel.deleted_rows import bitmaps, merged_deletes

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from hms_iceberg.spark.ddl.columns import iceberg_type
+from hms_iceberg.spark.ddl.column_json import iceberg_type
 from hms_iceberg.spark.targets import Targets
 from hms_iceberg.spark.writing.write_questions import BeginWrite
 from hms_iceberg.spark.writing.write_settings import WriteSettings

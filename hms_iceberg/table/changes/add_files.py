@@ -11,8 +11,8 @@ from hms_iceberg.arrow.parallel import default_workers
 from hms_iceberg.arrow.reading.imported_files import FileImport
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.scan.plan import ScanRequest
 from hms_iceberg.scan.planner import plan_scan
+from hms_iceberg.scan.scan_plan import ScanRequest
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.name_mapping import create_name_mapping
 from hms_iceberg.table.changes.change_options import ChangeOptions

@@ -86,7 +86,7 @@ class ChangeMethods(ABC):
     def expire_snapshots(self) -> ExpireSnapshotsBuilder:
         """Begins an expiry of snapshots. Files stay.
 
-        `hms_iceberg.maintenance.expire_snapshots` deletes those that no snapshot needs any more.
+        `hms_iceberg.maintenance.expire_with_files` deletes those that no snapshot needs any more.
         """
         return ExpireSnapshotsBuilder(self._begin())
 

@@ -162,7 +162,7 @@ class UpdateStatistics(PendingChange):
 
 
 class ExpireSnapshotsBuilder(PendingChange):
-    """Which snapshots are to expire. Files stay; `hms_iceberg.maintenance.expire_snapshots` deletes them too."""
+    """Which snapshots are to expire. Files stay; `hms_iceberg.maintenance.expire_with_files` deletes them too."""
 
     def __init__(self, begun: Begun) -> None:
         super().__init__(begun)

@@ -15,8 +15,8 @@ from hms_iceberg.arrow.reading.row_rewrites import earlier_positions
 from hms_iceberg.arrow.writing.equality_delete_writer import write_equality_deletes
 from hms_iceberg.arrow.writing.write import ArrowInput
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
-from hms_iceberg.scan.plan import ScanRequest
 from hms_iceberg.scan.planner import plan_scan
+from hms_iceberg.scan.scan_plan import ScanRequest
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.partitioning import PartitionSpec

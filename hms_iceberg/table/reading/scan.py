@@ -13,8 +13,8 @@ from hms_iceberg.arrow.reading.read import count_rows, read_all, read_tasks, up_
 from hms_iceberg.doors import door
 from hms_iceberg.errors import NoSuchRefError, NoSuchSnapshotError
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.plan import FileScanTask, ScanPlan, ScanRequest
 from hms_iceberg.scan.planner import plan_parts, plan_scan
+from hms_iceberg.scan.scan_plan import FileScanTask, ScanPlan, ScanRequest
 from hms_iceberg.scan.splitting import ScanTaskGroup, SplitOptions, task_groups
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot

@@ -19,8 +19,8 @@ from hms_iceberg.arrow.reading.row_rewrites import AffectedRows, Replacement, Ro
 from hms_iceberg.errors import ConfigurationError, TypeMismatchError, UnsupportedError
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
-from hms_iceberg.scan.plan import ScanPlan, ScanRequest
 from hms_iceberg.scan.planner import ALL_MATCH, plan_scan
+from hms_iceberg.scan.scan_plan import ScanPlan, ScanRequest
 from hms_iceberg.scan.tasks import FileScanTask, content_files
 from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent
 from hms_iceberg.table.changes.change_options import ChangeOptions

@@ -12,7 +12,7 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation, Snapshot, Summary
 from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of, metadata_file
 from hms_iceberg.updates.machinery.manifests.manifest_lists import ListFacts, extend_manifest_list
-from hms_iceberg.updates.machinery.summary import with_totals
+from hms_iceberg.updates.machinery.snapshot_summary import with_totals
 from hms_iceberg.updates.machinery.update import Workspace
 
 ENGINE_NAME = "hms_iceberg"

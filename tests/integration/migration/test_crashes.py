@@ -33,7 +33,7 @@ from hms_iceberg.migration import (
     rollback,
     snapshot,
 )
-from hms_iceberg.migration.journal import Journal, Worker, write_journal
+from hms_iceberg.migration.migration_journal import Journal, Worker, write_journal
 from hms_iceberg.migration.rewrite import rewrite
 from tests.support.crash_server import DEAD
 from tests.support.fixed_rows import FixedRows

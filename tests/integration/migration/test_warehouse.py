@@ -20,8 +20,8 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.migration import migrate_warehouse, plan_warehouse
-from hms_iceberg.migration.warehouse.page import html_page
-from hms_iceberg.migration.warehouse.plan import Outcome, State, TablePlan, WarehousePlan
+from hms_iceberg.migration.warehouse.warehouse_page import html_page
+from hms_iceberg.migration.warehouse.warehouse_plan import Outcome, State, TablePlan, WarehousePlan
 from tests.support.hive_warehouse import HiveWarehouse, local_path, write_files
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -12,8 +12,8 @@ from pathlib import Path
 import click
 import pytest
 
+from hms_iceberg.cli.catalog_options import catalog_options
 from hms_iceberg.cli.commands import COMMANDS
-from hms_iceberg.cli.connection import catalog_options
 from hms_iceberg.cli.main import cli, main
 from hms_iceberg.cli.output import OUTPUT_OPTION
 from hms_iceberg.errors import MetastoreTimeoutError, NoSuchTableError

@@ -20,7 +20,7 @@ from hms_iceberg.migration.hive.hive_types import TypeOptions
 from hms_iceberg.migration.hive.source import SourceTable, inspect_source
 from hms_iceberg.migration.hive.source_files import list_files
 from hms_iceberg.migration.migration_plan import MigrationOptions
-from hms_iceberg.migration.progress import in_threads, silent
+from hms_iceberg.migration.migration_progress import in_threads, silent
 
 SERDE = "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe"
 

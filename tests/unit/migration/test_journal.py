@@ -12,7 +12,7 @@ import pytest
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import MigrationError
-from hms_iceberg.migration.journal import (
+from hms_iceberg.migration.migration_journal import (
     Journal,
     Worker,
     read_journal,

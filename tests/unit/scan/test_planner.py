@@ -16,8 +16,8 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.scan.manifests.cache import ManifestCache
-from hms_iceberg.scan.plan import ScanRequest
 from hms_iceberg.scan.planner import plan_scan
+from hms_iceberg.scan.scan_plan import ScanRequest
 from hms_iceberg.spec.manifests.manifest import DataFile, ManifestEntry, ManifestEntryStatus
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema

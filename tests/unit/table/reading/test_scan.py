@@ -15,8 +15,8 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import MissingFileError, UnknownColumnError
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.scan.manifests.cache import ManifestCache
-from hms_iceberg.scan.plan import ScanRequest
 from hms_iceberg.scan.planner import plan_parts, plan_scan
+from hms_iceberg.scan.scan_plan import ScanRequest
 from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform, DayTransform

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from hms_iceberg.cli.connection import catalog_options, key_values, open_catalog
+from hms_iceberg.cli.catalog_options import catalog_options, key_values, open_catalog
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

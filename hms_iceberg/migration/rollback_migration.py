@@ -18,11 +18,11 @@ from hms_iceberg.errors import (
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HivePartition, HiveTable
 from hms_iceberg.metastore_names import table_identifier
-from hms_iceberg.migration.handback.carry_out import give, take_away
-from hms_iceberg.migration.handback.plan import Handback, plan_handback
+from hms_iceberg.migration.handback.given_files import give, take_away
+from hms_iceberg.migration.handback.handback_plan import Handback, plan_handback
 from hms_iceberg.migration.hive.source_files import list_files
 from hms_iceberg.migration.hive.source_reasons import table_location
-from hms_iceberg.migration.progress import Progress, silent
+from hms_iceberg.migration.migration_progress import Progress, silent
 from hms_iceberg.migration.recovery import Recovery, only_one
 from hms_iceberg.migration.state import MIGRATION_ORIGINAL, MigrationState, Original, staging_name
 from hms_iceberg.table import Table

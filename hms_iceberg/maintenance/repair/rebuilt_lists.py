@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from hms_iceberg.maintenance.check.summary import EntryCounts, check_summary
+from hms_iceberg.maintenance.check.summary_check import EntryCounts, check_summary
 from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination
 from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.spec.manifests.avro_container import read_container

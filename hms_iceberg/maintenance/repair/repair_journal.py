@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hms_iceberg.errors import CorruptFileError, MissingFileError
-from hms_iceberg.maintenance.repair.plan import RepairPlan
+from hms_iceberg.maintenance.repair.repair_plan import RepairPlan
 from hms_iceberg.spec.metadata.metadata_changes import now_ms
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import metadata_folder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from html import escape
 
-from hms_iceberg.migration.warehouse.plan import TablePlan, WarehousePlan
+from hms_iceberg.migration.warehouse.warehouse_plan import TablePlan, WarehousePlan
 
 _HEAD = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>Migration to Iceberg</title><style>

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hms_iceberg.migration.progress import Progress
+    from hms_iceberg.migration.migration_progress import Progress
 
 
 @contextmanager

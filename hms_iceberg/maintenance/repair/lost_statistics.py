@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 
 from hms_iceberg.errors import MissingFileError
-from hms_iceberg.maintenance.check.statistics import partition_statistics_damage, statistics_damage
-from hms_iceberg.maintenance.check.summary import EntryCounts
+from hms_iceberg.maintenance.check.statistics_check import partition_statistics_damage, statistics_damage
+from hms_iceberg.maintenance.check.summary_check import EntryCounts
 from hms_iceberg.maintenance.repair.examination import Examination
 from hms_iceberg.maintenance.repair.steps import RepairStep
 from hms_iceberg.spec.metadata.metadata_changes import remove_partition_statistics, remove_statistics

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.projection.projections import inclusive_projection
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.metadata_tables.files import entry_frame, live
+from hms_iceberg.scan.metadata_tables.file_tables import entry_frame, live
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable, partition_struct
 from hms_iceberg.scan.partition_columns import polars_dtype
 from hms_iceberg.scan.partition_filter import partition_predicate

@@ -14,8 +14,8 @@ from typing import Any
 from hms_iceberg.errors import MigrationError, MissingFileError
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HiveTable
-from hms_iceberg.migration.handback.plan import FileCopy, Handback
-from hms_iceberg.migration.progress import Progress, in_threads
+from hms_iceberg.migration.handback.handback_plan import FileCopy, Handback
+from hms_iceberg.migration.migration_progress import Progress, in_threads
 from hms_iceberg.storage import Storage
 
 logger = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hms_iceberg.errors import CommitConflictError
-from hms_iceberg.maintenance.repair.journal import DoneRepair, write_done, write_journal
-from hms_iceberg.maintenance.repair.plan import RepairPlan, checked_base, plan_repair
+from hms_iceberg.maintenance.repair.repair_journal import DoneRepair, write_done, write_journal
+from hms_iceberg.maintenance.repair.repair_plan import RepairPlan, checked_base, plan_repair
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
 from hms_iceberg.spec.metadata.metadata_changes import changed
 from hms_iceberg.storage import Storage

@@ -15,7 +15,7 @@ from hms_iceberg.arrow.deletes.puffin_footer import blob_bytes, parse_footer
 from hms_iceberg.arrow.formats.readers import open_reader
 from hms_iceberg.arrow.storage.failures import decoding
 from hms_iceberg.errors import CorruptDataFileError
-from hms_iceberg.maintenance.check.summary import EntryCounts
+from hms_iceberg.maintenance.check.summary_check import EntryCounts
 from hms_iceberg.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from hms_iceberg.storage import Storage
 

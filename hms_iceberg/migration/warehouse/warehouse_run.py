@@ -14,7 +14,7 @@ from typing import Protocol
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.migration.migrate import MigrationResult, migrate
 from hms_iceberg.migration.migration_plan import MigrationOptions
-from hms_iceberg.migration.warehouse.plan import Outcome, State, TablePlan, WarehousePlan
+from hms_iceberg.migration.warehouse.warehouse_plan import Outcome, State, TablePlan, WarehousePlan
 
 logger = logging.getLogger(__name__)
 

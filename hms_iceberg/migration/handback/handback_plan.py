@@ -21,7 +21,7 @@ from hms_iceberg.migration.hive.refusals import Refusal
 from hms_iceberg.migration.hive.source import SourceTable, look_at_source
 from hms_iceberg.migration.hive.source_columns import stored_values
 from hms_iceberg.migration.hive.source_files import Listing, SourceFile, list_files
-from hms_iceberg.migration.progress import silent
+from hms_iceberg.migration.migration_progress import silent
 from hms_iceberg.spec.manifests.manifest import ManifestEntry
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
