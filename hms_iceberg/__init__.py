@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog, load_catalog
     from hms_iceberg.errors import IcebergError
-    from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+    from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
     from hms_iceberg.spec.schema import Schema
     from hms_iceberg.spec.sorting import SortField, SortOrder
     from hms_iceberg.table import StaticTable, Table
@@ -22,8 +22,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "Catalog": "hms_iceberg.catalog",
     "IcebergError": "hms_iceberg.errors",
-    "PartitionField": "hms_iceberg.spec.partitioning",
-    "PartitionSpec": "hms_iceberg.spec.partitioning",
+    "PartitionField": "hms_iceberg.spec.partitions.partitioning",
+    "PartitionSpec": "hms_iceberg.spec.partitions.partitioning",
     "Schema": "hms_iceberg.spec.schema",
     "SortField": "hms_iceberg.spec.sorting",
     "SortOrder": "hms_iceberg.spec.sorting",

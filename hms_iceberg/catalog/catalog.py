@@ -24,7 +24,7 @@ from hms_iceberg.metastore_names import metadata_file_location, namespace_name, 
 from hms_iceberg.scan.manifests.cache import bound_shared_cache
 from hms_iceberg.scan.manifests.preload import planning_ready
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import UNSORTED, SortOrder
 from hms_iceberg.storage import Storage

@@ -14,7 +14,7 @@ from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import Table
 from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on
-from hms_iceberg.updates.rewrite_files import RewriteFiles
+from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
 
 
 def dangling_deletes(metadata: TableMetadata, storage: Storage, branch: str = MAIN_BRANCH) -> tuple[DataFile, ...]:

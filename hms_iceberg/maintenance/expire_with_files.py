@@ -14,7 +14,7 @@ from hms_iceberg.maintenance.deleting import delete_files, path_of
 from hms_iceberg.table.changes.manage_snapshots import Time
 from hms_iceberg.table.reading.time_travel import milliseconds
 from hms_iceberg.table.table import Table
-from hms_iceberg.updates.expire_snapshots import ExpireSnapshots, UnreachableFiles, unreachable_files
+from hms_iceberg.updates.snapshots.expire_snapshots import ExpireSnapshots, UnreachableFiles, unreachable_files
 
 logger = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from hms_iceberg.migration.migration_progress import Progress, silent
 from hms_iceberg.migration.state import HIDDEN_FOLDER, PARTITIONED_METADATA, UNPARTITIONED_METADATA
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.name_mapping import NAME_MAPPING_PROPERTY
-from hms_iceberg.spec.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import IdentityTransform
 from hms_iceberg.spec.types import (

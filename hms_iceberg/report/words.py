@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hms_iceberg.report.portrait import Bin
-from hms_iceberg.spec.partitioning import PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import SortOrder
 from hms_iceberg.spec.values.datetimes import format_milliseconds

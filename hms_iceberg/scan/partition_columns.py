@@ -13,7 +13,7 @@ from typing import Any
 from hms_iceberg.errors import CorruptMetadataError
 from hms_iceberg.lazy import pl
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitioning import PartitionField
+from hms_iceberg.spec.partitions.partitioning import PartitionField
 from hms_iceberg.spec.types import (
     TIMESTAMPS,
     BooleanType,

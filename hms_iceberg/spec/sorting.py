@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from hms_iceberg.errors import InvalidSortOrderError
 from hms_iceberg.spec.json_model import JsonModel
-from hms_iceberg.spec.partitioning import sources_from_json
+from hms_iceberg.spec.partitions.partitioning import sources_from_json
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import IdentityTransform, Transform, UnknownTransform, parse_transform
 

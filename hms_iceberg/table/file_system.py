@@ -28,7 +28,7 @@ from hms_iceberg.errors import (
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
 from hms_iceberg.scan.manifests.preload import planning_ready
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import UNSORTED, SortOrder
 from hms_iceberg.spec.table_properties import METADATA_PATH

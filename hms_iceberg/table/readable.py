@@ -13,7 +13,7 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.metastore import Identifier, MetadataVersion
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.name_mapping import NameMapping
-from hms_iceberg.spec.partitioning import PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
 from hms_iceberg.spec.sorting import SortOrder

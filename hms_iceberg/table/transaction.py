@@ -17,7 +17,7 @@ from hms_iceberg.table.changes.pending import Begun
 from hms_iceberg.table.changes.update_snapshot import UpdateSnapshot
 from hms_iceberg.table.rows.write_methods import RowWriteMethods
 from hms_iceberg.transaction.transaction import Transaction
-from hms_iceberg.updates.append import FastAppend
+from hms_iceberg.updates.rows.append import FastAppend
 
 if TYPE_CHECKING:
     from hms_iceberg.table.table import Table

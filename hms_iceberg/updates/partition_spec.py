@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from hms_iceberg.errors import CommitConflictError, InvalidPartitionSpecError, UnknownColumnError
 from hms_iceberg.spec.metadata.metadata_changes import set_default_spec
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import (
     BucketTransform,

@@ -17,11 +17,11 @@ from dataclasses import replace
 
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.snapshots import Operation, new_snapshot_id
-from hms_iceberg.updates.append import FastAppend
-from hms_iceberg.updates.delete import DeleteFiles
 from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.snapshot_summary import SummaryBuilder
 from hms_iceberg.updates.machinery.snapshot_writer import SnapshotDraft, write_snapshot
+from hms_iceberg.updates.rows.append import FastAppend
+from hms_iceberg.updates.rows.delete import DeleteFiles
 from tests.support.tables import BY_CITY, World, data_file, metadata
 
 COLUMNS = range(1, 21)

@@ -14,7 +14,7 @@ from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import IdentityTransform
 from hms_iceberg.spec.types import LongType, NestedField

@@ -48,7 +48,7 @@ def build(folder: Path, files: int, manifests: int) -> Path:
     from hms_iceberg.spec.manifests.manifest_avro import encode_manifest, encode_manifest_list
     from hms_iceberg.spec.metadata.metadata_changes import add_snapshot, new_table_metadata
     from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
-    from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+    from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
     from hms_iceberg.spec.schema import Schema
     from hms_iceberg.spec.snapshots import Snapshot
     from hms_iceberg.spec.transforms import IdentityTransform

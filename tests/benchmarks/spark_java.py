@@ -21,7 +21,7 @@ from hms_iceberg.catalog import load_catalog
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.updates.row_delta import RowDelta
+from hms_iceberg.updates.rows.row_delta import RowDelta
 from tests.benchmarks.reading import line_items
 from tests.benchmarks.spark_peers import SparkProcess, compare
 from tests.benchmarks.spark_reading import QUERIES

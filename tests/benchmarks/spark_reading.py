@@ -22,7 +22,7 @@ from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.updates.row_delta import RowDelta
+from hms_iceberg.updates.rows.row_delta import RowDelta
 from tests.benchmarks.reading import line_items
 from tests.support.spark_session import extended_session
 

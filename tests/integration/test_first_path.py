@@ -16,7 +16,7 @@ from hms_iceberg.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import DayTransform, IdentityTransform
 from hms_iceberg.spec.types import DoubleType, LongType, NestedField, StringType, TimestampType

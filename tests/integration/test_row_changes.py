@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hms_iceberg.errors import CommitConflictError
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.transforms import BucketTransform
 from tests.support.row_tables import arrow, ids, numbered, row, rows_of
 from tests.support.tables import SCHEMA

@@ -23,7 +23,7 @@ from hms_iceberg.maintenance import (
     rewrite_position_delete_files,
     rewrite_table_path,
 )
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import IdentityTransform
 from hms_iceberg.spec.types import LongType, NestedField, StringType

@@ -20,7 +20,7 @@ from hms_iceberg.arrow.deletes.puffin_writer import PuffinBlob, write_puffin
 from hms_iceberg.arrow.reading.row_rewrites import RowRewriter
 from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.statistics import BlobMetadata, PartitionStatisticsFile, StatisticsFile
 from hms_iceberg.spec.transforms import IdentityTransform

@@ -18,7 +18,7 @@ from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
 from hms_iceberg.arrow.columns.values import from_stored, to_stored
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import UnsupportedError
-from hms_iceberg.spec.partitioning import UNPARTITIONED
+from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED
 from hms_iceberg.spec.promotion import can_promote
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import Transform, TruncateTransform

@@ -12,7 +12,7 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.metastore import Identifier
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata
-from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import UNSORTED, SortOrder
 from hms_iceberg.table.table import Table

@@ -22,7 +22,7 @@ from hms_iceberg.spec.manifests.manifest import (
 from hms_iceberg.spec.manifests.manifest_avro import decode_manifest_list, encode_manifest, encode_manifest_list
 from hms_iceberg.spec.metadata.metadata_changes import add_snapshot
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot
 from tests.support.memory_storage import InMemoryStorage

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hms_iceberg.spec.metadata import metadata_changes as changes
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot, SnapshotRef, SnapshotRefType
 from hms_iceberg.spec.sorting import NullOrder, SortDirection, SortField, SortOrder

@@ -12,7 +12,7 @@ from hms_iceberg.metastore import Identifier, MetadataVersion
 from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, ManifestEntry
 from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.spec.transforms import IdentityTransform
@@ -22,9 +22,9 @@ from hms_iceberg.table.static import StaticTable
 from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Created, Existing
 from hms_iceberg.transaction.transaction import Transaction
-from hms_iceberg.updates.append import FastAppend
 from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
 from hms_iceberg.updates.machinery.update import Update
+from hms_iceberg.updates.rows.append import FastAppend
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.memory_storage import InMemoryStorage
 

@@ -11,9 +11,9 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from hms_iceberg.arrow.formats.avro_writer import AvroContentWriter
+from hms_iceberg.arrow.formats.avro.avro_writer import AvroContentWriter
 from hms_iceberg.arrow.formats.file_layout import FileLayout
-from hms_iceberg.arrow.formats.orc_writer import OrcContentWriter
+from hms_iceberg.arrow.formats.orc.orc_writer import OrcContentWriter
 from hms_iceberg.arrow.formats.parquet_writer import (
     DICTIONARIES,
     ParquetFileWriter,

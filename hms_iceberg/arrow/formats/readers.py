@@ -7,8 +7,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from hms_iceberg.arrow.formats.avro_reader import AvroReader
-from hms_iceberg.arrow.formats.orc_reader import OrcReader
+from hms_iceberg.arrow.formats.avro.avro_reader import AvroReader
+from hms_iceberg.arrow.formats.orc.orc_reader import OrcReader
 from hms_iceberg.arrow.formats.parquet_reader import ParquetReader, RangesTest, RowRange
 from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
 from hms_iceberg.spec.manifests.manifest import DataFile

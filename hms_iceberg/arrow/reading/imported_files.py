@@ -27,7 +27,7 @@ from hms_iceberg.errors import (
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.name_mapping import NameMapping
-from hms_iceberg.spec.partitioning import PartitionField
+from hms_iceberg.spec.partitions.partitioning import PartitionField
 from hms_iceberg.spec.transforms import HourTransform, wrapped
 from hms_iceberg.spec.values.single_values import from_bytes, from_python
 from hms_iceberg.storage import Storage

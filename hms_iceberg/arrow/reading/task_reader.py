@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.columns.nested import conform
 from hms_iceberg.arrow.columns.projection import FileProjection
-from hms_iceberg.arrow.columns.row_masks import matching_rows
 from hms_iceberg.arrow.columns.values import constant
 from hms_iceberg.arrow.deletes.equality_deletes import EqualityDeletes, KeySet
 from hms_iceberg.arrow.deletes.position_deletes import PositionDeletes
@@ -25,6 +24,7 @@ from hms_iceberg.arrow.formats.parquet_reader import RangeMetrics, RowRange, row
 from hms_iceberg.arrow.formats.readers import ContentReader, check_row_count, open_reader
 from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
 from hms_iceberg.arrow.reading.prefilter import Prefilter
+from hms_iceberg.arrow.rows.row_masks import matching_rows
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.expressions.bound import BoundReference
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue

@@ -16,7 +16,7 @@ from hms_iceberg.arrow.writing.write import ArrowInput, batches_of
 from hms_iceberg.errors import InvalidInputError, SchemaMismatchError
 from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitioning import PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.table_properties import int_property
 from hms_iceberg.spec.types import DoubleType, FloatType

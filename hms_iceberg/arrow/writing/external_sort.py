@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.ipc
 
-from hms_iceberg.arrow.columns.row_order import RowOrder
+from hms_iceberg.arrow.rows.row_order import RowOrder
 
 _BATCH_ROWS = 131_072
 _RUN_BATCH_ROWS = 16_384

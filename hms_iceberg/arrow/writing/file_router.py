@@ -14,17 +14,17 @@ from typing import Any
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.nested import pruned
-from hms_iceberg.arrow.columns.partition_split import Partition, PartitionSplitter
-from hms_iceberg.arrow.columns.row_order import RowSorter
 from hms_iceberg.arrow.formats.content_writers import ContentFormat, ContentWriter, format_name
 from hms_iceberg.arrow.formats.parquet_writer import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
 from hms_iceberg.arrow.parallel import default_workers
+from hms_iceberg.arrow.rows.partition_split import Partition, PartitionSplitter
+from hms_iceberg.arrow.rows.row_order import RowSorter
 from hms_iceberg.arrow.storage.data_locations import DataLocations
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitioning import PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import UNSORTED, SortOrder
 from hms_iceberg.spec.table_properties import int_property

@@ -15,7 +15,7 @@ from hms_iceberg.arrow.writing.file_router import BUFFER_BYTES, FileRouter, Writ
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitioning import PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import SortOrder
 from hms_iceberg.spec.table_properties import bool_property

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from hms_iceberg.catalog import Catalog
-    from hms_iceberg.spec.partitioning import PartitionSpec
+    from hms_iceberg.spec.partitions.partitioning import PartitionSpec
     from hms_iceberg.spec.schema import Schema
 
 _TERM = re.compile(r"(?P<transform>\w+)\s*\(\s*(?:(?P<width>\d+)\s*,\s*)?(?P<column>[^(),]+?)\s*\)")
@@ -118,7 +118,7 @@ def _schema_like(sample: Path, properties: dict[str, str]) -> Schema:
 
 def _spec_of(terms: tuple[str, ...], schema: Schema, table: str) -> PartitionSpec:
     """The partition spec of terms such as `region`, `day(at)` and `bucket(16, id)`."""
-    from hms_iceberg.spec.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+    from hms_iceberg.spec.partitions.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
     from hms_iceberg.spec.transforms import UnknownTransform, parse_transform
     from hms_iceberg.updates.partition_spec import default_name
 

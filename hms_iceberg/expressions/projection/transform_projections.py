@@ -53,7 +53,7 @@ from hms_iceberg.expressions.tree import (
     Or,
 )
 from hms_iceberg.expressions.tree import predicate as unbound_predicate
-from hms_iceberg.spec.partitioning import PartitionField
+from hms_iceberg.spec.partitions.partitioning import PartitionField
 from hms_iceberg.spec.transforms import (
     BucketTransform,
     DayTransform,

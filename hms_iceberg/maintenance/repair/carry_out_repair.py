@@ -15,8 +15,8 @@ from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
 from hms_iceberg.transaction.metadata_files import write_version
 from hms_iceberg.transaction.workspace import FileWorkspace
-from hms_iceberg.updates.delete import DeleteFiles
-from hms_iceberg.updates.rewrite_files import RewriteFiles
+from hms_iceberg.updates.rows.delete import DeleteFiles
+from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog

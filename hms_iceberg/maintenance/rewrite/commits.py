@@ -15,7 +15,7 @@ from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.origin import Existing
 from hms_iceberg.transaction.transaction import Transaction
-from hms_iceberg.updates.rewrite_files import RewriteFiles
+from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
 
 logger = logging.getLogger(__name__)
 

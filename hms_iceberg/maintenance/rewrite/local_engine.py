@@ -11,11 +11,11 @@ from itertools import islice
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
-from hms_iceberg.arrow.columns.row_order import RowOrder, RowSorter
-from hms_iceberg.arrow.columns.zorder import ZOrder
 from hms_iceberg.arrow.formats.parquet_writer import CODEC_LEVEL, parquet_codec
 from hms_iceberg.arrow.reading.read import read_tasks
 from hms_iceberg.arrow.reading.row_rewrites import RowRewriter
+from hms_iceberg.arrow.rows.row_order import RowOrder, RowSorter
+from hms_iceberg.arrow.rows.zorder import ZOrder
 from hms_iceberg.arrow.writing.external_sort import sorted_batches
 from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.maintenance.rewrite.commits import Replaced

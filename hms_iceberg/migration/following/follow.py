@@ -33,14 +33,14 @@ from hms_iceberg.migration.snapshot_table import snapshot
 from hms_iceberg.migration.state import HIVE_TABLE
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.name_mapping import NAME_MAPPING_PROPERTY
-from hms_iceberg.spec.partitioning import PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionSpec
 from hms_iceberg.table import Table
 from hms_iceberg.transaction.origin import Existing
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.machinery.isolation import Isolation
 from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
-from hms_iceberg.updates.overwrite import Overwrite
 from hms_iceberg.updates.properties import SetProperties
+from hms_iceberg.updates.rows.overwrite import Overwrite
 
 logger = logging.getLogger(__name__)
 

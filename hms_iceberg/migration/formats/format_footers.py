@@ -9,9 +9,9 @@ import pyarrow as pa
 from pyarrow import orc
 
 from hms_iceberg.arrow.columns.file_schema import FileLeaf
-from hms_iceberg.arrow.formats.avro_reader import AvroReader
-from hms_iceberg.arrow.formats.orc_layout import OrcLayout
-from hms_iceberg.arrow.formats.orc_statistics import date_range, metrics_from_tail, timestamp_range
+from hms_iceberg.arrow.formats.avro.avro_reader import AvroReader
+from hms_iceberg.arrow.formats.orc.orc_layout import OrcLayout
+from hms_iceberg.arrow.formats.orc.orc_statistics import date_range, metrics_from_tail, timestamp_range
 from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics, metrics_from_footer, read_footer, split_offsets
 from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow

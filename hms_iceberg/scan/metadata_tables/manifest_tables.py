@@ -10,7 +10,7 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable
 from hms_iceberg.scan.partition_columns import field_types
 from hms_iceberg.spec.manifests.manifest import FieldSummary, ManifestContent, ManifestFile
-from hms_iceberg.spec.partitioning import PartitionField
+from hms_iceberg.spec.partitions.partitioning import PartitionField
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     BinaryType,

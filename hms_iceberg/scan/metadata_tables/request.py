@@ -13,7 +13,7 @@ from hms_iceberg.scan.manifests.manifest_source import manifests_of
 from hms_iceberg.scan.partition_columns import PartitionColumns, partition_columns
 from hms_iceberg.spec.manifests.manifest import ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitioning import unified_partition_type
+from hms_iceberg.spec.partitions.partitioning import unified_partition_type
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.spec.types import StructType, UnknownType

@@ -12,7 +12,7 @@ from hms_iceberg.metastore import Identifier
 from hms_iceberg.spark.ddl.column_json import ColumnDefinition, schema_of
 from hms_iceberg.spark.ddl.partition_terms import PartitionTerm, spec_of
 from hms_iceberg.spark.shown_properties import SHOWN, identified, sort_order_of
-from hms_iceberg.spec.partitioning import PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import SortOrder
 

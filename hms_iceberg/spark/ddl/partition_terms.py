@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from hms_iceberg.errors import InvalidPartitionSpecError, UnsupportedError
-from hms_iceberg.spec.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import (
     BucketTransform,

@@ -23,8 +23,8 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.table import Table
 from hms_iceberg.table.rows.row_change import RowChange
 from hms_iceberg.updates.machinery.update import Update
-from hms_iceberg.updates.overwrite import Overwrite
-from hms_iceberg.updates.row_delta import RowDelta
+from hms_iceberg.updates.rows.overwrite import Overwrite
+from hms_iceberg.updates.rows.row_delta import RowDelta
 
 logger = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from hms_iceberg.spark.writing.distribution import (
 )
 from hms_iceberg.spark.writing.write_settings import WriteSettings
 from hms_iceberg.spec.metadata_columns import FILE
-from hms_iceberg.spec.partitioning import PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import SortOrder
 

@@ -27,10 +27,10 @@ from hms_iceberg.spec.snapshots import SnapshotRefType
 from hms_iceberg.spec.sorting import NullOrder, SortDirection
 from hms_iceberg.spec.transforms import parse_transform
 from hms_iceberg.table import Table
-from hms_iceberg.updates.append import FastAppend
 from hms_iceberg.updates.partition_spec import AddPartitionField as AddField
 from hms_iceberg.updates.partition_spec import PartitionChange, PartitionSpecUpdate
 from hms_iceberg.updates.partition_spec import RemovePartitionField as RemoveField
+from hms_iceberg.updates.rows.append import FastAppend
 from hms_iceberg.updates.sort_order import ReplaceSortOrder, SortKey
 
 _DISTRIBUTION_MODE = "write.distribution-mode"

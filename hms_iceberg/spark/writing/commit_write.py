@@ -19,12 +19,12 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.table.transaction import TableTransaction
 from hms_iceberg.transaction.transaction import Transaction
-from hms_iceberg.updates.append import FastAppend
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on
 from hms_iceberg.updates.machinery.update import Update
-from hms_iceberg.updates.merge_append import MergeAppend
-from hms_iceberg.updates.overwrite import Overwrite
-from hms_iceberg.updates.replace_partitions import ReplacePartitions
+from hms_iceberg.updates.rows.append import FastAppend
+from hms_iceberg.updates.rows.merge_append import MergeAppend
+from hms_iceberg.updates.rows.overwrite import Overwrite
+from hms_iceberg.updates.rows.replace_partitions import ReplacePartitions
 from hms_iceberg.updates.since_snapshot import SinceSnapshot
 
 logger = logging.getLogger(__name__)

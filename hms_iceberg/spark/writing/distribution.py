@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hms_iceberg.spark.writing.write_settings import WriteSettings
-from hms_iceberg.spec.partitioning import PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import NullOrder, SortDirection, SortField, SortOrder
 from hms_iceberg.spec.transforms import BucketTransform, Transform, TruncateTransform

@@ -17,7 +17,7 @@ from hms_iceberg.spark.writing.worker import described
 from hms_iceberg.spark.writing.write_questions import WrittenFile
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitioning import PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionSpec
 from hms_iceberg.spec.types import StructType
 from hms_iceberg.storage import Storage
 

@@ -30,7 +30,7 @@ from hms_iceberg.spec.manifests.manifest_layout import EntryLayout, entry_layout
 from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list, encode_manifest_list
 from hms_iceberg.spec.manifests.manifest_schema import decimal_bytes, entry_schema
 from hms_iceberg.spec.manifests.manifest_summary import PartitionSummary
-from hms_iceberg.spec.partitioning import PartitionSpec, spec_fields_to_json
+from hms_iceberg.spec.partitions.partitioning import PartitionSpec, spec_fields_to_json
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.types import DecimalType, StructType, UUIDType

@@ -17,7 +17,7 @@ from hms_iceberg.spec.metadata import snapshot_json
 from hms_iceberg.spec.metadata.json_reading import JsonObject
 from hms_iceberg.spec.metadata.metadata_validation import check_metadata
 from hms_iceberg.spec.metadata.table_metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
-from hms_iceberg.spec.partitioning import (
+from hms_iceberg.spec.partitions.partitioning import (
     PARTITION_FIELD_ID_START,
     PartitionSpec,
     spec_fields_to_json,

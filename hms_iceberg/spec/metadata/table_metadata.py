@@ -13,7 +13,7 @@ from typing import ClassVar
 from hms_iceberg.errors import CorruptMetadataError, InvalidInputError
 from hms_iceberg.spec.json_model import JsonModel
 from hms_iceberg.spec.name_mapping import NAME_MAPPING_PROPERTY, NameMapping, name_mapping_from_json
-from hms_iceberg.spec.partitioning import PARTITION_FIELD_ID_START, UNPARTITIONED, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PARTITION_FIELD_ID_START, UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import (
     INITIAL_SEQUENCE_NUMBER,

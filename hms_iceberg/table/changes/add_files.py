@@ -17,9 +17,9 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.name_mapping import create_name_mapping
 from hms_iceberg.table.changes.change_options import ChangeOptions
 from hms_iceberg.transaction.transaction import Transaction
-from hms_iceberg.updates.append import FastAppend
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on
 from hms_iceberg.updates.properties import SetProperties
+from hms_iceberg.updates.rows.append import FastAppend
 
 _NAME_MAPPING = "schema.name-mapping.default"
 

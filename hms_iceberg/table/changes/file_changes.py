@@ -10,14 +10,14 @@ from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.spec.manifests.manifest import DataFile, ManifestFile
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.table.changes.pending import Begun, PendingChange
-from hms_iceberg.updates.append import FastAppend
-from hms_iceberg.updates.delete import DeleteFiles
 from hms_iceberg.updates.machinery.isolation import Isolation
 from hms_iceberg.updates.machinery.update import Update
-from hms_iceberg.updates.merge_append import MergeAppend
-from hms_iceberg.updates.overwrite import Overwrite
-from hms_iceberg.updates.rewrite_files import RewriteFiles
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
+from hms_iceberg.updates.rows.append import FastAppend
+from hms_iceberg.updates.rows.delete import DeleteFiles
+from hms_iceberg.updates.rows.merge_append import MergeAppend
+from hms_iceberg.updates.rows.overwrite import Overwrite
+from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
 
 Builder = TypeVar("Builder", bound="FileChange")
 

@@ -11,11 +11,11 @@ from hms_iceberg.spec.snapshots import SnapshotRefType
 from hms_iceberg.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from hms_iceberg.table.changes.pending import Begun, PendingChange
 from hms_iceberg.table.reading.time_travel import milliseconds
-from hms_iceberg.updates.cherry_pick import CherryPick
-from hms_iceberg.updates.expire_snapshots import ExpireSnapshots
 from hms_iceberg.updates.machinery.update import Update
-from hms_iceberg.updates.refs import CreateRef, FastForward, RemoveRef, RenameBranch, ReplaceRef, SetRetention
-from hms_iceberg.updates.rollback import Rollback, SetCurrentSnapshot
+from hms_iceberg.updates.snapshots.cherry_pick import CherryPick
+from hms_iceberg.updates.snapshots.expire_snapshots import ExpireSnapshots
+from hms_iceberg.updates.snapshots.refs import CreateRef, FastForward, RemoveRef, RenameBranch, ReplaceRef, SetRetention
+from hms_iceberg.updates.snapshots.rollback import Rollback, SetCurrentSnapshot
 from hms_iceberg.updates.table_settings import RemoveStatistics, SetStatistics
 
 Time = int | str | dt.datetime

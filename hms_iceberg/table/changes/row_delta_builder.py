@@ -19,13 +19,13 @@ from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.scan_plan import ScanRequest
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.partitioning import PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionSpec
 from hms_iceberg.table.changes.file_changes import Validated
 from hms_iceberg.table.changes.pending import Begun
 from hms_iceberg.table.changes.writes import write_rows
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on
 from hms_iceberg.updates.machinery.update import Update
-from hms_iceberg.updates.row_delta import RowDelta
+from hms_iceberg.updates.rows.row_delta import RowDelta
 
 
 class NewRowDelta(Validated):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hms_iceberg.spec.partitioning import PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionSpec
 from hms_iceberg.spec.sorting import NullOrder, SortDirection, SortOrder
 from hms_iceberg.spec.transforms import IdentityTransform, Transform, parse_transform
 from hms_iceberg.table.changes.pending import Begun, PendingChange

@@ -29,9 +29,9 @@ from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.machinery.isolation import Isolation, isolation_of
 from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on
-from hms_iceberg.updates.overwrite import Overwrite
 from hms_iceberg.updates.require_unchanged import RequireUnchanged
-from hms_iceberg.updates.row_delta import RowDelta
+from hms_iceberg.updates.rows.overwrite import Overwrite
+from hms_iceberg.updates.rows.row_delta import RowDelta
 
 logger = logging.getLogger(__name__)
 

@@ -16,12 +16,12 @@ from hms_iceberg.table.changes.writes import write_rows
 from hms_iceberg.table.rows.assignments import Assignments
 from hms_iceberg.table.rows.row_change import RowChange, as_expression, rows_in
 from hms_iceberg.transaction.transaction import Transaction
-from hms_iceberg.updates.append import FastAppend
-from hms_iceberg.updates.delete import DeleteFiles
 from hms_iceberg.updates.machinery.update import Update
-from hms_iceberg.updates.merge_append import MergeAppend
-from hms_iceberg.updates.overwrite import Overwrite
-from hms_iceberg.updates.replace_partitions import ReplacePartitions
+from hms_iceberg.updates.rows.append import FastAppend
+from hms_iceberg.updates.rows.delete import DeleteFiles
+from hms_iceberg.updates.rows.merge_append import MergeAppend
+from hms_iceberg.updates.rows.overwrite import Overwrite
+from hms_iceberg.updates.rows.replace_partitions import ReplacePartitions
 
 logger = logging.getLogger(__name__)
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import DayTransform, IdentityTransform
 from hms_iceberg.spec.types import DoubleType, LongType, NestedField, StringType, TimestampType
-from hms_iceberg.updates.row_delta import RowDelta
+from hms_iceberg.updates.rows.row_delta import RowDelta
 from tests.support.spark_tables import Rows
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform
 from hms_iceberg.spec.types import LongType, NestedField, StringType, StructType

@@ -12,7 +12,7 @@ import pytest
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform, DayTransform, IdentityTransform
 from hms_iceberg.spec.types import LongType, NestedField, StructType, TimestampNanoType, VariantType

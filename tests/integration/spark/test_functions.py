@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.spark import extend
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform, DayTransform, TruncateTransform
 from hms_iceberg.spec.types import LongType, NestedField, StringType, TimestamptzType, UUIDType

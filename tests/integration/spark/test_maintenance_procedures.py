@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.catalog import Catalog
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import IdentityTransform
 from hms_iceberg.spec.types import LongType, NestedField, StringType

@@ -12,7 +12,7 @@ import pytest
 from hms_iceberg.errors import StorageError, UnsupportedError
 from hms_iceberg.maintenance import check_table
 from hms_iceberg.spark import SparkEngine
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import IdentityTransform
 from hms_iceberg.spec.types import LongType, NestedField, StringType

@@ -10,8 +10,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.arrow.columns.row_order import RowSorter
-from hms_iceberg.arrow.columns.zorder import ZOrder
+from hms_iceberg.arrow.rows.row_order import RowSorter
+from hms_iceberg.arrow.rows.zorder import ZOrder
 from hms_iceberg.arrow.writing.external_sort import sorted_batches
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import NullOrder, SortDirection, SortField, SortOrder

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import orc
 
-from hms_iceberg.arrow.formats import avro_blocks
-from hms_iceberg.arrow.formats.orc_layout import OrcLayout
-from hms_iceberg.arrow.formats.orc_reader import OrcReader
+from hms_iceberg.arrow.formats.avro import avro_blocks
+from hms_iceberg.arrow.formats.orc.orc_layout import OrcLayout
+from hms_iceberg.arrow.formats.orc.orc_reader import OrcReader
 from hms_iceberg.arrow.reading import read
 from hms_iceberg.arrow.reading.read import read_tasks
 from hms_iceberg.errors import CorruptDataFileError

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.orc as orc
 import pytest
 
-from hms_iceberg.arrow.formats.orc_layout import OrcLayout
-from hms_iceberg.arrow.formats.orc_runs import decode_bits, decode_integers
-from hms_iceberg.arrow.formats.orc_timestamps import read_timestamps
+from hms_iceberg.arrow.formats.orc.orc_layout import OrcLayout
+from hms_iceberg.arrow.formats.orc.orc_runs import decode_bits, decode_integers
+from hms_iceberg.arrow.formats.orc.orc_timestamps import read_timestamps
 from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.name_mapping import create_name_mapping

@@ -27,7 +27,7 @@ from hms_iceberg.spec.metadata_columns import (
     SPEC_ID,
     partition_column,
 )
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform
 from hms_iceberg.spec.types import (

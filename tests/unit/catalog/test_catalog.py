@@ -21,7 +21,7 @@ from hms_iceberg.errors import (
     UnsupportedError,
 )
 from hms_iceberg.metastore_names import namespace_name, table_identifier
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import SortField, SortOrder
 from hms_iceberg.spec.transforms import BucketTransform, DayTransform

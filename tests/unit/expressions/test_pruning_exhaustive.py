@@ -14,7 +14,7 @@ from hms_iceberg.expressions.literals import stored_literal
 from hms_iceberg.expressions.projection.projections import inclusive_projection, strict_projection
 from hms_iceberg.expressions.tree import BooleanExpression, Operator, predicate
 from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     BinaryType,

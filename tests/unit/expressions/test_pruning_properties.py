@@ -16,7 +16,7 @@ from hms_iceberg.expressions.terms import Reference
 from hms_iceberg.expressions.tree import Transformed
 from hms_iceberg.expressions.visitors import referenced_field_ids
 from hms_iceberg.spec.manifests.manifest import DataFile, FieldSummary, ManifestFile
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform
 from hms_iceberg.spec.types import (

@@ -35,7 +35,7 @@ from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, Manif
 from hms_iceberg.spec.manifests.manifest_avro import decode_manifest, encode_manifest
 from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list, encode_manifest_list
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.spec.statistics import PartitionStatisticsFile

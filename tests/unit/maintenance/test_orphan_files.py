@@ -9,7 +9,7 @@ import pytest
 
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.maintenance import check_table, remove_orphan_files
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.statistics import PartitionStatisticsFile, StatisticsFile
 from hms_iceberg.spec.transforms import IdentityTransform
 from hms_iceberg.storage import FileInfo

@@ -9,7 +9,7 @@ import pytest
 from hms_iceberg.errors import CorruptManifestError
 from hms_iceberg.scan.delete_index import DELETE_FILE_PATH_ID
 from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
-from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import IdentityTransform
 from hms_iceberg.spec.types import DoubleType, LongType, NestedField, StringType

@@ -22,7 +22,7 @@ from hms_iceberg.expressions.tree import And, BooleanExpression, Not, Operator, 
 from hms_iceberg.scan.bound_columns import bound_dtype, comparable, decode_bounds
 from hms_iceberg.scan.manifests.metric_columns import map_values
 from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform, TruncateTransform, YearTransform
 from hms_iceberg.spec.types import (

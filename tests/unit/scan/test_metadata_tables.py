@@ -9,7 +9,7 @@ import pytest
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
 from hms_iceberg.scan.metadata_tables import METADATA_TABLES, MetadataRequest, metadata_table
 from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
-from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import MetadataLogEntry, SnapshotRef
 from hms_iceberg.spec.transforms import DayTransform, IdentityTransform

@@ -19,7 +19,7 @@ from hms_iceberg.scan.manifests.cache import ManifestCache
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.scan_plan import ScanRequest
 from hms_iceberg.spec.manifests.manifest import DataFile, ManifestEntry, ManifestEntryStatus
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.spec.transforms import BucketTransform, DayTransform, IdentityTransform, VoidTransform

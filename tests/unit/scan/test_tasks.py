@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
-from hms_iceberg.spec.partitioning import UNPARTITIONED
+from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import LongType, NestedField
 from tests.support.snapshots import ManifestTable

@@ -31,7 +31,7 @@ from hms_iceberg.spec.manifests.manifest_avro import (
     encode_manifest_list,
 )
 from hms_iceberg.spec.manifests.manifest_schema import avro_name, decimal_bytes
-from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform, DayTransform, IdentityTransform, VoidTransform
 from hms_iceberg.spec.types import (

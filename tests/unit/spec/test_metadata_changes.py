@@ -19,7 +19,7 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.spec.metadata import metadata_changes as changes
 from hms_iceberg.spec.metadata.metadata_validation import check_metadata
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot, SnapshotLogEntry, SnapshotRef, SnapshotRefType
 from hms_iceberg.spec.sorting import UNSORTED, SortField, SortOrder

@@ -19,7 +19,7 @@ from hms_iceberg.spec.metadata.metadata_json import (
     metadata_to_dict,
     metadata_to_json,
 )
-from hms_iceberg.spec.partitioning import PartitionField
+from hms_iceberg.spec.partitions.partitioning import PartitionField
 from hms_iceberg.spec.snapshots import SnapshotRef
 from hms_iceberg.spec.sorting import UNSORTED
 from tests.support.spec_strategies import table_metadata

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hms_iceberg.errors import InvalidPartitionSpecError
-from hms_iceberg.spec.partition_fields import carry_field_ids
-from hms_iceberg.spec.partitioning import (
+from hms_iceberg.spec.partitions.partition_fields import carry_field_ids
+from hms_iceberg.spec.partitions.partitioning import (
     UNPARTITIONED,
     PartitionField,
     PartitionSpec,

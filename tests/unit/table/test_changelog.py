@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
 from hms_iceberg.expressions.text.parser import parse
-from hms_iceberg.spec.partitioning import UNPARTITIONED
+from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.spec.types import DoubleType, ListType, LongType, MapType, NestedField, StringType, StructType

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.errors import CommitConflictError
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import IdentityTransform
 from hms_iceberg.spec.types import LongType, NestedField, StringType, StructType

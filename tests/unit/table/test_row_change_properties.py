@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.maintenance import check_table
-from hms_iceberg.spec.partitioning import UNPARTITIONED
+from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import (
     DayTransform,

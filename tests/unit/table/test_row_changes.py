@@ -23,7 +23,7 @@ from hms_iceberg.errors import (
     UnsupportedError,
 )
 from hms_iceberg.spec.manifests.manifest import DataFileContent
-from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform
 from hms_iceberg.spec.types import DoubleType, FixedType, IntegerType, LongType, NestedField, TimestampType

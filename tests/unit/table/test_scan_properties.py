@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from hms_iceberg.arrow.formats import avro_blocks, avro_writer, parquet_reader
+from hms_iceberg.arrow.formats import parquet_reader
+from hms_iceberg.arrow.formats.avro import avro_blocks, avro_writer
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.spec.schema import Schema
 from tests.support.expression_strategies import EXAMPLES, KINDS, NANOS, expressions, matches, predicates, table_leaves

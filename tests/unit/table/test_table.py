@@ -28,7 +28,7 @@ from hms_iceberg.spec.transforms import BucketTransform, TruncateTransform
 from hms_iceberg.table import StaticTable, Table
 from hms_iceberg.table.reading.time_travel import milliseconds, snapshot_as_of
 from hms_iceberg.updates.properties import SetProperties
-from hms_iceberg.updates.row_delta import RowDelta
+from hms_iceberg.updates.rows.row_delta import RowDelta
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.tables import QUICK
 

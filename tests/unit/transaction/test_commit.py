@@ -21,9 +21,9 @@ from hms_iceberg.spec.types import StringType
 from hms_iceberg.transaction.eagerness import Approach
 from hms_iceberg.transaction.origin import Created, Existing
 from hms_iceberg.transaction.transaction import Transaction
-from hms_iceberg.updates.append import FastAppend
 from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionSpecUpdate
 from hms_iceberg.updates.properties import SetProperties
+from hms_iceberg.updates.rows.append import FastAppend
 from hms_iceberg.updates.schema.schema_changes import AddColumn
 from hms_iceberg.updates.schema.schema_update import SchemaUpdate
 from tests.support import memory_metastore as outcomes

@@ -10,16 +10,16 @@ from hms_iceberg.errors import CommitConflictError
 from hms_iceberg.expressions.tree import BooleanExpression, EqualTo, LessThan
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.transforms import BucketTransform
-from hms_iceberg.updates.append import FastAppend
-from hms_iceberg.updates.delete import DeleteFiles
 from hms_iceberg.updates.machinery.isolation import Isolation, isolation_of
 from hms_iceberg.updates.machinery.update import Update
-from hms_iceberg.updates.overwrite import Overwrite
 from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionSpecUpdate, RemovePartitionField
-from hms_iceberg.updates.replace_partitions import ReplacePartitions
-from hms_iceberg.updates.rewrite_files import RewriteFiles
-from hms_iceberg.updates.rollback import Rollback
-from hms_iceberg.updates.row_delta import RowDelta
+from hms_iceberg.updates.rows.append import FastAppend
+from hms_iceberg.updates.rows.delete import DeleteFiles
+from hms_iceberg.updates.rows.overwrite import Overwrite
+from hms_iceberg.updates.rows.replace_partitions import ReplacePartitions
+from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
+from hms_iceberg.updates.rows.row_delta import RowDelta
+from hms_iceberg.updates.snapshots.rollback import Rollback
 from hms_iceberg.updates.sort_order import ReplaceSortOrder, SortKey
 from tests.support.tables import (
     BY_CITY,

@@ -6,14 +6,14 @@ import pytest
 
 from hms_iceberg.errors import CommitConflictError, InvalidInputError
 from hms_iceberg.expressions.tree import EqualTo, GreaterThanOrEqual, LessThan
-from hms_iceberg.updates.append import FastAppend
-from hms_iceberg.updates.delete import DeleteFiles
-from hms_iceberg.updates.merge_append import MergeAppend
-from hms_iceberg.updates.overwrite import Overwrite
 from hms_iceberg.updates.properties import SetProperties
-from hms_iceberg.updates.replace_partitions import ReplacePartitions
-from hms_iceberg.updates.rewrite_files import RewriteFiles
-from hms_iceberg.updates.row_delta import RowDelta
+from hms_iceberg.updates.rows.append import FastAppend
+from hms_iceberg.updates.rows.delete import DeleteFiles
+from hms_iceberg.updates.rows.merge_append import MergeAppend
+from hms_iceberg.updates.rows.overwrite import Overwrite
+from hms_iceberg.updates.rows.replace_partitions import ReplacePartitions
+from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
+from hms_iceberg.updates.rows.row_delta import RowDelta
 from tests.support.tables import (
     BY_CITY,
     World,

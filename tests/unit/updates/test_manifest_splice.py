@@ -12,17 +12,17 @@ import fastavro
 import pytest
 
 from hms_iceberg.spec.manifests.manifest import DataFile, ManifestEntry, ManifestFile
-from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform
 from hms_iceberg.transaction.workspace import FileWorkspace
 from hms_iceberg.updates import rewrite_manifests
-from hms_iceberg.updates.delete import DeleteFiles
 from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
 from hms_iceberg.updates.machinery.manifests.manifest_splice import ManifestSplice
-from hms_iceberg.updates.merge_append import MergeAppend
 from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
-from hms_iceberg.updates.row_delta import RowDelta
+from hms_iceberg.updates.rows.delete import DeleteFiles
+from hms_iceberg.updates.rows.merge_append import MergeAppend
+from hms_iceberg.updates.rows.row_delta import RowDelta
 from tests.support.tables import World, check_snapshot, data_file, metadata, position_deletes
 
 SPECS = {

@@ -15,18 +15,18 @@ from hms_iceberg.errors import CommitConflictError
 from hms_iceberg.expressions.tree import EqualTo
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.types import StringType
-from hms_iceberg.updates.append import FastAppend
-from hms_iceberg.updates.delete import DeleteFiles
 from hms_iceberg.updates.machinery.isolation import Isolation
 from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.update import Update
-from hms_iceberg.updates.merge_append import MergeAppend
-from hms_iceberg.updates.overwrite import Overwrite
 from hms_iceberg.updates.properties import SetProperties
-from hms_iceberg.updates.replace_partitions import ReplacePartitions
-from hms_iceberg.updates.rewrite_files import RewriteFiles
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
-from hms_iceberg.updates.row_delta import RowDelta
+from hms_iceberg.updates.rows.append import FastAppend
+from hms_iceberg.updates.rows.delete import DeleteFiles
+from hms_iceberg.updates.rows.merge_append import MergeAppend
+from hms_iceberg.updates.rows.overwrite import Overwrite
+from hms_iceberg.updates.rows.replace_partitions import ReplacePartitions
+from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
+from hms_iceberg.updates.rows.row_delta import RowDelta
 from hms_iceberg.updates.schema.schema_changes import AddColumn
 from hms_iceberg.updates.schema.schema_update import SchemaUpdate
 from tests.support import memory_metastore as outcomes

@@ -5,7 +5,7 @@ import pytest
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.projection.residuals import residual_by_constants, residual_evaluator
 from hms_iceberg.expressions.text.parser import parse
-from hms_iceberg.spec.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import IntegerType, NestedField, StringType, TimestampType
 from hms_iceberg.spec.values.datetimes import MICROS_PER_DAY

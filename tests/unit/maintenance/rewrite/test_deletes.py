@@ -23,7 +23,7 @@ from hms_iceberg.maintenance import (
 )
 from hms_iceberg.maintenance.rewrite import convert_deletes
 from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
-from hms_iceberg.spec.partitioning import UNPARTITIONED
+from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED
 from hms_iceberg.table import Table
 from tests.support.operations import ARROW, BY_CITY, MERGE_ON_READ, SCHEMA, rows
 from tests.support.row_tables import create, other_writer

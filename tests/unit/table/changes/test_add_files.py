@@ -16,7 +16,7 @@ from hms_iceberg.errors import (
     SchemaMismatchError,
     TypeMismatchError,
 )
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform, HourTransform, TruncateTransform
 from hms_iceberg.spec.types import IntegerType, LongType, NestedField, StringType, TimestampType

@@ -17,7 +17,7 @@ from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.scan.manifests.cache import ManifestCache
 from hms_iceberg.scan.planner import plan_parts, plan_scan
 from hms_iceberg.scan.scan_plan import ScanRequest
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform, DayTransform
 from hms_iceberg.spec.types import DoubleType, LongType, NestedField, TimestampType

@@ -8,7 +8,7 @@ import pytest
 
 from hms_iceberg.errors import CommitConflictError, InvalidSchemaChangeError, UnknownColumnError
 from hms_iceberg.spec.name_mapping import create_name_mapping
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform, TruncateTransform
 from hms_iceberg.spec.types import (

@@ -19,7 +19,7 @@ from hms_iceberg.arrow.columns.arrow_schema import ORC_FIELD_ID_KEY, child_field
 from hms_iceberg.arrow.columns.nested import children_of, conform, with_children
 from hms_iceberg.arrow.formats.content_output import ContentOutput
 from hms_iceberg.arrow.formats.file_layout import FileLayout
-from hms_iceberg.arrow.formats.orc_layout import OrcLayout
+from hms_iceberg.arrow.formats.orc.orc_layout import OrcLayout
 from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
 from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.file_schema import FileLeaf
-from hms_iceberg.arrow.formats.orc_layout import CHAR, OrcLayout, message
+from hms_iceberg.arrow.formats.orc.orc_layout import CHAR, OrcLayout, message
 from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
 from hms_iceberg.arrow.metrics.metrics_modes import NONE, MetricsMode
 from hms_iceberg.errors import InvalidInputError

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation, new_snapshot_id
-from hms_iceberg.updates.append import check_data
 from hms_iceberg.updates.machinery.content import ContentChange, commit_content
 from hms_iceberg.updates.machinery.operations import always
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
+from hms_iceberg.updates.rows.append import check_data
 
 
 @dataclass(frozen=True)

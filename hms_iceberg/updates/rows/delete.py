@@ -13,7 +13,7 @@ from hms_iceberg.updates.machinery.content import ContentChange, commit_content
 from hms_iceberg.updates.machinery.file_matching import FileMatcher
 from hms_iceberg.updates.machinery.operations import always
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
-from hms_iceberg.updates.overwrite import WholeFileTest
+from hms_iceberg.updates.rows.overwrite import WholeFileTest
 
 
 @dataclass(frozen=True)

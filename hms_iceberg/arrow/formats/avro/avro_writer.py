@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.columns.nested import list_parts, list_values, map_entries, struct_children
 from hms_iceberg.arrow.columns.values import to_stored
-from hms_iceberg.arrow.formats.avro_schema import avro_schema
+from hms_iceberg.arrow.formats.avro.avro_schema import avro_schema
 from hms_iceberg.arrow.formats.content_output import ContentOutput
 from hms_iceberg.arrow.formats.file_layout import FileLayout
 from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hms_iceberg.arrow.formats.orc_layout import DATA, DIRECT_V2, PRESENT, SECONDARY, OrcLayout
-from hms_iceberg.arrow.formats.orc_runs import decode_bits, decode_integers
+from hms_iceberg.arrow.formats.orc.orc_layout import DATA, DIRECT_V2, PRESENT, SECONDARY, OrcLayout
+from hms_iceberg.arrow.formats.orc.orc_runs import decode_bits, decode_integers
 from hms_iceberg.arrow.storage.failures import decoding
 from hms_iceberg.errors import UnsupportedError
 

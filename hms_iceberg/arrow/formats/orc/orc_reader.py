@@ -12,9 +12,9 @@ import pyarrow as pa
 from pyarrow import orc
 
 from hms_iceberg.arrow.columns.file_schema import identified
-from hms_iceberg.arrow.formats.avro_reader import top_level
-from hms_iceberg.arrow.formats.orc_layout import OrcLayout
-from hms_iceberg.arrow.formats.orc_timestamps import read_timestamps
+from hms_iceberg.arrow.formats.avro.avro_reader import top_level
+from hms_iceberg.arrow.formats.orc.orc_layout import OrcLayout
+from hms_iceberg.arrow.formats.orc.orc_timestamps import read_timestamps
 from hms_iceberg.arrow.formats.parquet_reader import RangesTest, RowRange, empty_batches
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.failures import decoding

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from hms_iceberg.arrow.columns.partition_split import column_at, source_path
-from hms_iceberg.arrow.columns.row_order import RowOrder, sortable
+from hms_iceberg.arrow.rows.partition_split import column_at, source_path
+from hms_iceberg.arrow.rows.row_order import RowOrder, sortable
 from hms_iceberg.lazy import pl
 from hms_iceberg.spec.schema import Schema
 

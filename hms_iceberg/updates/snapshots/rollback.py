@@ -10,7 +10,7 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.spec.values.datetimes import format_milliseconds
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
-from hms_iceberg.updates.refs import check_ref_unchanged
+from hms_iceberg.updates.snapshots.refs import check_ref_unchanged
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from hms_iceberg.arrow.columns.column_transforms import transform_array
 from hms_iceberg.arrow.columns.values import to_stored
 from hms_iceberg.errors import UnsupportedError
-from hms_iceberg.spec.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import UnknownTransform
 from hms_iceberg.spec.types import IcebergType, UnknownType

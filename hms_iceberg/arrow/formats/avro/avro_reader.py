@@ -17,7 +17,7 @@ import pyarrow as pa
 from hms_iceberg.arrow.columns.arrow_schema import FIELD_ID_KEY
 from hms_iceberg.arrow.columns.file_schema import identified
 from hms_iceberg.arrow.columns.projection import leaf_count
-from hms_iceberg.arrow.formats.avro_blocks import AvroBlocks
+from hms_iceberg.arrow.formats.avro.avro_blocks import AvroBlocks
 from hms_iceberg.arrow.formats.parquet_reader import RangesTest, RowRange, empty_batches
 from hms_iceberg.arrow.storage.failures import decoding
 from hms_iceberg.errors import UnsupportedError

@@ -1,0 +1,1 @@
+"""Partition specs, their fields, and the partitions of files."""

@@ -1,0 +1,1 @@
+"""Changes of what a table holds: data and delete files added, removed and replaced."""
