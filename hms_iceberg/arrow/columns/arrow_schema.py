@@ -6,7 +6,7 @@ Iceberg specification, "Appendix A: Format-specific Requirements" (Parquet).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 
 import pyarrow as pa
@@ -29,6 +29,7 @@ from hms_iceberg.spec.types import (
     LongType,
     MapType,
     NestedField,
+    NestedType,
     StringType,
     StructType,
     TimestampNanoType,
@@ -105,16 +106,18 @@ def to_arrow_type(kind: IcebergType, field_ids: bool = True, extensions: bool = 
         return pa.decimal128(kind.precision, kind.scale)
     if isinstance(kind, FixedType):
         return pa.binary(kind.length)
-    if isinstance(kind, StructType):
-        return pa.struct([to_arrow_field(field, field_ids, extensions) for field in kind.fields])
-    if isinstance(kind, ListType):
-        return pa.list_(to_arrow_field(kind.element_field, field_ids, extensions))
-    if isinstance(kind, MapType):
-        key, value = (to_arrow_field(field, field_ids, extensions) for field in (kind.key_field, kind.value_field))
-        return pa.map_(key, value)
+    if isinstance(kind, NestedType):
+        return nested_arrow_type(kind, [to_arrow_field(child, field_ids, extensions) for child in kind.children()])
     if isinstance(kind, VariantType):
         return pa.struct([pa.field("metadata", pa.binary(), False), pa.field("value", pa.binary(), False)])
     raise UnsupportedError(f"Arrow has no type for Iceberg's {kind}. Leave such columns out of selected_fields.")
+
+
+def nested_arrow_type(kind: NestedType, children: Sequence[pa.Field]) -> pa.DataType:
+    """The Arrow type of a struct, list or map with these children."""
+    if isinstance(kind, StructType):
+        return pa.struct(children)
+    return pa.list_(*children) if isinstance(kind, ListType) else pa.map_(*children)
 
 
 def field_id_of(field: pa.Field) -> int | None:

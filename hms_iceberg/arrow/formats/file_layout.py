@@ -15,8 +15,6 @@ from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     IcebergType,
-    ListType,
-    MapType,
     NestedField,
     NestedType,
     StructType,
@@ -85,11 +83,9 @@ def _file_type(kind: IcebergType, path: str) -> IcebergType:
         if not fields:
             raise UnsupportedError(f"Cannot write column {path!r}: Parquet has no form for a struct without fields.")
         return StructType(*fields)
-    if isinstance(kind, ListType):
-        return replace(kind, element_type=_file_type(_known(kind.element_type, path), f"{path}.element"))
-    if isinstance(kind, MapType):
-        key = _file_type(_known(kind.key_type, path), f"{path}.key")
-        return replace(kind, key_type=key, value_type=_file_type(_known(kind.value_type, path), f"{path}.value"))
+    if isinstance(kind, NestedType):
+        below = [(child, _known(child.field_type, path), f"{path}.{child.name}") for child in kind.children()]
+        return kind.with_children([replace(child, field_type=_file_type(of, name)) for child, of, name in below])
     if isinstance(kind, VariantType):
         raise UnsupportedError(f"Cannot write column {path!r}: writing variant columns is not supported.")
     return kind

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import orc
 
-from hms_iceberg.arrow.columns.arrow_schema import ORC_FIELD_ID_KEY, child_fields, to_arrow_type
+from hms_iceberg.arrow.columns.arrow_schema import ORC_FIELD_ID_KEY, child_fields, nested_arrow_type, to_arrow_type
 from hms_iceberg.arrow.columns.nested import children_of, conform, with_children
 from hms_iceberg.arrow.formats.content_output import ContentOutput
 from hms_iceberg.arrow.formats.file_layout import FileLayout
@@ -32,11 +32,8 @@ from hms_iceberg.spec.types import (
     TIMESTAMPS,
     FixedType,
     IcebergType,
-    ListType,
-    MapType,
     NestedField,
     NestedType,
-    StructType,
     TimeType,
     UUIDType,
 )
@@ -197,12 +194,8 @@ def _orc_field(field: NestedField) -> pa.Field:
 
 
 def _orc_type(kind: IcebergType) -> pa.DataType:
-    if isinstance(kind, StructType):
-        return pa.struct([_orc_field(field) for field in kind.fields])
-    if isinstance(kind, ListType):
-        return pa.list_(_orc_field(kind.element_field))
-    if isinstance(kind, MapType):
-        return pa.map_(_orc_field(kind.key_field), _orc_field(kind.value_field))
+    if isinstance(kind, NestedType):
+        return nested_arrow_type(kind, [_orc_field(child) for child in kind.children()])
     if isinstance(kind, TimeType):
         return pa.int64()
     if isinstance(kind, (UUIDType, FixedType)):
