@@ -36,6 +36,11 @@ def file_key(file: DataFile) -> bytes:
     return _hash(file.file_path if file.content_offset is None else f"{file.file_path}\0{file.content_offset}")
 
 
+def file_number(file: DataFile) -> int:
+    """The key in eight bytes, as the digests of manifests have it."""
+    return _number(file_key(file))
+
+
 def _hash(text: str) -> bytes:
     return blake2b(text.encode(), digest_size=_HASH_BYTES).digest()
 
@@ -46,7 +51,7 @@ def digest(entries: Sequence[ManifestEntry]) -> ManifestDigest:
     files = pl.DataFrame(
         {
             "entry": [place for place, _ in live],
-            "file": [_number(file_key(file)) for _, file in live],
+            "file": [file_number(file) for _, file in live],
             "vector_of": [_vector_of(file) for _, file in live],
             "first_row_id": [file.first_row_id for _, file in live],
             "rows": [file.record_count for _, file in live],
@@ -79,6 +84,16 @@ def together(listed: Sequence[Listed], *columns: str) -> pl.DataFrame:
         for place, (_, each) in enumerate(listed)
     ]
     return pl.concat(frames) if frames else pl.DataFrame(schema={"manifest": pl.UInt32})
+
+
+def repeated(listed: Sequence[Listed], column: str) -> list[tuple[int, int]]:
+    """The places of live files whose hash in a column is that of another one; those of two files are hardly equal."""
+    hashes = pl.concat([pl.Series(column, dtype=pl.UInt64), *(each.files[column] for _, each in listed)])
+    ordered = hashes.drop_nulls().sort()
+    again = ordered.filter(ordered == ordered.shift(1)).unique()
+    if again.is_empty():
+        return []
+    return together(listed, column).filter(pl.col(column).is_in(again.implode())).select("manifest", "entry").rows()
 
 
 def files_at(

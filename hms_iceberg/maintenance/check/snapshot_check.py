@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from hms_iceberg.lazy import pl
 from hms_iceberg.maintenance.check import findings as found
-from hms_iceberg.maintenance.check.digests import Listed, ReadAgain, files_at, together
+from hms_iceberg.maintenance.check.digests import Listed, ReadAgain, files_at, repeated, together
 from hms_iceberg.maintenance.check.findings import Finding
-from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent
+from hms_iceberg.spec.manifests.manifest import ManifestContent
 from hms_iceberg.spec.snapshots import Snapshot
 
 
@@ -24,25 +24,16 @@ def check_repeated(snapshot: Snapshot, listed: Sequence[Listed], read: ReadAgain
         listed: its manifests.
         read: reads a manifest again, for the names of what is found.
     """
-    times = Counter((file.file_path, file.content_offset) for file in _equal(listed, "file", read))
+    again = files_at(listed, repeated(listed, "file"), read).values()
+    times = Counter((file.file_path, file.content_offset) for file in again)
     for (location, _), count in times.items():
         if count > 1:
             yield found.RepeatedFile(snapshot.snapshot_id, location, count)
-    vectors = Counter(file.referenced_data_file for file in _equal(listed, "vector_of", read))
+    second = files_at(listed, repeated(listed, "vector_of"), read).values()
+    vectors = Counter(file.referenced_data_file for file in second)
     for data_file, count in vectors.items():
         if count > 1 and data_file is not None:
             yield found.SecondDeletionVector(snapshot.snapshot_id, data_file, count)
-
-
-def _equal(listed: Sequence[Listed], column: str, read: ReadAgain) -> list[DataFile]:
-    """The files whose hash in a column is that of another one; those of two files are hardly ever equal."""
-    hashes = pl.concat([pl.Series(column, dtype=pl.UInt64), *(each.files[column] for _, each in listed)])
-    ordered = hashes.drop_nulls().sort()
-    again = ordered.filter(ordered == ordered.shift(1)).unique()
-    if again.is_empty():
-        return []
-    places = together(listed, column).filter(pl.col(column).is_in(again.implode())).select("manifest", "entry").rows()
-    return list(files_at(listed, places, read).values())
 
 
 def check_row_ids(snapshot: Snapshot, listed: Sequence[Listed], read: ReadAgain) -> Iterator[Finding]:

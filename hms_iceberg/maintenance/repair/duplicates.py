@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from hms_iceberg.maintenance.check.digests import Listed, repeated
 from hms_iceberg.maintenance.repair.examination import Examination
 from hms_iceberg.maintenance.repair.steps import RepairStep
-from hms_iceberg.spec.manifests.manifest import ManifestEntry, ManifestFile
+from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestEntry
 
 _SHOWN = 5
 Place = tuple[int, int]
@@ -47,20 +48,21 @@ def find_duplicates(examination: Examination) -> Duplicates:
     most.
     """
     found = Duplicates()
-    for snapshot_id, manifests in examination.lists.items():
-        if all(each.manifest_path in examination.entries for each in manifests):
-            _find(examination, snapshot_id, manifests, found)
+    for snapshot_id in examination.lists:
+        listed = examination.listed(snapshot_id)
+        if listed is not None:
+            _find(examination, snapshot_id, listed, found)
     return found
 
 
-def _find(examination: Examination, snapshot_id: int, manifests: Sequence[ManifestFile], found: Duplicates) -> None:
+def _find(examination: Examination, snapshot_id: int, listed: Sequence[Listed], found: Duplicates) -> None:
     by_file: dict[tuple[str, int | None], list[tuple[Place, ManifestEntry]]] = {}
-    for place, entry in _live(examination.entries, manifests):
+    for place, entry in _entries_at(examination, listed, repeated(listed, "file")):
         by_file.setdefault((entry.data_file.file_path, entry.data_file.content_offset), []).append((place, entry))
     again = {key: entries for key, entries in by_file.items() if len(entries) > 1}
     if not again:
         return
-    deletes = {_number(entry) for _, entry in _live(examination.entries, manifests) if not entry.data_file.is_data}
+    deletes = _delete_numbers(examination, listed)
     for (location, _), entries in again.items():
         ordered = sorted(entries, key=lambda each: _number(each[1]), reverse=not entries[0][1].data_file.is_data)
         found.places.setdefault(snapshot_id, set()).update(place for place, _ in ordered[1:])
@@ -70,13 +72,29 @@ def _find(examination: Examination, snapshot_id: int, manifests: Sequence[Manife
             found.doubtful.add(location)
 
 
-def _live(
-    entries: Mapping[str, Sequence[ManifestEntry]], manifests: Sequence[ManifestFile]
-) -> Iterator[tuple[Place, ManifestEntry]]:
-    for manifest, row in enumerate(manifests):
-        for number, entry in enumerate(entries[row.manifest_path]):
-            if entry.is_live:
-                yield (manifest, number), entry
+def _entries_at(
+    examination: Examination, listed: Sequence[Listed], places: Sequence[Place]
+) -> list[tuple[Place, ManifestEntry]]:
+    wanted: dict[int, set[int]] = {}
+    for manifest, number in places:
+        wanted.setdefault(manifest, set()).add(number)
+    return [
+        ((manifest, number), entry)
+        for manifest, numbers in wanted.items()
+        for number, entry in enumerate(examination.entries.each(listed[manifest][0].manifest_path))
+        if number in numbers
+    ]
+
+
+def _delete_numbers(examination: Examination, listed: Sequence[Listed]) -> set[int]:
+    """The sequence numbers of live delete files."""
+    return {
+        _number(entry)
+        for row, _ in listed
+        if row.content is ManifestContent.DELETES
+        for entry in examination.entries.each(row.manifest_path)
+        if entry.is_live
+    }
 
 
 def _number(entry: ManifestEntry) -> int:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError, MissingFileError
+from hms_iceberg.maintenance.check.digests import Listed, ManifestDigest, digest
+from hms_iceberg.maintenance.check.summary_check import EntryCounts
+from hms_iceberg.maintenance.repair.manifest_entries import ManifestEntries
 from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.spec.manifests.manifest import ManifestEntry, ManifestEntryStatus, ManifestFile
-from hms_iceberg.spec.manifests.manifest_avro import decode_manifest
+from hms_iceberg.spec.manifests.manifest_avro import iterate_manifest
+from hms_iceberg.spec.manifests.manifest_counts import check_entries
 from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import Snapshot
@@ -26,7 +30,7 @@ class Examination:
         metadata: the table.
         storage: where its files are.
         lists: the manifests of each snapshot whose manifest list could be read.
-        entries: the entries of each manifest that could be read, by its location.
+        entries: the entries of each manifest that could be read.
         damaged_lists: by snapshot id, what is wrong with its manifest list.
         damaged_manifests: by location, what is wrong with the manifest.
         wrong_rows: by location of a whole manifest, what is wrong with its row in manifest lists.
@@ -34,8 +38,8 @@ class Examination:
 
     metadata: TableMetadata
     storage: Storage
+    entries: ManifestEntries
     lists: dict[int, list[ManifestFile]] = field(default_factory=dict)
-    entries: dict[str, list[ManifestEntry]] = field(default_factory=dict)
     damaged_lists: dict[int, str] = field(default_factory=dict)
     damaged_manifests: dict[str, str] = field(default_factory=dict)
     wrong_rows: dict[str, str] = field(default_factory=dict)
@@ -45,15 +49,15 @@ class Examination:
         """The row of each manifest that a list names, by its location."""
         return {manifest.manifest_path: manifest for manifests in self.lists.values() for manifest in manifests}
 
-    def entries_of(self, manifests: Iterable[ManifestFile]) -> list[ManifestEntry] | None:
-        """All entries of some manifests; None if one of them is damaged."""
-        found: list[ManifestEntry] = []
-        for manifest in manifests:
-            entries = self.entries.get(manifest.manifest_path)
-            if entries is None:
-                return None
-            found += entries
-        return found
+    def listed(self, snapshot_id: int) -> list[Listed] | None:
+        """The manifests of a snapshot; None if its list or one of them is damaged."""
+        manifests = self.lists.get(snapshot_id)
+        return None if manifests is None else self.entries.digests(manifests)
+
+    def counts(self, snapshot_id: int) -> EntryCounts | None:
+        """What the entries of a snapshot count to; None if it is damaged."""
+        listed = self.listed(snapshot_id)
+        return None if listed is None else EntryCounts.sum((each.counts for _, each in listed), snapshot_id)
 
 
 def examine(metadata: TableMetadata, storage: Storage) -> Examination:
@@ -62,7 +66,7 @@ def examine(metadata: TableMetadata, storage: Storage) -> Examination:
     Raises:
         StorageError: the storage does not let a file be read, which says nothing about the file.
     """
-    examination = Examination(metadata, storage)
+    examination = Examination(metadata, storage, ManifestEntries(storage))
     listed = [snapshot for snapshot in metadata.snapshots if snapshot.manifest_list is not None]
     for snapshot, manifests in zip(
         listed, in_parallel(lambda each: read_list(each, storage), listed, metadata.location), strict=True
@@ -73,13 +77,13 @@ def examine(metadata: TableMetadata, storage: Storage) -> Examination:
             examination.lists[snapshot.snapshot_id] = manifests
     rows = list(examination.rows.values())
     for manifest, read in zip(
-        rows, in_parallel(lambda each: read_entries(each, storage), rows, metadata.location), strict=True
+        rows, in_parallel(lambda each: read_manifest(each, storage), rows, metadata.location), strict=True
     ):
         location = manifest.manifest_path
-        if read.entries is None:
+        if read.digest is None:
             examination.damaged_manifests[location] = read.wrong
         else:
-            examination.entries[location] = read.entries
+            examination.entries.add(manifest, read.digest)
             if read.wrong:
                 examination.wrong_rows[location] = read.wrong
     return examination
@@ -99,13 +103,13 @@ def read_list(snapshot: Snapshot, storage: Storage) -> list[ManifestFile] | str:
 
 @dataclass(frozen=True)
 class ReadManifest:
-    """The entries of a manifest, None if it is damaged; and what is wrong with it, or with its row."""
+    """The digest of a manifest, None if it is damaged; and what is wrong with it, or with its row."""
 
-    entries: list[ManifestEntry] | None
+    digest: ManifestDigest | None
     wrong: str = ""
 
 
-def read_entries(manifest: ManifestFile, storage: Storage) -> ReadManifest:
+def read_manifest(manifest: ManifestFile, storage: Storage) -> ReadManifest:
     """Reads a manifest that a manifest list names."""
     location = manifest.manifest_path
     try:
@@ -113,17 +117,17 @@ def read_entries(manifest: ManifestFile, storage: Storage) -> ReadManifest:
         if manifest.manifest_length and len(data) != manifest.manifest_length:
             said = f"its manifest list says {manifest.manifest_length:,}"
             return ReadManifest(None, f"The manifest {location} has {len(data):,} bytes, {said}.")
-        entries = decode_manifest(data, manifest, checked=False)
+        entries = list(iterate_manifest(data, manifest, metrics=False))
         check_owner(manifest, entries)
     except MissingFileError:
         return ReadManifest(None, f"The manifest {location} is not there.")
     except CorruptFileError as error:
         return ReadManifest(None, f"The manifest {location} is damaged: {error}")
     try:
-        decode_manifest(data, manifest)
+        check_entries(manifest, entries)
     except CorruptManifestError as error:
-        return ReadManifest(entries, f"A manifest list says of {location} what it is not: {error}")
-    return ReadManifest(entries)
+        return ReadManifest(digest(entries), f"A manifest list says of {location} what it is not: {error}")
+    return ReadManifest(digest(entries))
 
 
 def check_owner(manifest: ManifestFile, entries: Sequence[ManifestEntry]) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hms_iceberg.errors import IcebergError, StorageError
+from hms_iceberg.maintenance.check.digests import file_key
 from hms_iceberg.maintenance.check.file_check import count_records
 from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination
 from hms_iceberg.maintenance.repair.steps import RepairStep
@@ -57,21 +58,39 @@ def lost_files(metadata: TableMetadata, examination: Examination, record_counts:
     Raises:
         StorageError: the storage does not say whether a file is there.
     """
-    heads: dict[str, list[DataFile]] = {}
-    for name, ref in metadata.refs.items():
-        entries = examination.entries_of(examination.lists.get(ref.snapshot_id, ())) if ref.is_branch else None
-        if entries:
-            heads[name] = [entry.data_file for entry in entries if entry.is_live]
-    files = list({(file.file_path, file.content_offset): file for live in heads.values() for file in live}.values())
-    found_states = in_parallel(lambda file: _state(file, examination.storage, record_counts), files, metadata.location)
-    states = {(file.file_path, file.content_offset): state for file, state in zip(files, found_states, strict=True)}
+    heads = {name: _manifests(examination, ref.snapshot_id) for name, ref in metadata.refs.items() if ref.is_branch}
+    unseen = _unseen(examination, list(dict.fromkeys(each for head in heads.values() for each in head)))
+    states = in_parallel(
+        lambda file: (file_key(file), _state(file, examination.storage, record_counts)), unseen, metadata.location
+    )
+    wrong = {key: state for key, state in states if state != "whole"}
     found = {}
-    for name, live in heads.items():
-        lost = tuple(file for file in live if states[file.file_path, file.content_offset] == "lost")
-        odd = [file for file in live if states[file.file_path, file.content_offset] == "odd"]
-        if lost or odd:
+    for name, head in heads.items() if wrong else ():
+        known = [(file, wrong.get(file_key(file))) for file in _live(examination, head) if file_key(file) in wrong]
+        lost = tuple(file for file, state in known if state == "lost")
+        odd = [file for file, state in known if state == "odd"]
+        if known:
             found[name] = LostFiles(name, lost, tuple(_odd(odd)))
     return found
+
+
+def _manifests(examination: Examination, snapshot_id: int) -> list[str]:
+    """The manifests of a snapshot; none if it is damaged."""
+    return [row.manifest_path for row, _ in examination.listed(snapshot_id) or ()]
+
+
+def _live(examination: Examination, manifests: Sequence[str]) -> Iterator[DataFile]:
+    for location in manifests:
+        yield from (entry.data_file for entry in examination.entries.each(location) if entry.is_live)
+
+
+def _unseen(examination: Examination, manifests: Sequence[str]) -> Iterator[DataFile]:
+    """The live files of manifests, each once."""
+    seen: set[bytes] = set()
+    for file in _live(examination, manifests):
+        if (key := file_key(file)) not in seen:
+            seen.add(key)
+            yield file
 
 
 def _state(file: DataFile, storage: Storage, record_counts: bool) -> str:

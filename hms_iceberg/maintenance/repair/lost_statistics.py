@@ -7,7 +7,6 @@ from functools import partial
 
 from hms_iceberg.errors import MissingFileError
 from hms_iceberg.maintenance.check.statistics_check import partition_statistics_damage, statistics_damage
-from hms_iceberg.maintenance.check.summary_check import EntryCounts
 from hms_iceberg.maintenance.repair.examination import Examination
 from hms_iceberg.maintenance.repair.steps import RepairStep
 from hms_iceberg.spec.metadata.metadata_changes import remove_partition_statistics, remove_statistics
@@ -33,8 +32,7 @@ def without_lost_statistics(
             metadata = remove_statistics(metadata, file.snapshot_id)
             steps.append(_step(wrong, "compute-table-stats"))
     for partitions in metadata.partition_statistics:
-        entries = examination.entries_of(examination.lists.get(partitions.snapshot_id, ()))
-        counts = EntryCounts.of(entries) if entries else None
+        counts = examination.counts(partitions.snapshot_id)
         wrong = _wrong(
             partitions.statistics_path,
             partial(partition_statistics_damage, storage, partitions, counts),

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from hms_iceberg.maintenance.check.digests import ManifestDigest, digest, file_number
 from hms_iceberg.maintenance.check.summary_check import EntryCounts, check_summary
 from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination
 from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.spec.manifests.avro_container import read_container
 from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
-from hms_iceberg.spec.manifests.manifest_avro import decode_manifest, encode_manifest
+from hms_iceberg.spec.manifests.manifest_avro import encode_manifest, iterate_manifest
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots import Snapshot
 from hms_iceberg.spec.table_properties import metadata_folder
@@ -41,6 +42,8 @@ def rebuild_lists(examination: Examination) -> dict[int, list[ManifestFile]]:
             manifests = _after_its_child(examination, snapshot) or _after_its_parent(examination, snapshot, unlisted)
             if manifests is not None:
                 found[number] = examination.lists[number] = manifests
+                for manifest in manifests:
+                    examination.entries.describe(manifest)
         if len(found) == before:
             return found
 
@@ -57,53 +60,46 @@ def _after_its_child(examination: Examination, snapshot: Snapshot) -> list[Manif
 
 
 def _after_its_parent(
-    examination: Examination, snapshot: Snapshot, unlisted: Sequence[ManifestFile]
+    examination: Examination, snapshot: Snapshot, unlisted: Sequence[Unlisted]
 ) -> list[ManifestFile] | None:
     """The manifests that the snapshot wrote, and those of its parent whose files these do not name."""
     parent = snapshot.parent_snapshot_id
     if parent is not None and parent not in examination.lists:
         return None
     own = _own_manifests(examination, snapshot, unlisted)
-    named = {entry.data_file.file_path for manifest in own for entry in examination.entries[manifest.manifest_path]}
+    named = {
+        file_number(entry.data_file) for manifest in own for entry in examination.entries.each(manifest.manifest_path)
+    }
     before = examination.lists[parent] if parent is not None else []
-    kept = [each for each in before if not named & _live(examination, each)]
+    kept = [each for each in before if named.isdisjoint(_live(examination, each))]
     manifests = [*_with_row_ids(own, snapshot), *kept]
     return manifests if _fits(examination, snapshot, manifests) else None
 
 
-def _live(examination: Examination, manifest: ManifestFile) -> set[str]:
-    entries = examination.entries.get(manifest.manifest_path, ())
-    return {entry.data_file.file_path for entry in entries if entry.is_live}
+def _live(examination: Examination, manifest: ManifestFile) -> Iterable[int]:
+    whole = manifest.manifest_path in examination.entries
+    return examination.entries.digest(manifest.manifest_path).files["file"] if whole else ()
 
 
-def _own_manifests(
-    examination: Examination, snapshot: Snapshot, unlisted: Sequence[ManifestFile]
-) -> list[ManifestFile]:
+def _own_manifests(examination: Examination, snapshot: Snapshot, unlisted: Sequence[Unlisted]) -> list[ManifestFile]:
     known = [each for each in examination.rows.values() if each.added_snapshot_id == snapshot.snapshot_id]
     names = {each.manifest_path for each in known}
     own = [each for each in known if each.manifest_path in examination.entries]
     for probe in unlisted:
-        entries = examination.entries[probe.manifest_path]
-        writers = {entry.snapshot_id for entry in entries if entry.status is not ManifestEntryStatus.EXISTING}
-        if writers == {snapshot.snapshot_id} and probe.manifest_path not in names:
-            entries = [_inherited(entry, snapshot) for entry in entries]
-            examination.entries[probe.manifest_path] = entries
-            own.append(described(examination.metadata, probe, entries, snapshot))
+        location = probe.manifest.manifest_path
+        numbered = probe.is_numbered or not snapshot.sequence_number
+        if probe.writers == {snapshot.snapshot_id} and numbered and location not in names:
+            row = replace(
+                probe.manifest, added_snapshot_id=snapshot.snapshot_id, sequence_number=snapshot.sequence_number
+            )
+            examination.entries.describe(row)
+            entries = list(examination.entries.each(location))
+            own.append(described(examination.metadata, row, entries, snapshot))
     return sorted(own, key=lambda each: [int(number) for number in _NUMBERS.findall(_name(each))][-1:])
 
 
 def _name(manifest: ManifestFile) -> str:
     return manifest.manifest_path.rpartition("/")[2]
-
-
-def _inherited(entry: ManifestEntry, snapshot: Snapshot) -> ManifestEntry:
-    """An entry with the numbers that it leaves to its manifest list."""
-    number = snapshot.sequence_number
-    return replace(
-        entry,
-        sequence_number=number if entry.sequence_number is None else entry.sequence_number,
-        file_sequence_number=number if entry.file_sequence_number is None else entry.file_sequence_number,
-    )
 
 
 def _with_row_ids(own: Iterable[ManifestFile], snapshot: Snapshot) -> list[ManifestFile]:
@@ -144,14 +140,30 @@ def described(
 
 def _fits(examination: Examination, snapshot: Snapshot, manifests: Sequence[ManifestFile]) -> bool:
     """Whether the snapshot's summary says of these manifests what they hold."""
-    entries = examination.entries_of(manifests)
-    if entries is None or any(key not in snapshot.summary for key in _NEEDED):
+    listed = examination.entries.digests(manifests)
+    if listed is None or any(key not in snapshot.summary for key in _NEEDED):
         return False
-    return not list(check_summary(snapshot, EntryCounts.of(entries)))
+    counts = EntryCounts.sum((each.counts for _, each in listed), snapshot.snapshot_id)
+    return not list(check_summary(snapshot, counts))
 
 
-def _unlisted(examination: Examination) -> list[ManifestFile]:
-    """Manifests in the table's metadata folder that no list names; their entries are noted in the examination."""
+@dataclass(frozen=True)
+class Unlisted:
+    """A manifest that no list names.
+
+    Attributes:
+        manifest: what the file says of itself.
+        writers: the snapshots that added or removed its entries.
+        is_numbered: whether only added entries leave their sequence number to a list.
+    """
+
+    manifest: ManifestFile
+    writers: set[int | None]
+    is_numbered: bool
+
+
+def _unlisted(examination: Examination) -> list[Unlisted]:
+    """Manifests in the table's metadata folder that no list names; they are noted in the examination."""
     metadata, known = examination.metadata, examination.rows.keys()
     lists = {snapshot.manifest_list for snapshot in metadata.snapshots}
     folder = metadata_folder(metadata.location, metadata.properties)
@@ -163,13 +175,13 @@ def _unlisted(examination: Examination) -> list[ManifestFile]:
     found = []
     for read in in_parallel(lambda each: _probed(examination, *each), locations, metadata.location):
         if read is not None:
-            probe, entries = read
-            examination.entries[probe.manifest_path] = entries
+            probe, kept = read
+            examination.entries.add(probe.manifest, kept)
             found.append(probe)
     return found
 
 
-def _probed(examination: Examination, location: str, size: int) -> tuple[ManifestFile, list[ManifestEntry]] | None:
+def _probed(examination: Examination, location: str, size: int) -> tuple[Unlisted, ManifestDigest] | None:
     """A manifest that nobody describes; None for other files, and for manifests that say not whose they are."""
     try:
         data = examination.storage.read(location)
@@ -184,10 +196,13 @@ def _probed(examination: Examination, location: str, size: int) -> tuple[Manifes
             sequence_number=None,
             min_sequence_number=None,
         )
-        entries = decode_manifest(data, probe, checked=False)
+        entries = list(iterate_manifest(data, probe, metrics=False))
     except (*DAMAGE, ValueError):
         return None
-    writers = {entry.snapshot_id for entry in entries if entry.status is ManifestEntryStatus.ADDED}
-    if len(writers) > 1 or -1 in writers or probe.partition_spec_id not in examination.metadata.specs_by_id:
+    added = {entry.snapshot_id for entry in entries if entry.status is ManifestEntryStatus.ADDED}
+    known = probe.partition_spec_id in examination.metadata.specs_by_id
+    if len(added) > 1 or -1 in added or not known:
         return None
-    return probe, entries
+    writers = {entry.snapshot_id for entry in entries if entry.status is not ManifestEntryStatus.EXISTING}
+    numbered = all(entry.sequence_number is not None for entry in entries if entry.snapshot_id not in added)
+    return Unlisted(probe, writers, numbered), digest(entries)

@@ -5,16 +5,11 @@ What comes out is taken for what was lost only where it has as many files and ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
-from hms_iceberg.arrow.reading.imported_files import FileImport
-from hms_iceberg.arrow.storage.data_locations import LocationRules
-from hms_iceberg.errors import IcebergError, StorageError
-from hms_iceberg.maintenance.repair.delete_files import DeleteFileImport
-from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination
-from hms_iceberg.maintenance.side_by_side import in_parallel
+from hms_iceberg.maintenance.repair.examination import Examination
+from hms_iceberg.maintenance.repair.unnamed_files import UnnamedFiles, counts_of, own_share
 from hms_iceberg.spec.manifests.manifest import (
     DataFile,
     DataFileContent,
@@ -25,10 +20,6 @@ from hms_iceberg.spec.manifests.manifest import (
 )
 from hms_iceberg.spec.manifests.manifest_avro import encode_manifest
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.name_mapping import create_name_mapping
-from hms_iceberg.spec.table_properties import metadata_folder
-
-_ENDINGS = (".parquet", ".orc", ".avro", ".puffin")
 
 
 @dataclass(frozen=True)
@@ -46,20 +37,36 @@ class Rebuilt:
     loses: str | None = None
 
 
-def rebuild_manifest(examination: Examination, manifest: ManifestFile) -> Rebuilt | None:
-    """The entries of a damaged manifest; None if they cannot be told for certain."""
-    if manifest.added_files_count is None or manifest.existing_files_count is None:
-        return None
-    others = _beside(examination, manifest)
-    carried = _carried(examination, manifest, others)
-    if carried is not None:
-        return _without_removals(manifest, carried, "from later manifests that name the same files")
-    if not _has_exact_numbers(manifest) and _depends_on_numbers(examination, manifest):
-        return None
-    found = _from_footers(examination, manifest)
-    if found is None:
-        return None
-    return _without_removals(manifest, found, "from the footers of the files that no other manifest names")
+def rebuild_manifests(examination: Examination) -> dict[str, Rebuilt]:
+    """By location, what damaged manifests held, as far as it can be told for certain."""
+    damaged = [
+        row
+        for location, row in examination.rows.items()
+        if location in examination.damaged_manifests
+        and row.added_files_count is not None
+        and row.existing_files_count is not None
+    ]
+    found: dict[str, Rebuilt] = {}
+    for manifest in damaged:
+        carried = _carried(examination, manifest)
+        if carried is not None:
+            source = "from later manifests that name the same files"
+            found[manifest.manifest_path] = _without_removals(manifest, carried, source)
+    left = [each for each in damaged if each.manifest_path not in found]
+    unnamed = UnnamedFiles.of(examination) if left else None
+    for manifest in left:
+        if unnamed is None or not (_has_exact_numbers(manifest) or not _depends_on_numbers(examination, manifest)):
+            continue
+        beside = [each for each in left if (each.content, each.partition_spec_id) == _kind(manifest)]
+        entries = _from_footers(unnamed, manifest, [each for each in beside if each is not manifest])
+        if entries is not None:
+            source = "from the footers of the files that no other manifest names"
+            found[manifest.manifest_path] = _without_removals(manifest, entries, source)
+    return found
+
+
+def _kind(manifest: ManifestFile) -> tuple[ManifestContent, int]:
+    return manifest.content, manifest.partition_spec_id
 
 
 def _has_exact_numbers(manifest: ManifestFile) -> bool:
@@ -78,75 +85,74 @@ def _depends_on_numbers(examination: Examination, manifest: ManifestFile) -> boo
     unknown = any(each.content is ManifestContent.DELETES for each in damaged)
     return unknown or any(
         entry.is_live and entry.data_file.content is DataFileContent.EQUALITY_DELETES
-        for entries in examination.entries.values()
-        for entry in entries
+        for row in examination.rows.values()
+        if row.content is ManifestContent.DELETES and row.manifest_path in examination.entries
+        for entry in examination.entries.each(row.manifest_path)
     )
 
 
-def _beside(examination: Examination, manifest: ManifestFile) -> set[str]:
-    """Files of the manifests that stand in one list with this one: they are not in it as well."""
+def _carried(examination: Examination, manifest: ManifestFile) -> list[ManifestEntry] | None:
+    """The entries of a manifest of which all files were added by its snapshot, from manifests that carry them on."""
+    if manifest.existing_files_count:
+        return None
+    found: dict[tuple[str, int | None], ManifestEntry] = {}
+    for entry in examination.entries.everywhere(metrics=True):
+        file = entry.data_file
+        if (
+            entry.status is ManifestEntryStatus.EXISTING
+            and entry.snapshot_id == manifest.added_snapshot_id
+            and file.spec_id == manifest.partition_spec_id
+            and file.is_data is (manifest.content is ManifestContent.DATA)
+        ):
+            found[file.file_path, file.content_offset] = replace(entry, status=ManifestEntryStatus.ADDED)
+    return _counted(manifest, _not_beside(examination, manifest, found)) if found else None
+
+
+def _not_beside(
+    examination: Examination, manifest: ManifestFile, found: Mapping[tuple[str, int | None], ManifestEntry]
+) -> list[ManifestEntry]:
+    """Entries but those of manifests that stand in one list with this one: they are not in it as well."""
     beside = {
         other.manifest_path
         for listed in examination.lists.values()
         if any(each.manifest_path == manifest.manifest_path for each in listed)
         for other in listed
     }
-    return {
+    paths = {path for path, _ in found}
+    taken = {
         entry.data_file.file_path
         for location in beside
-        for entry in examination.entries.get(location, ())
-        if entry.is_live
+        if location in examination.entries
+        for entry in examination.entries.each(location)
+        if entry.is_live and entry.data_file.file_path in paths
     }
+    return [entry for (path, _), entry in found.items() if path not in taken]
 
 
-def _carried(examination: Examination, manifest: ManifestFile, others: set[str]) -> list[ManifestEntry] | None:
-    """The entries of a manifest of which all files were added by its snapshot, from manifests that carry them on."""
-    if manifest.existing_files_count:
-        return None
-    found: dict[tuple[str, int | None], ManifestEntry] = {}
-    for entries in examination.entries.values():
-        for entry in entries:
-            file = entry.data_file
-            if (
-                entry.status is ManifestEntryStatus.EXISTING
-                and entry.snapshot_id == manifest.added_snapshot_id
-                and file.spec_id == manifest.partition_spec_id
-                and file.is_data is (manifest.content is ManifestContent.DATA)
-                and file.file_path not in others
-            ):
-                found[file.file_path, file.content_offset] = replace(entry, status=ManifestEntryStatus.ADDED)
-    return _counted(manifest, list(found.values()))
+def _from_footers(
+    unnamed: UnnamedFiles, manifest: ManifestFile, beside: Sequence[ManifestFile]
+) -> list[ManifestEntry] | None:
+    """Entries for the files in the table's folder that no manifest names.
 
-
-def _from_footers(examination: Examination, manifest: ManifestFile) -> list[ManifestEntry] | None:
-    """Entries for the files in the table's folder that no manifest names."""
-    metadata = examination.metadata
-    if manifest.partition_spec_id not in metadata.specs_by_id:
+    Args:
+        unnamed: these files.
+        manifest: the manifest that is lost.
+        beside: others of its content and spec that are lost as well.
+    """
+    if manifest.partition_spec_id not in unnamed.examination.metadata.specs_by_id:
         return None
     if manifest.existing_files_count and manifest.added_files_count:
         return None
-    files = {_key(entry.data_file): entry.data_file for entries in examination.entries.values() for entry in entries}
-    named = {path for path, offset in files if offset is None}
-    locations = [location for location in content_locations(examination) if location not in named]
-    describe = _describer(examination, manifest, {file.file_path: file for file in files.values() if file.is_data})
-    described = [
-        file
-        for found in in_parallel(describe, locations, metadata.location)
-        for file in found
-        if _key(file) not in files and file.spec_id == manifest.partition_spec_id
-    ]
+    described = own_share(unnamed.described(manifest), manifest, beside)
+    if described is None:
+        return None
     lowest, own = manifest.min_sequence_number or 0, manifest.sequence_number or 0
     status = ManifestEntryStatus.EXISTING if manifest.existing_files_count else ManifestEntryStatus.ADDED
     number = own if status is ManifestEntryStatus.ADDED else lowest
-    entries = [
+    return [
         ManifestEntry(status, manifest.added_snapshot_id, lowest, number, file)
         for file in _with_row_ids(described, manifest)
     ]
-    return _counted(manifest, entries)
-
-
-def _key(file: DataFile) -> tuple[str, int | None]:
-    return file.file_path, file.content_offset
 
 
 def _with_row_ids(files: Iterable[DataFile], manifest: ManifestFile) -> list[DataFile]:
@@ -157,56 +163,10 @@ def _with_row_ids(files: Iterable[DataFile], manifest: ManifestFile) -> list[Dat
     return result
 
 
-def _describer(
-    examination: Examination, manifest: ManifestFile, targets: dict[str, DataFile]
-) -> Callable[[str], list[DataFile]]:
-    """What describes a file of the manifest's kind and spec; nothing if it is none, or its partition is unclear.
-
-    Raises:
-        StorageError: the storage does not let the file be read.
-    """
-    metadata = replace(examination.metadata, default_spec_id=manifest.partition_spec_id)
-    mapping = metadata.name_mapping() or create_name_mapping(metadata.schema())
-    modes = metrics_modes(metadata.schema(), metadata.properties, metadata.sort_order())
-    importer = FileImport(metadata, examination.storage, mapping, modes)
-    deletes = DeleteFileImport(examination, importer, targets)
-
-    def describe(location: str) -> list[DataFile]:
-        try:
-            if manifest.content is ManifestContent.DELETES:
-                return deletes.describe(location)
-            return [] if deletes.describe(location) else [importer.describe(location)]
-        except DAMAGE:
-            return []
-        except StorageError:
-            raise
-        except IcebergError:
-            return []
-
-    return describe
-
-
-def content_locations(examination: Examination) -> list[str]:
-    """Locations of files in the table's own folder that may hold data or deletes, in the order of their names."""
-    metadata = examination.metadata
-    folder = LocationRules.of(metadata.location, metadata.properties).folder
-    if not f"{folder}/".startswith(f"{metadata.location.rstrip('/')}/"):
-        return []  # other tables may have files there too
-    meta = metadata_folder(metadata.location, metadata.properties)
-    return sorted(
-        file.location
-        for file in examination.storage.list(folder)
-        if file.location.endswith(_ENDINGS) and not file.location.startswith(f"{meta}/")
-    )
-
-
 def _counted(manifest: ManifestFile, entries: list[ManifestEntry]) -> list[ManifestEntry] | None:
     """The entries where they are as many files and rows as the list says."""
-    files = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
-    rows = (manifest.added_rows_count or 0) + (manifest.existing_rows_count or 0)
-    if len(entries) != files or sum(entry.data_file.record_count for entry in entries) != rows:
-        return None
-    return entries
+    fits = (len(entries), sum(entry.data_file.record_count for entry in entries)) == counts_of(manifest)
+    return entries if fits else None
 
 
 def _without_removals(manifest: ManifestFile, entries: Sequence[ManifestEntry], source: str) -> Rebuilt:

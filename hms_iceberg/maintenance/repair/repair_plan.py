@@ -9,7 +9,7 @@ from itertools import count
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.maintenance.check.findings import WrongSummary
-from hms_iceberg.maintenance.check.summary_check import EntryCounts, check_summary
+from hms_iceberg.maintenance.check.summary_check import check_summary
 from hms_iceberg.maintenance.repair.contradictions import without_contradictions
 from hms_iceberg.maintenance.repair.duplicates import find_duplicates
 from hms_iceberg.maintenance.repair.examination import Examination, examine
@@ -17,7 +17,7 @@ from hms_iceberg.maintenance.repair.lost_files import LostFiles, lost_files
 from hms_iceberg.maintenance.repair.lost_snapshots import without_snapshots
 from hms_iceberg.maintenance.repair.lost_statistics import without_lost_statistics
 from hms_iceberg.maintenance.repair.rebuilt_lists import described, rebuild_lists
-from hms_iceberg.maintenance.repair.rebuilt_manifests import Rebuilt, encoded, rebuild_manifest
+from hms_iceberg.maintenance.repair.rebuilt_manifests import Rebuilt, encoded, rebuild_manifests
 from hms_iceberg.maintenance.repair.steps import RepairStep
 from hms_iceberg.maintenance.repair.versions import current_version, lost_snapshots, newest_whole_version, told
 from hms_iceberg.metastore import MetadataVersion, TablePointer
@@ -176,22 +176,17 @@ class _Planner:
     def _rebuild(self, examination: Examination) -> None:
         """Finds what damaged lists and manifests held, and puts it into the examination."""
         lists = rebuild_lists(examination)
-        manifests: dict[str, Rebuilt] = {}
-        for location, row in examination.rows.items():
-            if location in examination.damaged_manifests:
-                rebuilt = rebuild_manifest(examination, row)
-                if rebuilt is not None:
-                    manifests[location] = rebuilt
+        manifests = rebuild_manifests(examination)
         for location, rebuilt in manifests.items():
             if self._add(self._of_manifest(examination, location, rebuilt)):
-                examination.entries[location] = list(rebuilt.entries)
+                examination.entries.make(location, rebuilt.entries)
         lists |= rebuild_lists(examination)
         for snapshot_id in lists:
             damage = examination.damaged_lists[snapshot_id]
             self._add(RepairStep("manifest list", damage, _RELISTED))
         for location, damage in examination.damaged_manifests.items():
             if location not in manifests and self._add(_dropped(examination.rows[location], damage)):
-                examination.entries[location] = []
+                examination.entries.make(location, ())
         for damage in examination.wrong_rows.values():
             self._add(RepairStep("manifest list", damage, "The manifest's row is counted anew."))
 
@@ -261,7 +256,7 @@ class _Planner:
         """The row of a manifest of some entries, which is to be written."""
         location = self._location(examination.metadata, f"m{next(self._numbers)}.avro")
         self._files[location], made = encoded(examination.metadata, row, entries, location)
-        examination.entries[location] = entries
+        examination.entries.write(made, self._files[location], entries)
         return made
 
     def _write_list(self, metadata: TableMetadata, snapshot: Snapshot, manifests: list[ManifestFile]) -> str:
@@ -294,9 +289,8 @@ class _Planner:
     def _with_true_summaries(self, metadata: TableMetadata, examination: Examination) -> TableMetadata:
         snapshots = []
         for snapshot in metadata.snapshots:
-            entries = examination.entries_of(examination.lists.get(snapshot.snapshot_id, ()))
-            listed = snapshot.snapshot_id in examination.lists
-            wrong = list(check_summary(snapshot, EntryCounts.of(entries))) if listed and entries is not None else []
+            found = examination.counts(snapshot.snapshot_id)
+            wrong = [] if found is None else list(check_summary(snapshot, found))
             counts = {each.key: each for each in wrong if isinstance(each, WrongSummary)}
             if counts:
                 said = ", ".join(f"{key}={each.recorded} and not {each.found}" for key, each in counts.items())

@@ -344,6 +344,31 @@ def test_manifests_beside_equality_deletes_are_made_anew(
         assert [_without_bounds(each) for each in after[snapshot_id]] == [_without_bounds(each) for each in before]
 
 
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize(("condition", "told"), [("id in (8, 9)", True), ("id = 8", False)], ids=["told", "equal"])
+def test_two_lost_delete_manifests_share_their_files_where_only_one_way_fits(
+    version: int, condition: str, told: bool, tmp_path: Path
+) -> None:
+    place = Place(tmp_path, version)
+    place.table.append(pa.table({"id": [8, 9, 10], "city": ["Oslo"] * 3}, schema=ARROW))
+    place.table.delete(condition)
+    rows = place.ids()
+    damaged = [each for each in manifests(place) if each.content is ManifestContent.DELETES]
+    assert len(damaged) == 2
+    entries = {each.added_snapshot_id: each.fetch_manifest_entry(place.table.io) for each in damaged}
+    for each in damaged:
+        Path(each.manifest_path).unlink()
+    plan = place.repair(dry_run=False).plan
+    if told:
+        assert not plan.refused and place.ids() == rows and place.check() == []
+        for each in manifests(place):
+            if each.content is ManifestContent.DELETES:
+                after = each.fetch_manifest_entry(place.table.io)
+                assert list(map(_without_bounds, after)) == list(map(_without_bounds, entries[each.added_snapshot_id]))
+    else:  # one deletes as many rows as the other
+        assert len(plan.refused) == 2 and not plan.steps, str(plan)
+
+
 def manifests(place: Place) -> list[ManifestFile]:
     """The manifests of the newest snapshot."""
     table = place.catalog.load_table("db.events")

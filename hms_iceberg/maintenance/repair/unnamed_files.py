@@ -1,0 +1,157 @@
+"""Files in a table's folder that no manifest names: what manifests that are lost held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import combinations
+
+from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
+from hms_iceberg.arrow.reading.imported_files import FileImport
+from hms_iceberg.arrow.storage.data_locations import LocationRules
+from hms_iceberg.errors import IcebergError, StorageError
+from hms_iceberg.maintenance.check.digests import file_number
+from hms_iceberg.maintenance.repair.delete_files import DeleteFileImport
+from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination
+from hms_iceberg.maintenance.side_by_side import in_parallel
+from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent, ManifestFile
+from hms_iceberg.spec.name_mapping import create_name_mapping
+from hms_iceberg.spec.table_properties import metadata_folder
+
+_ENDINGS = (".parquet", ".orc", ".avro", ".puffin")
+# Files that are shared out among several manifests: more have too many ways.
+_MOST_SHARED = 16
+
+
+@dataclass(frozen=True)
+class UnnamedFiles:
+    """Files that no manifest of a table names.
+
+    Attributes:
+        examination: the table.
+        named: the numbers of the files that manifests name.
+        targets: by the number of a data file that is named, a file of its spec and partition.
+        locations: where files are that no manifest names, in the order of their names.
+    """
+
+    examination: Examination
+    named: set[int]
+    targets: dict[int, DataFile]
+    locations: tuple[str, ...]
+
+    @classmethod
+    def of(cls, examination: Examination) -> UnnamedFiles:
+        """Lists the folder of a table, if it is the table's own."""
+        named: set[int] = set()
+        targets: dict[int, DataFile] = {}
+        partitions: dict[object, DataFile] = {}
+        for entry in examination.entries.everywhere():
+            file = entry.data_file
+            number = file_number(file)
+            named.add(number)
+            if file.is_data:
+                targets[number] = partitions.setdefault(file.partition_key, file)
+        unnamed = (each for each in _content_locations(examination) if file_number(_at(each)) not in named)
+        return cls(examination, named, targets, tuple(sorted(unnamed)))
+
+    def described(self, manifest: ManifestFile) -> list[DataFile]:
+        """Those of a manifest's content and spec, described from what they hold themselves.
+
+        Raises:
+            StorageError: the storage does not let a file be read.
+        """
+        found = in_parallel(self._describer(manifest), self.locations, self.examination.metadata.location)
+        return [
+            file
+            for files in found
+            for file in files
+            if file.spec_id == manifest.partition_spec_id and file_number(file) not in self.named
+        ]
+
+    def _describer(self, manifest: ManifestFile) -> Callable[[str], list[DataFile]]:
+        metadata = replace(self.examination.metadata, default_spec_id=manifest.partition_spec_id)
+        mapping = metadata.name_mapping() or create_name_mapping(metadata.schema())
+        modes = metrics_modes(metadata.schema(), metadata.properties, metadata.sort_order())
+        importer = FileImport(metadata, self.examination.storage, mapping, modes)
+        deletes = DeleteFileImport(self.examination.storage, importer, self._target)
+        return partial(_described, manifest.content, importer, deletes)
+
+    def _target(self, location: str) -> DataFile | None:
+        return self.targets.get(file_number(_at(location)))
+
+
+def _described(
+    content: ManifestContent, importer: FileImport, deletes: DeleteFileImport, location: str
+) -> list[DataFile]:
+    """A file, if it is of this content; nothing if it is not, or its partition is unclear."""
+    try:
+        if content is ManifestContent.DELETES:
+            return deletes.describe(location)
+        return [] if deletes.describe(location) else [importer.describe(location)]
+    except DAMAGE:
+        return []
+    except StorageError:
+        raise
+    except IcebergError:
+        return []
+
+
+def _at(location: str) -> DataFile:
+    return DataFile(file_path=location, file_format="", record_count=0, file_size_in_bytes=0)
+
+
+def _content_locations(examination: Examination) -> Iterator[str]:
+    """Locations of files in the table's own folder that may hold data or deletes."""
+    metadata = examination.metadata
+    folder = LocationRules.of(metadata.location, metadata.properties).folder
+    if not f"{folder}/".startswith(f"{metadata.location.rstrip('/')}/"):
+        return  # other tables may have files there too
+    meta = metadata_folder(metadata.location, metadata.properties)
+    for file in examination.storage.list(folder):
+        if file.location.endswith(_ENDINGS) and not file.location.startswith(f"{meta}/"):
+            yield file.location
+
+
+# ------------------------------------------------------------------------------------- shares of manifests
+
+
+def counts_of(manifest: ManifestFile) -> tuple[int, int]:
+    """How many live files and rows a manifest has, as its list says."""
+    files = (manifest.added_files_count or 0) + (manifest.existing_files_count or 0)
+    return files, (manifest.added_rows_count or 0) + (manifest.existing_rows_count or 0)
+
+
+def own_share(
+    files: Sequence[DataFile], manifest: ManifestFile, beside: Sequence[ManifestFile]
+) -> list[DataFile] | None:
+    """The files of a manifest; None unless the counts of all manifests leave only one way to share them out.
+
+    Args:
+        files: the files of all of them.
+        manifest: the manifest.
+        beside: the others.
+    """
+    if (len(files), sum(file.record_count for file in files)) == counts_of(manifest):
+        return list(files) if counts_of(manifest) not in map(counts_of, beside) else None
+    if not beside or len(files) > _MOST_SHARED:
+        return None
+    ways = {own for own, rest in _shares(frozenset(range(len(files))), manifest, files) if _fit(rest, beside, files)}
+    return [files[place] for place in sorted(*ways)] if len(ways) == 1 else None
+
+
+def _shares(
+    places: frozenset[int], manifest: ManifestFile, files: Sequence[DataFile]
+) -> Iterator[tuple[frozenset[int], frozenset[int]]]:
+    """The ways to give a manifest its files, each with what is left."""
+    count, rows = counts_of(manifest)
+    for chosen in combinations(sorted(places), count):
+        if sum(files[place].record_count for place in chosen) == rows:
+            yield frozenset(chosen), places - frozenset(chosen)
+
+
+def _fit(places: frozenset[int], manifests: Sequence[ManifestFile], files: Sequence[DataFile]) -> bool:
+    """Whether some manifests can have these files, and no others are left."""
+    if not manifests:
+        return not places
+    return any(_fit(rest, manifests[1:], files) for _, rest in _shares(places, manifests[0], files))
