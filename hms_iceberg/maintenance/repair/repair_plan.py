@@ -16,8 +16,8 @@ from hms_iceberg.maintenance.repair.examination import Examination, examine
 from hms_iceberg.maintenance.repair.lost_files import LostFiles, lost_files
 from hms_iceberg.maintenance.repair.lost_snapshots import without_snapshots
 from hms_iceberg.maintenance.repair.lost_statistics import without_lost_statistics
-from hms_iceberg.maintenance.repair.rebuilt_lists import described, rebuild_lists
-from hms_iceberg.maintenance.repair.rebuilt_manifests import Rebuilt, encoded, rebuild_manifests
+from hms_iceberg.maintenance.repair.rebuilding.rebuilt_lists import described, rebuild_lists
+from hms_iceberg.maintenance.repair.rebuilding.rebuilt_manifests import Rebuilt, encoded, rebuild_manifests
 from hms_iceberg.maintenance.repair.steps import RepairStep
 from hms_iceberg.maintenance.repair.versions import current_version, lost_snapshots, newest_whole_version, told
 from hms_iceberg.metastore import MetadataVersion, TablePointer

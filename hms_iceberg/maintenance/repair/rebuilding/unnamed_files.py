@@ -12,8 +12,8 @@ from hms_iceberg.arrow.reading.imported_files import FileImport
 from hms_iceberg.arrow.storage.data_locations import LocationRules
 from hms_iceberg.errors import IcebergError, StorageError
 from hms_iceberg.maintenance.check.digests import file_number
-from hms_iceberg.maintenance.repair.delete_files import DeleteFileImport
 from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination
+from hms_iceberg.maintenance.repair.rebuilding.delete_files import DeleteFileImport
 from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent, ManifestFile
 from hms_iceberg.spec.name_mapping import create_name_mapping

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hms_iceberg.maintenance.repair.examination import Examination
-from hms_iceberg.maintenance.repair.unnamed_files import UnnamedFiles, counts_of, own_share
+from hms_iceberg.maintenance.repair.rebuilding.unnamed_files import UnnamedFiles, counts_of, own_share
 from hms_iceberg.spec.manifests.manifest import (
     DataFile,
     DataFileContent,

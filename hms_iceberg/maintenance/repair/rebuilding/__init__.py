@@ -1,0 +1,1 @@
+"""Manifest lists and manifests that are lost, made anew."""
