@@ -51,6 +51,7 @@ from tests.benchmarks.maintenance_tables import (
     table_with_orphans,
 )
 from tests.benchmarks.spark_peers import ROOT, SparkProcess
+from tests.support.parquet_pages import bytes_to_read
 
 TOGETHER = {"rewrite-all": "true", "max-concurrent-file-group-rewrites": "2"}
 ORDERS: dict[str, dict[str, str]] = {
@@ -157,25 +158,30 @@ def _rows_left(original: Original, table: Table) -> tuple[int, ...]:
     rows = table.scan().to_arrow()
     files = [task.file for task in table.scan().plan_files()]
     size = sum(file.file_size_in_bytes for file in files)
-    read = " and ".join(f"{_bytes_read(files, number) / size:.1%} by a filter on c{number + 1}" for number in (0, 1))
-    say(f"           left {len(files)} files of {size / 2**20:.1f} MiB; read {read}")
+    say(f"           left {len(files)} files of {size / 2**20:.1f} MiB")
+    for number in (0, 1):
+        groups, pages = _bytes_read(files, number)
+        read = f"{groups / 2**20:.1f} MiB of row groups, {pages / 2**20:.1f} MiB of pages"
+        say(f"           a filter on c{number + 1} reads {read}")
     return (rows.num_rows, *(int(np.sum(rows[name].to_numpy())) for name in NAMES))
 
 
-def _bytes_read(files: list[Any], column: int) -> float:
-    """Bytes of row groups that hold values of a hundredth of a column's range, on average over ten places."""
-    read = []
+def _bytes_read(files: list[Any], column: int) -> tuple[float, float]:
+    """Bytes of row groups and of pages that hold values of a hundredth of a range, on average of ten places."""
+    read, pages = [], 0
     for place in range(10):
-        low = LARGEST * (place + 0.5) / 10
-        high = low + LARGEST / 100
+        low = LARGEST * (2 * place + 1) // 20
+        high = low + LARGEST // 100
         for file in files:
-            groups = pq.read_metadata(parse_location(file.file_path).path)
+            path = parse_location(file.file_path).path
+            groups = pq.read_metadata(path)
+            pages += bytes_to_read(path, column, low, high)
             for number in range(groups.num_row_groups):
                 group = groups.row_group(number)
                 bounds = group.column(column).statistics
                 if bounds.min <= high and bounds.max >= low:
                     read.append(sum(group.column(each).total_compressed_size for each in range(group.num_columns)))
-    return sum(read) / 10
+    return sum(read) / 10, pages / 10
 
 
 def _rewriting(order: str, files: Callable[[float], tuple[int, int]], target: int) -> Item:

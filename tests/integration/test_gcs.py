@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-import pyarrow as pa
 import pytest
 
 from hms_iceberg import load_catalog
@@ -19,8 +18,7 @@ from tests.support.failing_store import Failure
 from tests.support.gcs_store import BUCKET, GcsStore, gcs_jars, gcs_store
 from tests.support.maven import UnavailableError
 from tests.support.storage_contract import StorageContract
-
-SCHEMA = pa.schema([("id", pa.int64()), ("page", pa.string())])
+from tests.support.store_tables import SCHEMA, catalog_of, ids, metastore_in, new_table, rows
 
 
 @pytest.fixture(scope="module")
@@ -42,35 +40,19 @@ def store(running_store: GcsStore) -> Iterator[GcsStore]:
 
 @pytest.fixture(scope="module")
 def metastore(running_store: GcsStore) -> Iterator[EmbeddedMetastore]:
-    """A metastore that makes folders in the store itself."""
-    try:
-        jars = gcs_jars()
-    except UnavailableError as error:
-        pytest.skip(str(error))  # Google's connector is in no cache and Maven cannot fetch it here
-    with EmbeddedMetastore(warehouse=f"gs://{BUCKET}/hive", jars=jars, properties=running_store.hadoop) as server:
+    with metastore_in(f"gs://{BUCKET}/hive", gcs_jars, running_store.hadoop) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def catalog(metastore: EmbeddedMetastore, running_store: GcsStore) -> Iterator[Catalog]:
-    with load_catalog("gcs", uri=metastore.uri, **running_store.properties) as catalog:
-        catalog.create_namespace("web")
+    with catalog_of(metastore, running_store.properties) as catalog:
         yield catalog
 
 
 @pytest.fixture
 def table(catalog: Catalog) -> Table:
-    made = catalog.create_table(f"web.t{uuid.uuid4().hex}", SCHEMA)
-    made.append(rows(1, 2))
-    return made
-
-
-def rows(*ids: int) -> pa.Table:
-    return pa.table({"id": list(ids), "page": [f"/{each}" for each in ids]}, SCHEMA)
-
-
-def ids(table: Table) -> list[int]:
-    return sorted(table.refresh().scan().to_arrow()["id"].to_pylist())
+    return new_table(catalog)
 
 
 class TestGcsStorage(StorageContract):

@@ -16,12 +16,11 @@ from hms_iceberg.errors import CorruptDataFileError, StorageError
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.table import Table
 from tests.support.failing_store import Failure
-from tests.support.maven import UnavailableError
 from tests.support.s3_store import BUCKET, S3Store, s3_store, s3a_jars
 from tests.support.spark_store import changed_by_spark
 from tests.support.storage_contract import StorageContract
+from tests.support.store_tables import SCHEMA, catalog_of, ids, metastore_in, new_table, rows
 
-SCHEMA = pa.schema([("id", pa.int64()), ("page", pa.string())])
 RETRY_ONCE = {"s3.retry.num-retries": "1"}
 
 
@@ -40,35 +39,19 @@ def store(running_store: S3Store) -> Iterator[S3Store]:
 
 @pytest.fixture(scope="module")
 def metastore(running_store: S3Store) -> Iterator[EmbeddedMetastore]:
-    """A metastore that makes folders on S3 itself."""
-    try:
-        jars = s3a_jars()
-    except UnavailableError as error:
-        pytest.skip(str(error))  # the jars of s3a are in no cache and Maven cannot fetch them here
-    with EmbeddedMetastore(warehouse=f"s3a://{BUCKET}/hive", jars=jars, properties=running_store.hadoop) as server:
+    with metastore_in(f"s3a://{BUCKET}/hive", s3a_jars, running_store.hadoop) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def catalog(metastore: EmbeddedMetastore, running_store: S3Store) -> Iterator[Catalog]:
-    with load_catalog("s3", uri=metastore.uri, **running_store.properties) as catalog:
-        catalog.create_namespace("web")
+    with catalog_of(metastore, running_store.properties) as catalog:
         yield catalog
 
 
 @pytest.fixture
 def table(catalog: Catalog) -> Table:
-    made = catalog.create_table(f"web.t{uuid.uuid4().hex}", SCHEMA)
-    made.append(rows(1, 2))
-    return made
-
-
-def rows(*ids: int) -> pa.Table:
-    return pa.table({"id": list(ids), "page": [f"/{each}" for each in ids]}, SCHEMA)
-
-
-def ids(table: Table) -> list[int]:
-    return sorted(table.refresh().scan().to_arrow()["id"].to_pylist())
+    return new_table(catalog)
 
 
 class TestS3Storage(StorageContract):

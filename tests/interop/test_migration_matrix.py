@@ -16,6 +16,7 @@ import pytest
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.migration import migrate, rollback
+from tests.support.hive_rows import every_type
 from tests.support.hive_warehouse import HiveWarehouse, data_files
 from tests.support.java_peer import encode
 
@@ -45,18 +46,7 @@ SPREAD = [
     (HIVE, "avro", "partitioned", "external", "added"),
     (SOURCE, "parquet", "flat", "managed", "added"),
 ]
-ROWS = """
-    select cast(id as tinyint) as i8, cast(id as smallint) as i16, cast(id as int) as Id, id as i64,
-           cast(id as float) / 4 as f32, if(id = 2, double('NaN'), cast(id as double) / 7) as f64, id % 2 = 0 as b,
-           cast(id * 1.25 as decimal(9, 2)) as d9, cast(id * 1000000000000.125 as decimal(38, 10)) as d38,
-           cast(concat('s', id) as varchar(9)) as s, cast(concat('b', id) as binary) as bin,
-           date_add(date'1969-12-30', cast(id as int)) as day,
-           if(id = 4, null, timestamp'1969-12-31 23:59:58.123' + make_interval(0, 0, 0, 0, 0, 0, id)) as at,
-           array(id, null) as l, map(concat('k', id), cast(id as int)) as m,
-           named_struct('inner', cast(id as int), 'l', array(named_struct('x', concat('x', id)))) as st,
-           if(id = 3, null, concat('p', id % 2)) as part
-    from range(5)
-"""
+ROWS = every_type(part="if(id = 3, null, concat('p', id % 2))").replace("as i32", "as Id")
 
 
 @pytest.mark.parametrize("case", EVERY if ALL else SPREAD, ids="-".join)

@@ -159,7 +159,7 @@ class InMemoryMetastore:
         self._check_up()
         if name in self._namespaces:
             raise NamespaceAlreadyExistsError(f"Namespace {name} exists already.")
-        self._namespaces[name] = {"location": f"memory-warehouse/{name}.db", **properties}
+        self._namespaces[name] = {"location": f"mem://warehouse/{name}.db", **properties}
 
     def list_namespaces(self) -> list[str]:
         """All names, sorted."""

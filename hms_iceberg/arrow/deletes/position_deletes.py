@@ -20,7 +20,6 @@ from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
 from hms_iceberg.storage import Storage
 
-_COLUMNS = (DELETE_FILE_PATH, DELETE_FILE_POSITION)
 _BATCH_ROWS = 1 << 18
 # Positions of delete files about several data files that a scan keeps.
 _CACHE_BYTES = 128 * 1024 * 1024
@@ -80,30 +79,36 @@ def read_position_deletes(storage: Storage, file: DataFile) -> dict[str, Any]:
     Returns:
         Location of a data file to ascending int64 positions without duplicates.
     """
+    only = file.referenced_data_file
+    columns = (DELETE_FILE_POSITION,) if only is not None else (DELETE_FILE_POSITION, DELETE_FILE_PATH)
     with open_delete_file(storage, file) as reader:
-        projection = FileProjection(reader.schema, _COLUMNS, {}, file.file_path, reader.reads_nested_fields)
-        paths, positions = [], []
-        for rows in reader.ranges():
-            for _, batch in reader.read(rows, projection.leaves, _BATCH_ROWS, False):
-                path, position = projection.project(batch)
-                paths.append(path)
-                positions.append(position)
-    if not paths:
+        projection = FileProjection(reader.schema, columns, {}, file.file_path, reader.reads_nested_fields)
+        found = [
+            projection.project(batch)
+            for rows in reader.ranges()
+            for _, batch in reader.read(rows, projection.leaves, _BATCH_ROWS, False)
+        ]
+    if not found:
         return {}
-    encoded = pa.chunked_array(paths).combine_chunks().dictionary_encode()
-    values = pa.chunked_array(positions).combine_chunks().to_numpy(zero_copy_only=False)
-    return _grouped(encoded, values)
+    positions, *paths = (pa.chunked_array(parts).combine_chunks() for parts in zip(*found, strict=True))
+    values = positions.to_numpy(zero_copy_only=False)
+    return {only: _ascending(values)} if only is not None else _grouped(paths[0].dictionary_encode(), values)
 
 
 def _grouped(encoded: pa.DictionaryArray, values: Any) -> dict[str, Any]:
     names = encoded.dictionary.to_pylist()
     if len(names) == 1:
-        return {names[0]: np.unique(values)}
+        return {names[0]: _ascending(values)}
     codes = encoded.indices.to_numpy(zero_copy_only=False)
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(len(names) + 1))
     grouped = values[order]
     return {name: np.unique(grouped[bounds[index] : bounds[index + 1]]) for index, name in enumerate(names)}
+
+
+def _ascending(positions: Any) -> Any:
+    """Without duplicates; writers sort them."""
+    return positions if bool(np.all(positions[1:] > positions[:-1])) else np.unique(positions)
 
 
 def _bytes_of(positions: dict[str, Any]) -> int:

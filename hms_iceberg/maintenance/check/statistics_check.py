@@ -32,15 +32,14 @@ def statistics_damage(storage: Storage, file: StatisticsFile) -> str | None:
         MissingFileError: it is not there.
         StorageError: the storage does not let it be read.
     """
-    location, said = file.statistics_path, f"The statistics file {file.statistics_path}"
-    size = storage.length(location)
-    if size != file.file_size_in_bytes:
-        return f"{said} has {size:,} bytes, not {file.file_size_in_bytes:,}."
+    location, said = file.statistics_path, _named(file)
     try:
+        if wrong := _wrong_size(storage, file):
+            return wrong
         data = storage.read(location)
         start, footer = parse_footer(data, location)
-        if size - start != file.file_footer_size_in_bytes:
-            return f"{said} has a footer of {size - start:,} bytes, not {file.file_footer_size_in_bytes:,}."
+        if len(data) - start != file.file_footer_size_in_bytes:
+            return f"{said} has a footer of {len(data) - start:,} bytes, not {file.file_footer_size_in_bytes:,}."
         with decoding(location, "Puffin", "its footer"):
             held = {_about(blob) for blob in footer["blobs"]}
         if any(
@@ -52,6 +51,15 @@ def statistics_damage(storage: Storage, file: StatisticsFile) -> str | None:
     except CorruptDataFileError as error:
         return f"{said} is damaged: {error}"
     return None
+
+
+def _named(file: StatisticsFile | PartitionStatisticsFile) -> str:
+    return f"The statistics file {file.statistics_path}"
+
+
+def _wrong_size(storage: Storage, file: StatisticsFile | PartitionStatisticsFile) -> str | None:
+    size, told = storage.length(file.statistics_path), file.file_size_in_bytes
+    return None if size == told else f"{_named(file)} has {size:,} bytes, not {told:,}."
 
 
 def _about(blob: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -72,12 +80,11 @@ def partition_statistics_damage(
         MissingFileError: it is not there.
         StorageError: the storage does not let it be read.
     """
-    location, said = file.statistics_path, f"The statistics file {file.statistics_path}"
-    size = storage.length(location)
-    if size != file.file_size_in_bytes:
-        return f"{said} has {size:,} bytes, not {file.file_size_in_bytes:,}."
+    said = _named(file)
     try:
-        sums = _sums(storage, location)
+        if wrong := _wrong_size(storage, file):
+            return wrong
+        sums = _sums(storage, file.statistics_path)
     except CorruptDataFileError as error:
         return f"{said} is damaged: {error}"
     for column, key in _SUMS.items():

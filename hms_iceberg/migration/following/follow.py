@@ -28,7 +28,7 @@ from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.metastore_names import table_identifier
 from hms_iceberg.migration.following.followed_columns import TakeColumns, numbered_as, retyped
 from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlan, MigrationPlanner
-from hms_iceberg.migration.migration_progress import Progress, silent
+from hms_iceberg.migration.migration_progress import Progress, in_threads, silent
 from hms_iceberg.migration.snapshot_table import snapshot
 from hms_iceberg.migration.state import HIVE_TABLE
 from hms_iceberg.spec.manifests.manifest import DataFile
@@ -41,11 +41,13 @@ from hms_iceberg.updates.machinery.isolation import Isolation
 from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
 from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.rows.overwrite import Overwrite
+from hms_iceberg.updates.snapshots.expire_snapshots import ExpireSnapshots, unreachable_files
 
 logger = logging.getLogger(__name__)
 
 _LOOKS = 5
 _PAUSE_SECONDS = 0.3
+_DELETERS = 8
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,8 @@ class Follower:
     came, went or were replaced.
 
     The Iceberg table is made by the first round, as `snapshot` makes it, and is for reading: a round refuses one that
-    somebody else wrote to. Snapshots of it that name files which Hive has replaced since cannot be read any more.
+    somebody else wrote to. Snapshots of it that name files which Hive has replaced since cannot be read any more; those
+    that the table's `history.expire.*` lets go are expired with each change.
 
     Args:
         catalog: the catalog on whose metastore the tables are.
@@ -277,7 +280,20 @@ class Follower:
                     action=f"follow {self.source} with",
                 )
             )
+        transaction.add(ExpireSnapshots(of_others_files=True))
         transaction.commit()
+        self._delete_metadata_of_expired(table)
+
+    @staticmethod
+    def _delete_metadata_of_expired(table: Table) -> None:
+        """Manifests that no snapshot needs any more. Data files are Hive's."""
+        before = table.metadata
+        try:
+            files = unreachable_files(before, table.refresh().metadata, table.storage)
+            for _ in in_threads(table.storage.delete, [*files.manifests, *files.manifest_lists], _DELETERS):
+                pass
+        except IcebergError as error:
+            logger.warning("Metadata files of snapshots of %s that went are left over: %s", table.identifier, error)
 
 
 def _by_path(table: Table) -> Mapping[str, DataFile]:

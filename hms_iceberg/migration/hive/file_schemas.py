@@ -228,16 +228,16 @@ def _readable(kind: pa.DataType, wanted: IcebergType, file_format: str) -> bool:
 
 
 def merge_mapped(groups: Sequence[Sequence[MappedField]]) -> tuple[MappedField, ...]:
-    """One mapping with the names of all, in the order in which they come.
+    """One mapping with the names of all: those of the first, then the others in their own order.
 
     Args:
-        groups: mappings of the same fields, each in the same order.
+        groups: mappings of the same fields, each in the same order; after the first, their own order does not matter.
     """
     return tuple(_merged(same) for same in zip(*groups, strict=True))
 
 
 def _merged(same: Sequence[MappedField]) -> MappedField:
-    names = dict.fromkeys(name for each in same for name in each.names)
+    names = dict.fromkeys((*same[0].names, *sorted({name for each in same for name in each.names})))
     nested = [each.fields for each in same if each.fields]
     return MappedField(same[0].field_id, tuple(names), merge_mapped(nested) if nested else ())
 

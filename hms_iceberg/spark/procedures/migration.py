@@ -13,6 +13,12 @@ _PROPERTIES = Parameter("properties", "map<string,string>")
 _PARALLELISM = Parameter("parallelism", "int")
 _IGNORE_MISSING = Parameter("ignore_missing_files", "boolean")
 _SOURCE = Parameter("source_table", "string", required=True)
+# Choices that Apache Iceberg's procedures do not offer, after its own parameters.
+_CHOICES = (
+    Parameter("timestamp_type", "string"),
+    Parameter("char_as_string", "boolean"),
+    Parameter("include_subdirectories", "boolean"),
+)
 
 
 def _options(call: Call, backup_name: str | None = None) -> MigrationOptions:
@@ -28,6 +34,9 @@ def _options(call: Call, backup_name: str | None = None) -> MigrationOptions:
         backup_name=backup_name,
         properties=call.get("properties", {}),
         threads=max(threads, MigrationOptions().threads),
+        timestamp_type=call.get("timestamp_type"),
+        char_as_string=call.get("char_as_string", False),
+        include_subdirectories=call.get("include_subdirectories", False),
     )
 
 
@@ -86,6 +95,7 @@ MIGRATE = Procedure(
         Parameter("backup_table_name", "string"),
         _PARALLELISM,
         _IGNORE_MISSING,
+        *_CHOICES,
     ),
     (Column("migrated_files_count", "bigint", nullable=False),),
     _migrate,
@@ -93,7 +103,7 @@ MIGRATE = Procedure(
 
 SNAPSHOT = Procedure(
     "snapshot",
-    (_SOURCE, TABLE, Parameter("location", "string"), _PROPERTIES, _PARALLELISM, _IGNORE_MISSING),
+    (_SOURCE, TABLE, Parameter("location", "string"), _PROPERTIES, _PARALLELISM, _IGNORE_MISSING, *_CHOICES),
     (Column("imported_files_count", "bigint", nullable=False),),
     _snapshot,
 )

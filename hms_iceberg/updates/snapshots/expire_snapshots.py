@@ -49,6 +49,7 @@ class ExpireSnapshots(Update):
         snapshot_ids: further snapshots to remove, which no ref may point at.
         at_ms: the time that ages are measured from; None for the time of the commit.
         clean_metadata: also removes partition specs and schemas that no snapshot which stays refers to.
+        of_others_files: also where `gc.enabled` is false; whoever says this deletes no data file.
     """
 
     older_than_ms: int | None = None
@@ -56,6 +57,7 @@ class ExpireSnapshots(Update):
     snapshot_ids: frozenset[int] = frozenset()
     at_ms: int | None = None
     clean_metadata: bool = False
+    of_others_files: bool = False
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
         """Nothing: what goes is decided on the base."""
@@ -68,7 +70,7 @@ class ExpireSnapshots(Update):
             NoSuchSnapshotError: a snapshot named by its id is not there.
             InvalidInputError: a branch or tag points at a snapshot named by its id.
         """
-        if not bool_property(base.properties, GC_ENABLED):
+        if not self.of_others_files and not bool_property(base.properties, GC_ENABLED):
             raise UnsupportedError(
                 f"Cannot expire snapshots of the table at {base.location}: its property gc.enabled is false, for its "
                 "files may belong to others. Set it to true first, if they do not."

@@ -73,6 +73,26 @@ def test_a_round_takes_in_what_came_went_and_was_replaced_and_the_next_has_nothi
     assert changes(follower(warehouse).round()) == (0, 0)
 
 
+def test_snapshots_go_as_the_followers_history_settings_say_and_no_file_of_hive_does(warehouse: HiveWarehouse) -> None:
+    follower_ = follower(warehouse)
+    follower_.round()
+    table = warehouse.catalog.load_table((warehouse.namespace, "copy"))
+    table.set_properties({"history.expire.max-snapshot-age-ms": "0", "history.expire.min-snapshots-to-keep": "2"})
+    place = warehouse.rows("flights").location
+    for number in range(4):
+        write_files(f"file:{place}/month=1", rows(10 + number))
+        follower_.round()
+    shutil.rmtree(place / "month=1")
+    write_files(f"file:{place}/month=1", rows(20))
+    files = all_files(place)
+    follower_.round()
+
+    table.refresh()
+    assert len(table.snapshots()) == 2 and all_files(place) == files
+    lists = [name for name in all_files(local_path(table.location())) if "snap-" in name]
+    assert len(lists) == 2 and copied(warehouse) == [(5, None), (20, 1)]
+
+
 def test_columns_that_come_go_and_change_are_followed(warehouse: HiveWarehouse) -> None:
     follower_ = follower(warehouse, "plain")
     made = warehouse.rows("plain").table

@@ -190,6 +190,23 @@ def test_rows_appended_to_iceberg_are_not_seen_in_the_backup(spark: SparkSession
     assert answer(spark, f"select * from {name}_backup_") == expected
 
 
+def test_the_procedure_takes_the_choices_of_the_command(spark: SparkSession, warehouse: HiveWarehouse) -> None:
+    name = f"{warehouse.namespace}.t"
+    spark.sql(f"create table {name} (c char(3), at timestamp) stored as parquet")
+    spark.sql(f"insert into {name} values ('a', timestamp'2020-01-01')")
+    choices = "char_as_string => true, timestamp_type => 'timestamptz', include_subdirectories => true"
+
+    copied = spark.sql(f"call system.snapshot(source_table => '{name}', table => '{name}2', {choices})").collect()
+    moved = spark.sql(f"call system.migrate(table => '{name}', {choices})").collect()
+
+    assert [tuple(copied[0]), tuple(moved[0])] == [(1,), (1,)]
+    for made in (name, f"{name}2"):
+        assert [str(f.field_type) for f in warehouse.catalog.load_table(made).schema().fields] == [
+            "string",
+            "timestamptz",
+        ]
+
+
 @pytest.mark.parametrize(
     ("statement", "reason"),
     [
