@@ -8,6 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -81,10 +82,14 @@ class OrcLayout:
         start = size - 1 - postscript_length - footer_length
         footer = message(self._decompressed(self._bytes(start, footer_length)))
         self.stripes = [_stripe(message(each)) for each in footer.get(3, [])]
-        self._types = [message(each) for each in footer.get(4, [])]
+        self._encoded_types = footer.get(4, [])
         self.rows = _number(footer, 6)
         self.is_proleptic = _number(footer, 11) == 2
         self._statistics = footer.get(7, [])
+
+    @cached_property
+    def _types(self) -> list[dict[int, list[Any]]]:
+        return [message(each) for each in self._encoded_types]
 
     def top_level_columns(self) -> dict[str, int]:
         """The column number of each top-level column."""
