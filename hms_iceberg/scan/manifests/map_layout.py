@@ -29,8 +29,7 @@ MapKeys = tuple[tuple[str, tuple[int, ...]], ...]
 # A schema has its price, and entries that differ are seen in a sample only: for fewer, maps are as good.
 FEWEST_ENTRIES = 1_000
 _MOST_PAIRS = 20_000
-_SAMPLED_BLOCKS = 50
-_SAMPLED_ENTRIES = 5
+_SAMPLED_BLOCKS = 20
 
 MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 
@@ -107,14 +106,10 @@ def map_keys(layout: EntryLayout, blocks: Sequence[bytes]) -> MapKeys | None:
     step = -(-len(blocks) // _SAMPLED_BLOCKS) or 1
     keys: MapKeys | None = None
     for block in [*blocks[::step], *blocks[-1:]]:
-        stream = BytesIO(block)
-        for _ in range(_SAMPLED_ENTRIES):
-            if stream.tell() == len(block):
-                break
-            found = _keys_of_entry(layout, stream)
-            if found is None or keys not in (None, found):
-                return None
-            keys = found
+        found = _keys_of_entry(layout, BytesIO(block))
+        if found is None or keys not in (None, found):
+            return None
+        keys = found
     return keys if keys is not None and sum(len(each) for _, each in keys) <= _MOST_PAIRS else None
 
 
