@@ -40,7 +40,7 @@ def load_bridge(spark: SparkSession) -> Any:
     """
     from py4j.java_gateway import java_import
 
-    sources = _sources()
+    sources = _sources(spark.version)
     gateway: Any = spark.sparkContext._gateway
     name = f"bridge-{_digest(sources, spark.version)}.jar"
     with _lock:
@@ -54,10 +54,19 @@ def load_bridge(spark: SparkSession) -> Any:
     return gateway.jvm.hms_iceberg.bridge.Bridge
 
 
-def _sources() -> dict[str, str]:
+def _sources(spark_version: str) -> dict[str, str]:
+    """The files of all rooms; those of a room such as `since_4_1` take the place of others from that version on."""
     rooms = [room for room in resources.files("hms_iceberg.spark").joinpath("bridge").iterdir() if room.is_dir()]
-    files = [file for room in rooms for file in room.iterdir() if file.name.endswith(".java")]
-    return {file.name: file.read_text("utf-8") for file in sorted(files, key=lambda file: file.name)}
+    found: dict[str, str] = {}
+    for room in sorted(rooms, key=lambda room: _since(room.name)):
+        if _since(room.name) <= tuple(map(int, spark_version.split(".")[:2])):
+            found |= {file.name: file.read_text("utf-8") for file in room.iterdir() if file.name.endswith(".java")}
+    return dict(sorted(found.items()))
+
+
+def _since(room: str) -> tuple[int, ...]:
+    """The first version of Spark that a room is for; none for all."""
+    return tuple(map(int, room.split("_")[1:])) if room.startswith("since_") else ()
 
 
 def _digest(sources: dict[str, str], spark_version: str) -> str:

@@ -34,11 +34,13 @@ class CommitRows(CommitWrite, frozen=True, kw_only=True):
 
     Args:
         command: `delete`, `update` or `merge`.
+        counts: of a MERGE, what became of the table's rows, if Spark has counted them.
         replaced: of a copy-on-write operation, the files that the new ones take the place of.
         deleted: of a merge-on-read operation, the deleted rows as `deleted_rows.bitmaps` takes them.
     """
 
     command: str
+    counts: dict[str, int]
     replaced: tuple[str, ...] = ()
     deleted: tuple[dict[str, str], ...] = ()
 
@@ -55,7 +57,8 @@ def commit_rows(asked: CommitRows, table: Table) -> dict[str, Any]:
         CommitStateUnknownError: nobody can tell whether it was committed; no file was deleted.
         IcebergError: it was not, and the files are deleted.
     """
-    change = change_of(asked, table, asked.command)
+    counts = {f"spark.merge-into.{name}": str(count) for name, count in asked.counts.items()}
+    change = change_of(asked, table, asked.command, counts)
     transaction = change.transaction
     for file in asked.files:
         transaction.track(file.path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hms_iceberg.spark.writing.write_questions import CommitWrite, DeleteWhere
 from hms_iceberg.spark.writing.write_settings import WriteSettings
 from hms_iceberg.spec.snapshots import MAIN_BRANCH
@@ -13,13 +15,16 @@ from hms_iceberg.transaction.origin import Existing
 from hms_iceberg.transaction.transaction import Transaction
 
 
-def change_of(asked: CommitWrite | DeleteWhere, table: Table, command: str) -> RowChange:
+def change_of(
+    asked: CommitWrite | DeleteWhere, table: Table, command: str, counts: Mapping[str, str] | None = None
+) -> RowChange:
     """A change on the version that was read, so that what others committed since is checked for conflicts.
 
     Args:
         asked: the version that was read, and what `WriteSettings` looks up.
         table: the table, at any version.
         command: `delete`, `update` or `merge`.
+        counts: numbers of rows that the snapshot's summary is to tell.
 
     Raises:
         ConfigurationError, UnsupportedError: see `RowChange`.
@@ -27,7 +32,8 @@ def change_of(asked: CommitWrite | DeleteWhere, table: Table, command: str) -> R
     version = read_version(asked.metadata_location, table.storage)
     settings = WriteSettings(asked.name, asked.options, asked.session, version.metadata.properties)
     transaction = Transaction(table.name(), Existing(version), table.metastore, table.storage)
-    properties = {"engine-name": "spark", "spark.app.id": asked.app_id, **settings.snapshot_properties()}
+    properties = {**asked.engine, **settings.snapshot_properties()}
+    properties |= counts or {}
     wap_id = settings.wap_id()
     if wap_id is not None:
         properties["wap.id"] = wap_id

@@ -108,7 +108,7 @@ def _exact_filter(asked: CommitWrite, metadata: TableMetadata) -> BooleanExpress
 
 def snapshot_fields(asked: CommitWrite, settings: WriteSettings) -> dict[str, Any]:
     """The fields that updates have of the snapshot: its branch, whether it is staged, and its summary."""
-    properties = {"engine-name": "spark", "spark.app.id": asked.app_id, **settings.snapshot_properties()}
+    properties = {**asked.engine, **settings.snapshot_properties()}
     if asked.epoch is not None:
         properties |= {_QUERY_ID: asked.query_id, _EPOCH: str(asked.epoch)}
     wap_id = settings.wap_id()

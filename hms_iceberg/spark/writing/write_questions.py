@@ -16,7 +16,7 @@ class BeginWrite(msgspec.Struct, frozen=True):
         metadata_location: the version of the table that the query was resolved on.
         schema: the columns of the rows, in Spark's JSON.
         query_id: what Spark calls the query; of a stream, the same after a restart.
-        app_id: what Spark calls the application.
+        engine: what snapshots tell of Spark and the application.
         kind: `append`, `overwrite` (what the filter says) or `replace-partitions`.
         branch: the branch that the table's name says; None for main.
         options: the options of the write.
@@ -31,7 +31,7 @@ class BeginWrite(msgspec.Struct, frozen=True):
     metadata_location: str
     schema: dict[str, Any]
     query_id: str
-    app_id: str
+    engine: dict[str, str]
     kind: str
     branch: str | None
     options: dict[str, str]
@@ -90,7 +90,7 @@ class CommitWrite(msgspec.Struct, frozen=True):
     name: str
     metadata_location: str
     query_id: str
-    app_id: str
+    engine: dict[str, str]
     kind: str
     options: dict[str, str]
     session: dict[str, str]
@@ -106,7 +106,7 @@ class DeleteWhere(msgspec.Struct, frozen=True):
 
     name: str
     metadata_location: str
-    app_id: str
+    engine: dict[str, str]
     branch: str | None
     session: dict[str, str]
     filter: dict[str, Any] | None = None

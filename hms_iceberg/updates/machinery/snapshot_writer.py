@@ -85,11 +85,11 @@ def write_snapshot(base: TableMetadata, draft: SnapshotDraft, workspace: Workspa
     created = sum(1 for manifest in draft.manifests if manifest.added_snapshot_id == draft.snapshot_id)
     summary = {
         "operation": str(draft.operation),
+        "engine-name": ENGINE_NAME,
         **with_totals(draft.summary, None if parent is None else parent.summary),
         "manifests-created": str(created),
         "manifests-kept": str(kept),
         "manifests-replaced": str(draft.replaced_manifests),
-        "engine-name": ENGINE_NAME,
     }
     newest = max((snapshot.timestamp_ms for snapshot in base.snapshots), default=0)
     snapshot = Snapshot(

@@ -243,6 +243,36 @@ def test_a_delete_of_whole_files_reads_no_row(
     assert rows_of(spark, f"select id from {name_of(table)}") == []
 
 
+@pytest.mark.parametrize("mode", [COPY, MERGE])
+def test_the_snapshot_of_a_merge_tells_what_became_of_the_rows(
+    spark: SparkSession, make: Callable[..., Table], mode: str
+) -> None:
+    table = make("t", 2, mode)
+    table.append(ROWS([(number, "a", number, 0.0) for number in range(6)]))
+    spark.sql(f"""
+        merge into {name_of(table)} t
+        using (select * from values (0, 0), (1, 1), (2, 0), (9, 0) as s(id, drop)) s on t.id = s.id
+        when matched and s.drop = 1 then delete when matched then update set kind = 'b'
+        when not matched then insert (id) values (s.id)
+        when not matched by source and t.id = 3 then update set kind = 'c'
+        when not matched by source and t.id = 4 then delete
+    """)
+    prefix = "spark.merge-into.num-target-rows-"
+
+    def counts() -> dict[str, str]:
+        summary = table.refresh().metadata.current_snapshot().summary
+        return {name.removeprefix(prefix): count for name, count in summary.items() if name.startswith(prefix)}
+
+    counted = {
+        "copied": "1" if mode == COPY else "0", "deleted": "2", "updated": "3", "inserted": "1",
+        "matched-updated": "2", "matched-deleted": "1",
+        "not-matched-by-source-updated": "1", "not-matched-by-source-deleted": "1",
+    }  # fmt: skip
+    assert counts() == ({} if spark.version < "4.1" else counted)  # Spark 4.0 counts nothing
+    spark.sql(f"update {name_of(table)} set kind = 'd' where id = 0")
+    assert counts() == {}
+
+
 @pytest.mark.parametrize("version", [2, 3])
 def test_deletes_of_one_file_are_put_together(spark: SparkSession, make: Callable[..., Table], version: int) -> None:
     table = make("t", version, MERGE)

@@ -74,7 +74,7 @@ def test_rows_are_deleted_by_metadata_alone_or_not_at_all(ask: Ask, table: Table
     asked = {
         "path": table.location(),
         "branch": None,
-        "app_id": "local-1",
+        "engine": {"engine-name": "spark"},
         "session": {},
         "case_sensitive": False,
         "has_functions": True,
@@ -82,6 +82,7 @@ def test_rows_are_deleted_by_metadata_alone_or_not_at_all(ask: Ask, table: Table
     assert ask("can-delete", **asked, filter=wanted) == {"possible": True}
     assert ask("delete-where", **asked, filter=wanted) == {}
     assert table.refresh().scan().to_arrow()["id"].to_pylist() == [1, 2]
+    assert table.metadata.snapshots[-1].summary["engine-name"] == "spark"
 
 
 def test_a_question_of_another_layout_says_what_is_missing(ask: Ask) -> None:

@@ -7,7 +7,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 
 /** What a task tells the driver: its files. */
-final class WrittenFiles implements WriterCommitMessage {
+class WrittenFiles implements WriterCommitMessage {
   private final WrittenFile[] files;
 
   WrittenFiles(List files) {

@@ -21,12 +21,13 @@ import scala.jdk.javaapi.CollectionConverters;
 
 /** Writes the files anew that hold rows which change. */
 final class CopyOnWrite extends RowOperation {
-  final ReplacedFiles replaced = new ReplacedFiles();
+  final ReplacedFiles replaced;
   private ObjectNode filter;
   private LogicalPlan matching;
 
   CopyOnWrite(IcebergTable table, RowLevelOperation.Command command) {
     super(table, command);
+    replaced = new ReplacedFiles(table);
   }
 
   /** One at least: where none is asked for, Spark before 4.3 hands the writer rows with a column of its own in them. */

@@ -18,9 +18,14 @@ import org.apache.spark.sql.execution.QueryExecution;
  * file is read, for all scans of the operation: an UPDATE with a subquery has two.
  */
 final class ReplacedFiles {
+  private final IcebergTable table;
   private final Set planned = new HashSet();
   private LogicalPlan matching;
   private Set matched;
+
+  ReplacedFiles(IcebergTable table) {
+    this.table = table;
+  }
 
   /**
    * Called when a scan of the operation is planned.
@@ -54,7 +59,8 @@ final class ReplacedFiles {
       Object[] paths = (Object[]) new Dataset(query, Encoders.STRING()).collect();
       matched = new HashSet(Arrays.asList(paths));
       if (!planned.containsAll(matched)) { // rows of a file that is replaced, but not read, would be lost
-        throw new IllegalStateException("Rows match in files that were not planned for them. Repeat the statement.");
+        throw Bridge.failure("CommitConflictError: cannot change rows of the table " + table.name() + ": rows match in"
+            + " files that were not planned for them. Nothing was changed. Repeat the statement.", null);
       }
     }
     return matched;

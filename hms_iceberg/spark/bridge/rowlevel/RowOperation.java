@@ -38,6 +38,9 @@ abstract class RowOperation implements RowLevelOperation {
     return command.toString().toLowerCase(Locale.ROOT);
   }
 
+  /** Which rows it reads, for conflicts with what others commit; null for all. */
+  abstract ObjectNode filter();
+
   /** PlanScans puts files in the place of what this builds. */
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     return table.newScanBuilder(options);

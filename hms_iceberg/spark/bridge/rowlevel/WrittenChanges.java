@@ -6,17 +6,14 @@ import java.util.Base64;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
-import org.apache.hadoop.conf.Configuration;
-import org.apache.spark.sql.connector.write.WriterCommitMessage;
 
 /** What a task of a merge-on-read operation tells the driver: new files, and deleted positions of old ones. */
-final class WrittenChanges implements WriterCommitMessage {
-  private final WrittenFile[] files;
+final class WrittenChanges extends WrittenFiles {
   private final String[] paths;
   private final byte[][] positions;
 
   WrittenChanges(List files, Map deleted) {
-    this.files = (WrittenFile[]) files.toArray(new WrittenFile[0]);
+    super(files);
     this.paths = new String[deleted.size()];
     this.positions = new byte[deleted.size()][];
     int next = 0;
@@ -27,20 +24,11 @@ final class WrittenChanges implements WriterCommitMessage {
     }
   }
 
-  void put(ArrayNode added, ArrayNode deleted) {
-    for (int i = 0; i < files.length; i++) {
-      added.add(files[i].json());
-    }
+  void putDeleted(ArrayNode deleted) {
     for (int i = 0; i < paths.length; i++) {
       ObjectNode node = deleted.addObject();
       node.put("path", paths[i]);
       node.put("positions", Base64.getEncoder().encodeToString(positions[i]));
-    }
-  }
-
-  void delete(Configuration conf) {
-    for (int i = 0; i < files.length; i++) {
-      WrittenFile.delete(files[i].location, conf);
     }
   }
 }

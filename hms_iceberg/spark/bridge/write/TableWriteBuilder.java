@@ -3,6 +3,7 @@ package hms_iceberg.bridge;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Iterator;
 import java.util.Map;
+import org.apache.spark.SparkContext;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.expressions.filter.AlwaysTrue;
 import org.apache.spark.sql.connector.expressions.filter.Predicate;
@@ -74,12 +75,23 @@ final class TableWriteBuilder implements WriteBuilder, SupportsOverwriteV2, Supp
     ObjectNode question = table.change(call);
     question.put("metadata_location", table.metadataLocation());
     question.put("branch", table.branch());
-    question.put("app_id", session.sparkContext().applicationId());
+    question.set("engine", engine(session.sparkContext()));
     question.put("case_sensitive", session.sessionState().conf().caseSensitiveAnalysis());
     question.put("has_functions", table.hasCatalog());
     question.put("time_type", SparkVersions.hasTimeType());
     question.set("session", settings(session));
     return question;
+  }
+
+  /** What Apache Iceberg's snapshots tell of Spark and the application. */
+  private static ObjectNode engine(SparkContext context) {
+    ObjectNode engine = Bridge.JSON.createObjectNode();
+    engine.put("engine-name", "spark");
+    engine.put("engine-version", context.version());
+    engine.put("app-id", context.applicationId());
+    engine.put("app-name", context.appName());
+    engine.put("spark.app.id", context.applicationId());
+    return engine;
   }
 
   /** Keys of snapshot-property.* keep their case. */
