@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,6 +63,7 @@ def test_options_of_a_write_reach_its_files_and_its_snapshot(
     ]
     summary = orders.refresh().current_snapshot().summary
     assert summary["Who"] == "me" and summary["spark.app.id"] == spark.sparkContext.applicationId
+    assert (summary["engine-name"], summary["engine-version"]) == ("spark", spark.version)
     with pytest.raises(Exception, match="csv"):
         frame.write.format("iceberg").option("write-format", "csv").mode("append").save(name)
 
@@ -86,6 +90,20 @@ def test_a_branch_is_written_by_its_name_and_by_option(
     snapshot = orders.refresh().current_snapshot().snapshot_id
     with pytest.raises(Exception, match="version of the past"):
         spark.sql(f"insert into {name}.snapshot_id_{snapshot} values (8, 'net', 2.0)")
+
+
+def test_a_branch_that_is_not_there_is_refused_by_name_and_made_by_the_option_of_a_write(
+    spark: SparkSession, frame: DataFrame, orders: Table, namespace: str
+) -> None:
+    name = f"{namespace}.orders"
+    with pytest.raises(Exception, match="NoSuchRefError"):
+        frame.writeTo(f"{name}.branch_new").append()
+    with pytest.raises(Exception, match="NoSuchRefError"):
+        frame.write.format("iceberg").option("branch", "new").mode("append").save(name)
+    frame.writeTo(name).option("branch", "new").append()
+    assert set(orders.refresh().refs()) == {"main", "new"}
+    assert rows_of(spark, f"select count(*) from {name}") == [(6,)]
+    assert rows_of(spark, f"select count(*) from {name}.branch_new") == [(7,)]
 
 
 def test_an_overwrite_conflicts_with_what_came_after_the_snapshot_that_it_names(
@@ -152,6 +170,35 @@ def test_without_fan_out_rows_must_come_by_partition(spark: SparkSession, parted
         rows.writeTo(parted).options(**options).append()
     rows.writeTo(parted).options(**{**options, "fanout-enabled": "true"}).append()
     assert rows_of(spark, f"select count(*) from {parted}") == [(5,)]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="nobody tells here which files a process has open")
+@pytest.mark.parametrize("fanout", [False, True])
+def test_a_task_has_one_file_open_unless_it_fans_out(spark: SparkSession, namespace: str, fanout: bool) -> None:
+    name, partitions = f"{namespace}.t", 200
+    spark.sql(f"create table {name} (id bigint) using iceberg partitioned by (id)")
+    driver = spark.sparkContext._gateway.jvm.java.lang.ProcessHandle.current().pid()  # type: ignore[union-attr]
+    at_once, ended = [0], threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.002):
+            paths = []
+            for entry in os.scandir(f"/proc/{driver}/fd"):
+                with suppress(FileNotFoundError):
+                    paths.append(os.readlink(entry.path))
+            at_once.append(sum(f"{namespace}.db/t/data/" in path and path.endswith(".parquet") for path in paths))
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        rows = spark.range(0, 2 * partitions, 1, 1).selectExpr(f"id % {partitions} as id")
+        rows.writeTo(name).option("fanout-enabled", str(fanout)).append()
+    finally:
+        ended.set()
+        watching.join()
+    assert rows_of(spark, f"select count(*), count(distinct id) from {name}") == [(2 * partitions, partitions)]
+    tasks = 2  # as many partitions has a shuffle in these tests
+    assert max(at_once) > partitions / 4 if fanout else 0 < max(at_once) <= tasks
 
 
 def test_a_sort_order_is_asked_of_spark_and_told_of_files(spark: SparkSession, orders: Table, namespace: str) -> None:
