@@ -48,6 +48,7 @@ from hms_iceberg.spec.types import (
 FIELD_ID = "parquet.field.id"
 KIND = "iceberg.type"
 INITIAL_DEFAULT = "iceberg.initial-default"
+WRITE_DEFAULT = "iceberg.write-default"
 
 _PRIMITIVES: Mapping[type[IcebergType], str] = {
     BooleanType: "boolean",
@@ -138,6 +139,8 @@ def spark_field(field: NestedField, table: str, prefix: str = "", keep_unsupport
         metadata[KIND] = "uuid"
     if field.initial_default is not None and is_held(field.field_type):
         metadata[INITIAL_DEFAULT] = json.dumps(spark_value(field.field_type, field.initial_default))
+    if not prefix and field.write_default is not None and field.field_type.is_primitive and is_held(field.field_type):
+        metadata[WRITE_DEFAULT] = json.dumps(spark_value(field.field_type, field.write_default))
     return {
         "name": field.name,
         "type": spark_type(field.field_type, table, f"{prefix}{field.name}", keep_unsupported),

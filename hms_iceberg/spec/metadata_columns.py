@@ -6,9 +6,8 @@ Source: Iceberg specification, "Reserved Field IDs", "Row Lineage".
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
-from hms_iceberg.spec.partitions.partitioning import PartitionSpec
+from hms_iceberg.spec.partitions.partitioning import PartitionSpec, unified_partition_type
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     BooleanType,
@@ -16,8 +15,6 @@ from hms_iceberg.spec.types import (
     LongType,
     NestedField,
     StringType,
-    StructType,
-    UnknownType,
 )
 
 FILE = NestedField(2147483646, "_file", StringType(), True, "Path of the file in which a row is stored")
@@ -34,6 +31,8 @@ LAST_UPDATED_SEQUENCE_NUMBER = NestedField(
     False,
     "Sequence number when the row was last updated",
 )
+LINEAGE = {field.field_id: field for field in (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)}
+"""By field id, the columns that files of rows that were written anew store (format version 3)."""
 DELETE_FILE_PATH = NestedField(
     2147483546, "file_path", StringType(), True, "Path of a file in which a deleted row is stored"
 )
@@ -72,22 +71,14 @@ def is_metadata_column(field_id: int) -> bool:
 
 
 def partition_column(specs: Iterable[PartitionSpec], schema: Schema) -> NestedField:
-    """The column ``_partition``: a struct of the partition fields of all specs, newest names first found.
+    """The column ``_partition``: a struct of the partition fields of all specs.
 
     Args:
         specs: the table's partition specs.
         schema: the table's schema.
 
     Returns:
-        The column; a field that a row's spec lacks is null. Fields whose source column is gone are of type unknown.
+        The column; a field that a row's spec lacks is null.
     """
-    fields: dict[int, NestedField] = {}
-    for spec in sorted(specs, key=lambda each: each.spec_id, reverse=True):
-        for field in spec.partition_type(schema).fields:
-            known = fields.get(field.field_id)
-            if known is None:
-                fields[field.field_id] = field
-            elif isinstance(known.field_type, UnknownType) and not isinstance(field.field_type, UnknownType):
-                fields[field.field_id] = replace(known, field_type=field.field_type)
-    ordered = (fields[field_id] for field_id in sorted(fields))
-    return NestedField(PARTITION_ID, PARTITION_NAME, StructType(*ordered), False, "Partition to which a row belongs to")
+    kind = unified_partition_type(specs, schema)
+    return NestedField(PARTITION_ID, PARTITION_NAME, kind, False, "Partition to which a row belongs to")

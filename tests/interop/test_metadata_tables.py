@@ -9,6 +9,7 @@ import pytest
 from hms_iceberg.scan.metadata_tables import METADATA_TABLES
 from hms_iceberg.spark.read_questions import DescribeMetadataTable
 from hms_iceberg.spark.reading.inspection import describe_inspection
+from hms_iceberg.spark.schemas import metadata_schema
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -33,7 +34,7 @@ def columns(struct: dict[str, Any], prefix: str = "") -> dict[str, tuple[Any, bo
     return found
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [1, 2, 3])
 def test_columns_have_the_types_nullability_and_comments_of_java(
     iceberg_java: Any, catalog: Any, namespace: str, version: int
 ) -> None:
@@ -42,7 +43,15 @@ def test_columns_have_the_types_nullability_and_comments_of_java(
         f"create table ice.{name} (id bigint not null comment 'key', city string, place struct<x: double>) "
         f"using iceberg partitioned by (city, bucket(4, id)) tblproperties ('format-version' = '{version}')"
     )
+    for gone in ("partition field bucket(4, id)", *(["partition field city", "column city"] if version > 1 else [])):
+        iceberg_java.sql(f"alter table ice.{name} drop {gone}")
+    iceberg_java.sql(f"alter table ice.{name} add partition field truncate(10, id)")
     table = catalog.load_table(name)
+    hidden = columns(metadata_schema(table.metadata, table.schema()))
+    of_java = columns(iceberg_java.schema(f"select _partition from ice.{name}"))
+    assert [(path, hidden[path][0]) for path in hidden if path.startswith("_partition")] == [
+        (path, kind) for path, (kind, _, _) in of_java.items()
+    ]
     for kind in (*METADATA_TABLES, "position_deletes"):
         asked = DescribeMetadataTable(name, table.metadata_location, kind=kind)
         found = columns(describe_inspection(table.metadata, table.io, asked)["schema"])

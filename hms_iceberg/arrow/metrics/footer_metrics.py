@@ -25,6 +25,7 @@ from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.failures import decoding
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.metadata_columns import LINEAGE
 from hms_iceberg.spec.name_mapping import NameMapping
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
@@ -209,7 +210,7 @@ def metrics_from_footer(
             by_id[leaf.field_id].append(leaf)
     for field_id, same in by_id.items():
         mode = modes.get(field_id, NONE)
-        known = schema.index_by_id.get(field_id)
+        known = schema.index_by_id.get(field_id) or LINEAGE.get(field_id)
         if not mode.counts or known is None or len(same) != 1 or not known.field_type.is_primitive:
             continue
         leaf = same[0]

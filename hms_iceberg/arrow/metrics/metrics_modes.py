@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.spec.metadata_columns import LINEAGE
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import SortOrder
 from hms_iceberg.spec.types import IcebergType, NestedType
@@ -59,7 +60,7 @@ _NAMED = {"none": NONE, "counts": COUNTS, "full": FULL}
 def metrics_modes(
     schema: Schema, properties: Mapping[str, str], sort_order: SortOrder | None = None
 ) -> dict[int, MetricsMode]:
-    """The metrics mode of every primitive field.
+    """The metrics mode of every primitive field, and of the lineage columns, which files may store.
 
     Args:
         schema: the table's schema.
@@ -78,6 +79,7 @@ def metrics_modes(
     primitives = list(_primitive_ids(schema.as_struct()))
     limit = len(primitives) if explicit is not None else _max_columns(properties)
     modes = {field_id: default if index < limit else NONE for index, field_id in enumerate(primitives)}
+    modes |= dict.fromkeys(LINEAGE, default if len(primitives) <= limit else NONE)
     for field in sort_order.fields if sort_order is not None else ():
         if field.source_id in modes and not modes[field.source_id].bounds:
             modes[field.source_id] = TRUNCATE_16

@@ -9,7 +9,7 @@ from typing import Any
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable
 from hms_iceberg.scan.partition_columns import field_types
-from hms_iceberg.spec.manifests.manifest import FieldSummary, ManifestContent, ManifestFile
+from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestFile
 from hms_iceberg.spec.partitions.partitioning import PartitionField
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
@@ -87,16 +87,17 @@ class _SummaryTexts:
             {
                 "contains_null": summary.contains_null,
                 "contains_nan": summary.contains_nan,
-                "lower_bound": self._text(field, summary, summary.lower_bound),
-                "upper_bound": self._text(field, summary, summary.upper_bound),
+                "lower_bound": self._text(field, summary.lower_bound),
+                "upper_bound": self._text(field, summary.upper_bound),
             }
             for field, summary in zip(fields, manifest.partitions or (), strict=False)
         ]
 
-    def _text(self, field: PartitionField, summary: FieldSummary, bound: bytes | None) -> str | None:
+    def _text(self, field: PartitionField, bound: bytes | None) -> str:
+        """As Java has it: a text also where there is no bound."""
         source: IcebergType = self._types.get(field.source_id, UnknownType())
         if bound is None or isinstance(source, UnknownType):
-            return None
+            return "null"
         return field.transform.to_human_string(source, from_bytes(field.transform.result_type(source), bound))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from hms_iceberg.errors import NoSuchSnapshotError
@@ -16,7 +16,7 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partitioning import unified_partition_type
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots import Snapshot
-from hms_iceberg.spec.types import StructType, UnknownType
+from hms_iceberg.spec.types import StructType
 from hms_iceberg.storage import Storage
 
 
@@ -93,16 +93,8 @@ class MetadataRequest:
 
     @cached_property
     def partition_type(self) -> StructType:
-        """All partition fields that the table ever had; one of a dropped column keeps the type it had."""
-        unified = unified_partition_type(self.metadata.partition_specs, self.metadata.schema())
-        structs = self.partitions.structs.values()
-        known = {each.field_id: each.field_type for struct in structs for each in struct.fields}
-        return StructType(
-            *(
-                replace(each, field_type=known[each.field_id]) if isinstance(each.field_type, UnknownType) else each
-                for each in unified.fields
-            )
-        )
+        """The partition fields of all specs; those of dropped columns are left out."""
+        return unified_partition_type(self.metadata.partition_specs, self.metadata.schema())
 
 
 def partition_struct(frame: pl.DataFrame, fields: StructType, dtypes: Sequence[object]) -> pl.Expr:

@@ -290,11 +290,11 @@ def assign_fresh_spec_ids(
 
 
 def unified_partition_type(specs: Iterable[PartitionSpec], schema: Schema) -> StructType:
-    """All partition fields that any spec ever had, by field id, as metadata tables and statistics show partitions.
+    """The partition fields of all specs, by field id, as metadata tables and statistics show partitions.
 
     Args:
         specs: all specs of the table.
-        schema: a schema with the source columns (dropped ones count as unknown).
+        schema: the table's schema; as in Java, fields of columns that it lacks are left out.
 
     Returns:
         A struct sorted by field id; a field keeps the name of the newest spec, and its type from a spec that still
@@ -303,6 +303,8 @@ def unified_partition_type(specs: Iterable[PartitionSpec], schema: Schema) -> St
     chosen: dict[int, tuple[PartitionField, IcebergType]] = {}
     for spec in sorted(specs, key=lambda each: each.spec_id, reverse=True):
         for field in spec.fields:
+            if field.source_id not in schema.index_by_id:
+                continue
             kind = _result_type(field, schema)
             known = chosen.get(field.field_id)
             if known is None:

@@ -9,6 +9,7 @@ import pytest
 
 from hms_iceberg.errors import NoSuchTableError
 from hms_iceberg.spark import extend
+from tests.support.spark_tables import rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -145,6 +146,40 @@ def test_defaults_are_kept_in_format_version_3_and_are_constants(
         spark.sql(f"alter table {name} alter column later set default current_timestamp()")
     with pytest.raises(AnalysisException, match=r"(?i)default.*3"):
         spark.sql(f"create table {namespace}.old (id int default 1) using iceberg")
+
+
+def test_columns_that_a_statement_leaves_out_get_their_defaults_as_in_a_plain_table(
+    spark: SparkSession, namespace: str
+) -> None:
+    if spark.version < "4.1":
+        pytest.skip("Spark 4.0 wants every column of a table of another catalog")
+    columns = (
+        "id int, bo boolean default true, n bigint default -9223372036854775808, f float default 1.5, x double default "
+        "1e300, m decimal(38, 10) default -1.5, s string default 'it\\'s \"q\" \\\\n', b binary default X'00ff', "
+        "d date default date'0001-01-01', ts timestamp default timestamp'1900-01-01 00:00:00.000001', "
+        "tn timestamp_ntz default timestamp_ntz'9999-12-31 23:59:59.999999', r int not null default 7"
+    )
+    ours, plain, again = (f"{namespace}.{name}" for name in ("ours", "plain", "again"))
+    spark.sql(f"create table {ours} ({columns}) using iceberg tblproperties ('format-version' = '3')")
+    shown = spark.sql(f"show create table {ours}").head()[0].split("LOCATION")[0].replace(ours, again)
+    spark.sql(f"{shown} tblproperties ('format-version' = '3')")
+    spark.sql(f"create table {plain} ({columns}) using parquet")
+    text = "select * except (d, tn), cast(d as string), cast(tn as string) from"
+    for table in (ours, plain, again):
+        spark.sql(f"insert into {table} (id) values (1)")
+        spark.sql(f"insert into {table} (n, s, id) values (default, null, 2), (5, default, 3)")
+        spark.sql(f"insert into {table} by name select 4 as id, 'q' as s")
+        spark.sql(f"insert into {table} select 5 as id, * except (id) from {table} where id = 1")
+    expected = rows_of(spark, f"{text} {plain}")
+    assert rows_of(spark, f"{text} {ours}") == expected
+    assert rows_of(spark, f"{text} {again}") == expected
+
+    spark.sql(f"merge into {ours} using (select 6 as k) on id = k when not matched then insert (id) values (k)")
+    spark.sql(f"update {ours} set n = default, s = default where id = 3")
+    seen = f"select n, s, r from {ours} where id ="
+    assert rows_of(spark, f"{seen} 6") == rows_of(spark, f"{seen} 3") == rows_of(spark, f"{seen} 1")
+    spark.sql(f"create table {namespace}.copied using iceberg as select * from {ours}")  # of format version 2
+    assert "DEFAULT" not in spark.sql(f"show create table {namespace}.copied").head()[0]
 
 
 def test_a_table_is_replaced_in_one_commit_that_keeps_its_history(

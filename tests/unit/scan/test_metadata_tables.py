@@ -131,7 +131,7 @@ def test_manifests_count_data_and_delete_files_apart_and_show_partitions_as_text
     table.commit(
         data_file("a", spec_id=1, partition=("x", 0)),
         data_file("b", spec_id=1, partition=(None, 364)),
-        data_file("d", partition=("y",), content=DataFileContent.POSITION_DELETES),
+        data_file("d", partition=(None,), content=DataFileContent.POSITION_DELETES),
     )
     data, deletes = rows(table, "manifests")
     assert (data["content"], data["added_data_files_count"], data["added_delete_files_count"]) == (0, 2, 0)
@@ -140,6 +140,8 @@ def test_manifests_count_data_and_delete_files_apart_and_show_partitions_as_text
         {"contains_null": True, "contains_nan": False, "lower_bound": "x", "upper_bound": "x"},
         {"contains_null": False, "contains_nan": False, "lower_bound": "1970-01-01", "upper_bound": "1970-12-31"},
     ]
+    only_null = {"contains_null": True, "contains_nan": False, "lower_bound": "null", "upper_bound": "null"}
+    assert deletes["partition_summaries"] == [only_null]  # Java's words
 
 
 def test_partitions_sum_up_files_and_deletes_and_tell_a_missing_field_from_null() -> None:
@@ -171,11 +173,14 @@ def test_a_table_that_was_never_partitioned_is_one_partition() -> None:
     assert "spec_id" not in row
 
 
-def test_a_dropped_partition_column_keeps_its_values_in_the_partition() -> None:
+def test_the_partition_has_no_field_of_a_dropped_column_as_in_java() -> None:
     table = ManifestTable(SCHEMA, BY_CITY)
     table.commit(data_file("a", partition=("x",)))
     table.with_schema(Schema(SCHEMA.fields[0], schema_id=1))
-    assert [row["partition"] for row in rows(table, "files")] == [{"city": "x"}]
+    (row,) = rows(table, "files")
+    assert "partition" not in row
+    (row,) = rows(table, "partitions")
+    assert (row["file_count"], "partition" in row) == (1, False)
 
 
 def test_snapshots_history_and_refs_follow_the_metadata() -> None:

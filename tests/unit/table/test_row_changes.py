@@ -23,6 +23,7 @@ from hms_iceberg.errors import (
     UnsupportedError,
 )
 from hms_iceberg.spec.manifests.manifest import DataFileContent
+from hms_iceberg.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
 from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform
@@ -413,6 +414,19 @@ def test_rows_keep_their_id_and_unchanged_ones_their_sequence_number(tmp_path: P
     lineage = {each["id"]: (each["_row_id"], each["_last_updated_sequence_number"]) for each in found}
     assert lineage.pop(10)[1] == 4
     assert lineage == {key: (key, {5: 3, 6: 4}.get(key, 1)) for key in range(10) if key != 3}
+
+
+@pytest.mark.parametrize("kind", ["parquet", "orc", "avro"])
+def test_files_of_rows_that_keep_their_lineage_have_metrics_of_it_as_in_java(tmp_path: Path, kind: str) -> None:
+    table = create(tmp_path, 3, MODES[0], **{"write.format.default": kind})
+    table.append(numbered(0, 10))
+    table.update({"amount": -1}, "id = 5")
+    (file,) = live(table)
+    row_id, sequence_number = ROW_ID.field_id, LAST_UPDATED_SEQUENCE_NUMBER.field_id
+    assert [file.value_counts[each] for each in (row_id, sequence_number)] == [10, 10]
+    assert [file.null_value_counts[each] for each in (row_id, sequence_number)] == [0, 1]
+    bounds = (file.lower_bounds[row_id], file.upper_bounds[row_id])
+    assert [int.from_bytes(each, "little") for each in bounds] == [0, 9]
 
 
 # ------------------------------------------------------------------------------------------ random histories

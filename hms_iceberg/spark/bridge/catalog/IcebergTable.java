@@ -30,7 +30,6 @@ import org.apache.spark.sql.connector.write.RowLevelOperationBuilder;
 import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.MetadataBuilder;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -284,16 +283,20 @@ public class IcebergTable
     return "Iceberg " + name() + (snapshotId() == null ? " (no snapshot)" : " (snapshot " + snapshotId() + ")");
   }
 
-  /** Users get a schema with comments and nothing else, so that ids do not travel into what they write. */
+  /** Users get a schema with comments and defaults alone, so that ids do not travel into what they write. */
   static StructType withoutIds(StructType struct) {
     StructField[] fields = struct.fields();
     StructField[] plain = new StructField[fields.length];
     for (int i = 0; i < fields.length; i++) {
-      Metadata metadata = Metadata.empty();
+      MetadataBuilder metadata = new MetadataBuilder();
       if (fields[i].metadata().contains("comment")) {
-        metadata = new MetadataBuilder().putString("comment", fields[i].metadata().getString("comment")).build();
+        metadata.putString("comment", fields[i].metadata().getString("comment"));
       }
-      plain[i] = new StructField(fields[i].name(), withoutIds(fields[i].dataType()), fields[i].nullable(), metadata);
+      if (fields[i].metadata().contains(Defaults.KEY)) {
+        metadata.putString(Defaults.SPARK_KEY, Defaults.sql(fields[i]));
+      }
+      plain[i] = new StructField(
+          fields[i].name(), withoutIds(fields[i].dataType()), fields[i].nullable(), metadata.build());
     }
     return new StructType(plain);
   }

@@ -3,14 +3,27 @@ package hms_iceberg.bridge;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.util.ResolveDefaultColumns$;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** DEFAULT of a column: the constant that its SQL stands for. */
 final class Defaults {
+  /** In a field's metadata, the value as JSON of what an INSERT writes that leaves the column out. */
+  static final String KEY = "iceberg.write-default";
+
+  /** ResolveDefaultColumns.CURRENT_DEFAULT_COLUMN_METADATA_KEY, where Spark has its SQL. */
+  static final String SPARK_KEY = "CURRENT_DEFAULT";
+
   private Defaults() {}
+
+  /** The SQL of a field's default. */
+  static String sql(StructField field) {
+    return new Literal(Values.of(field.dataType(), Json.read(field.metadata().getString(KEY))), field.dataType()).sql();
+  }
 
   /** Puts the default's value, as a list of one, into a column's JSON. */
   static void put(ObjectNode column, String name, DataType type, String sql) {

@@ -21,7 +21,8 @@ final class Definitions {
     ArrayNode defined = question.putArray("columns");
     for (int i = 0; i < columns.length; i++) {
       ObjectNode column = column(columns[i].name(), columns[i].dataType(), columns[i].nullable(), columns[i].comment());
-      if (columns[i].defaultValue() != null) {
+      // A default without a value is that of a table which AS SELECT reads.
+      if (columns[i].defaultValue() != null && columns[i].defaultValue().getValue() != null) {
         Defaults.put(column, columns[i].name(), columns[i].dataType(), SparkVersions.sql(columns[i].defaultValue()));
       }
       defined.add(column);
