@@ -28,6 +28,7 @@ from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.name_mapping import NameMapping
 from hms_iceberg.spec.partitions.partitioning import PartitionField
+from hms_iceberg.spec.sorting import UNSORTED
 from hms_iceberg.spec.transforms import HourTransform, wrapped
 from hms_iceberg.spec.values.single_values import from_bytes, from_python
 from hms_iceberg.storage import Storage
@@ -77,7 +78,7 @@ class FileImport:
             spec = self.metadata.spec()
             named = _folders(location) if partition is None else {name.lower(): partition[name] for name in partition}
             values = tuple(self._partition_value(field, file, named) for field in spec.fields)
-            file = replace(file, spec_id=spec.spec_id, partition=values)
+            file = replace(file, spec_id=spec.spec_id, partition=values, sort_order_id=UNSORTED.order_id)
             self._check_columns(reader, file)
         finally:
             reader.close()

@@ -255,9 +255,9 @@ class FileRouter:
     def _close(self, waiting: _PartitionRows) -> DataFile:
         writer = waiting.writer
         assert writer is not None
-        order_id = self._sorter.order_id if self._sorter is not None and waiting.in_order else None
+        order = self._sorter if self._sorter is not None and waiting.in_order else UNSORTED
         waiting.writer, waiting.last, waiting.in_order = None, None, True
         self._open -= 1
         return writer.close(
-            spec_id=self._spec.spec_id, partition=waiting.partition, sort_order_id=order_id, **self._fields
+            spec_id=self._spec.spec_id, partition=waiting.partition, sort_order_id=order.order_id, **self._fields
         )

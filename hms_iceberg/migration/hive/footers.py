@@ -18,6 +18,7 @@ from hms_iceberg.migration.hive.source_files import SourceFile
 from hms_iceberg.migration.migration_progress import FOOTERS, Progress, in_threads
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.name_mapping import MappedField, NameMapping, create_name_mapping
+from hms_iceberg.spec.sorting import UNSORTED
 from hms_iceberg.storage import Storage
 
 _MAX_PROBLEMS = 10
@@ -128,6 +129,7 @@ class FooterReader:
         if problems:
             return None, [f"file {file.location} {problem}" for problem in problems]
         data_file = DataFile(
+            sort_order_id=UNSORTED.order_id,
             file_path=file.location,
             file_format=file_format,
             partition=partition,

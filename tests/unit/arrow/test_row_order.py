@@ -105,10 +105,10 @@ def test_a_stream_is_sorted_by_row_group_and_claims_an_order_only_where_the_file
     assert file.sort_order_id == 1
     (file,) = write_data_files(metadata, storage, stream([8, 7], [6, 5], [4, 3], [2, 1]))
     assert column(file.file_path, "id") == [5, 6, 7, 8, 1, 2, 3, 4]
-    assert file.sort_order_id is None
+    assert file.sort_order_id == 0
 
 
 def test_an_unsorted_table_claims_no_order(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:
     (file,) = write_data_files(make_metadata(SCHEMA), storage, table(id=[2, 1]))
     assert column(file.file_path, "id") == [2, 1]
-    assert file.sort_order_id is None
+    assert file.sort_order_id == 0
