@@ -246,6 +246,7 @@ def test_properties_of_a_table_are_shown_as_apache_iceberg_does_and_renaming_kee
         "write.parquet.compression-codec": "zstd",
     }
     described = {row.col_name: row.data_type for row in spark.sql(f"describe extended {namespace}.u").collect()}
+    assert described.get("Table_type", "EXTERNAL") == "EXTERNAL"  # Spark 4.0 has no such row
     assert described["Comment"] == "words"
     assert described["Location"] == catalog.load_table(f"{namespace}.u").location()
     shown_tables = spark.sql(f"show tables in {namespace}").where("not isTemporary").collect()

@@ -11,6 +11,7 @@ import java.util.Map;
 import java.util.OptionalLong;
 import java.util.Set;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.connector.catalog.CatalogV2Util;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.connector.catalog.SupportsDeleteV2;
 import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
@@ -38,6 +39,9 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /** One snapshot of an Iceberg table, as the analyzer sees it. PlanScans puts its files in its place. */
 public class IcebergTable
     implements SupportsRead, SupportsWrite, SupportsMetadataColumns, SupportsRowLevelOperations, SupportsDeleteV2 {
+  /** TableCatalog.PROP_TABLE_TYPE, which Spark has from 4.1 on. */
+  private static final String TYPE = "table_type";
+
   private final TableSource source;
   private final ObjectNode question;
   private final JsonNode description;
@@ -218,6 +222,9 @@ public class IcebergTable
     for (Iterator it = description.get("properties").fields(); it.hasNext();) {
       Map.Entry entry = (Map.Entry) it.next();
       properties.put(entry.getKey(), ((JsonNode) entry.getValue()).asText());
+    }
+    if (CatalogV2Util.TABLE_RESERVED_PROPERTIES().contains(TYPE)) {
+      properties.put(TYPE, "EXTERNAL"); // as Java has it, because DROP without PURGE leaves the files
     }
     return properties;
   }
