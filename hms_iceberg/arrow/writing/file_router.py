@@ -6,9 +6,10 @@ Source: Iceberg documentation, "Configuration" (``write.target-file-size-bytes``
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -34,6 +35,7 @@ TARGET_FILE_BYTES = ("write.target-file-size-bytes", 512 * 1024 * 1024)
 # Rows that wait for their row group, over all open files; and files open at once.
 BUFFER_BYTES = 512 * 1024 * 1024
 _OPEN_FILES = 256
+_MANY = 1_000
 # Rows that are split by partition at once: many, as every batch makes one small batch a partition.
 _SPLIT_ROWS = 1_048_576
 _SPLIT_BYTES = 128 * 1024 * 1024
@@ -49,6 +51,7 @@ class _PartitionRows:
         self.rows = 0
         self.bytes = 0
         self.writer: ContentWriter | None = None
+        self.writing: tuple[Future[None], int] | None = None
         self.last: pa.RecordBatch | None = None
         self.in_order = True
 
@@ -88,13 +91,15 @@ class WriteRules:
 class FileRouter:
     """Routes rows to one file a partition, rolling files at the target size.
 
+    A group of rows is encoded in the background while the rows after it come in.
+
     Args:
         metadata: the table.
         storage: where the files go.
         schema: the columns of the rows.
         rules: how rows become files.
         on_create: called with each location before the file is made.
-        buffer_bytes: rows that wait for their row group, in bytes of memory over all partitions.
+        buffer_bytes: rows that wait for their row group or are being written, in bytes of memory over all partitions.
 
     Raises:
         ConfigurationError, UnsupportedError: a property, a type or the spec cannot be used.
@@ -131,6 +136,7 @@ class FileRouter:
         self._waiting = 0
         self._open = 0
         self._adapted = False
+        self._background: ThreadPoolExecutor | None = None
         self._partitions: dict[tuple[str, ...], _PartitionRows] = {}
 
     def sorted(self, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
@@ -151,6 +157,8 @@ class FileRouter:
                     yield from self._add(partition, self._stored(rows))
             yield from self._finish_all()
         finally:
+            if self._background is not None:
+                self._background.shutdown(cancel_futures=True)
             for waiting in self._partitions.values():
                 if waiting.writer is not None:
                     with suppress(Exception):
@@ -193,7 +201,11 @@ class FileRouter:
             if waiting.rows >= self._group_rows or waiting.bytes + row_bytes > self._group_bytes:
                 yield from self._flush(waiting)
         while self._waiting > self._buffer_bytes:
-            yield from self._flush(max(self._partitions.values(), key=lambda each: each.bytes))
+            written = next((each for each in self._partitions.values() if each.writing is not None), None)
+            if written is not None:
+                yield from self._settle(written)
+            else:
+                yield from self._flush(max(self._partitions.values(), key=lambda each: each.bytes))
         while self._open > _OPEN_FILES:
             oldest = next(each for each in self._partitions.values() if each.writer is not None)
             yield from self._finish(oldest)
@@ -204,9 +216,31 @@ class FileRouter:
         return self._spec.partition_to_path(partition, self._schema)
 
     def _flush(self, waiting: _PartitionRows) -> Iterator[DataFile]:
+        """Begins to write what waits, after the group before it."""
+        yield from self._settle(waiting)
+        write, size = self._next_group(waiting)
+        if self._background is None:
+            self._background = ThreadPoolExecutor(default_workers(_MANY), thread_name_prefix="iceberg-encode")
+        waiting.writing = self._background.submit(write), size
+
+    def _settle(self, waiting: _PartitionRows) -> Iterator[DataFile]:
+        """Waits for the group that is being written, and closes a file that is full with it."""
+        if waiting.writing is None:
+            return
+        future, size = waiting.writing
+        waiting.writing = None
+        self._waiting -= size
+        future.result()
+        yield from self._roll(waiting)
+
+    def _roll(self, waiting: _PartitionRows) -> Iterator[DataFile]:
+        if waiting.writer is not None and waiting.writer.size >= self._target_bytes:
+            yield self._close(waiting)
+
+    def _next_group(self, waiting: _PartitionRows) -> tuple[Callable[[], None], int]:
+        """What writes the rows that wait, and how many bytes they are."""
         rows = waiting.rows
         batches, size = waiting.take()
-        self._waiting -= size
         if self._sorter is not None:
             batches = self._in_order(self._sorter, waiting, batches)
         if waiting.writer is None:
@@ -215,9 +249,7 @@ class FileRouter:
                 self._on_create(location)
             waiting.writer = self._format.open(location, rows)
             self._open += 1
-        waiting.writer.write_row_group(batches)
-        if waiting.writer.size >= self._target_bytes:
-            yield self._close(waiting)
+        return partial(waiting.writer.write_row_group, batches), size
 
     def _in_order(
         self, sorter: RowSorter, waiting: _PartitionRows, batches: list[pa.RecordBatch]
@@ -247,8 +279,12 @@ class FileRouter:
                             self._storage.delete(file.file_path)
 
     def _finish(self, waiting: _PartitionRows) -> Iterator[DataFile]:
+        yield from self._settle(waiting)
         if waiting.batches:
-            yield from self._flush(waiting)
+            write, size = self._next_group(waiting)
+            write()
+            self._waiting -= size
+            yield from self._roll(waiting)
         if waiting.writer is not None:
             yield self._close(waiting)
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
@@ -13,12 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
+from hms_iceberg.arrow.formats.parquet_writer import ParquetFileWriter
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.errors import (
     ConfigurationError,
     NullValueError,
     SchemaMismatchError,
+    StorageError,
     TypeMismatchError,
     UnsupportedError,
 )
@@ -336,6 +339,46 @@ def test_files_roll_at_the_target_size(make_metadata: MakeMetadata, storage: Arr
     assert sum(file.record_count for file in files) == 20_000
     assert all(20_000 <= file.file_size_in_bytes < 40_000 for file in files[:-1])
     assert all(len(file.split_offsets or ()) > 1 for file in files[:-1])
+
+
+def thousands(asked: Callable[[int], None]) -> pa.RecordBatchReader:
+    """Three batches of 1,000 rows; tells of each that is asked for."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for number in range(3):
+            asked(number)
+            yield pa.record_batch({"id": pa.array(range(1_000), pa.int64())})
+
+    return pa.RecordBatchReader.from_batches(pa.schema([("id", pa.int64())]), batches())
+
+
+def test_rows_come_in_while_those_before_them_are_written(
+    make_metadata: MakeMetadata, storage: ArrowStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, second = ParquetFileWriter.write_row_group, threading.Event()
+
+    def later(writer: ParquetFileWriter, batches: list[pa.RecordBatch]) -> None:
+        assert second.wait(10)
+        write(writer, batches)
+
+    monkeypatch.setattr(ParquetFileWriter, "write_row_group", later)
+    metadata = make_metadata(SCHEMA, properties={"write.parquet.row-group-limit": "1000"})
+    rows = thousands(lambda number: second.set() if number == 1 else None)
+    [file] = write_data_files(metadata, storage, rows)
+    assert file.record_count == 3_000 and len(file.split_offsets or ()) == 3
+
+
+def test_a_group_of_rows_that_cannot_be_written_ends_the_write(
+    make_metadata: MakeMetadata, storage: ArrowStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(writer: ParquetFileWriter, batches: list[pa.RecordBatch]) -> None:
+        raise StorageError("the disk is full")
+
+    monkeypatch.setattr(ParquetFileWriter, "write_row_group", fail)
+    metadata = make_metadata(SCHEMA, properties={"write.parquet.row-group-limit": "1000"})
+    with pytest.raises(StorageError, match="the disk is full"):
+        list(write_data_files(metadata, storage, thousands(lambda number: None)))
+    assert list(storage.list(metadata.location)) == []
 
 
 def test_waiting_rows_are_bounded_over_all_partitions(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:

@@ -186,7 +186,7 @@ final class DeleteFiles {
     StructType read = fileColumns.toRead(columns);
     FilterPredicate filter = dataFile == null ? null : FilterApi.eq(
         FilterApi.binaryColumn(read.fields()[0].name()), Binary.fromString(dataFile));
-    VectorizedParquetRecordReader reader = parquet.read(read, filter);
+    VectorizedParquetRecordReader reader = parquet.read(read.json(), filter);
     reader.initBatch(new StructType(), null);
     reader.enableReturningBatches();
     return new BatchColumns(reader.resultBatch(), read, read, fileColumns, null, null);

@@ -1,7 +1,12 @@
 package hms_iceberg.bridge;
 
+import java.lang.reflect.Field;
+import org.apache.parquet.column.ColumnWriteStore;
+import org.apache.parquet.column.ColumnWriter;
 import org.apache.parquet.io.api.Binary;
 import org.apache.parquet.io.api.RecordConsumer;
+import org.apache.parquet.schema.MessageType;
+import org.apache.parquet.schema.Type;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
@@ -13,7 +18,10 @@ import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.StringType;
 
-/** Writes rows of numbers, texts, days and truths straight away, where Spark's writer calls a function per value. */
+/**
+ * Writes rows of numbers, texts, days and truths straight into the columns of a row group. Spark's writer calls a function
+ * per value, and Parquet's consumer of records keeps count of levels and of missing fields, which flat rows do not need.
+ */
 final class PlainRow {
   private static final int BOOLEAN = 1;
   private static final int INT = 2;
@@ -22,25 +30,29 @@ final class PlainRow {
   private static final int DOUBLE = 5;
   private static final int TEXT = 6;
 
-  private final String[] names;
   private final int[] kinds;
-  private RecordConsumer consumer;
+  /** Of the values of each column; nulls have level 0. */
+  private final int[] levels;
+  private ColumnWriter[] columns;
+  private ColumnWriteStore store;
 
-  private PlainRow(String[] names, int[] kinds) {
-    this.names = names;
+  private PlainRow(int[] kinds, int[] levels) {
     this.kinds = kinds;
+    this.levels = levels;
   }
 
   /** Null where a column is of another type. */
-  static PlainRow of(StructType schema) {
+  static PlainRow of(StructType schema, MessageType file) {
     int[] kinds = new int[schema.fields().length];
+    int[] levels = new int[kinds.length];
     for (int i = 0; i < kinds.length; i++) {
       kinds[i] = kind(schema.fields()[i].dataType());
+      levels[i] = file.getType(i).isRepetition(Type.Repetition.OPTIONAL) ? 1 : 0;
       if (kinds[i] == 0) {
         return null;
       }
     }
-    return new PlainRow(schema.fieldNames(), kinds);
+    return new PlainRow(kinds, levels);
   }
 
   private static int kind(DataType type) {
@@ -63,41 +75,53 @@ final class PlainRow {
         ? TEXT : 0;
   }
 
-  void to(RecordConsumer consumer) {
-    this.consumer = consumer;
+  /** Writes into the columns behind a consumer from now on; false where they cannot be got at. */
+  boolean to(RecordConsumer consumer) {
+    try {
+      columns = (ColumnWriter[]) field(consumer, "columnWriters");
+      store = (ColumnWriteStore) field(consumer, "columns");
+      return columns.length == kinds.length;
+    } catch (ReflectiveOperationException e) {
+      return false; // a consumer of another kind, or of another version of Parquet
+    }
+  }
+
+  private static Object field(Object owner, String name) throws ReflectiveOperationException {
+    Field field = owner.getClass().getDeclaredField(name);
+    field.setAccessible(true);
+    return field.get(owner);
   }
 
   void write(InternalRow row) {
-    consumer.startMessage();
     for (int i = 0; i < kinds.length; i++) {
-      if (!row.isNullAt(i)) {
-        consumer.startField(names[i], i);
-        add(row, i);
-        consumer.endField(names[i], i);
+      if (row.isNullAt(i)) {
+        columns[i].writeNull(0, 0);
+      } else {
+        add(row, i, columns[i], levels[i]);
       }
     }
-    consumer.endMessage();
+    store.endRecord();
   }
 
-  private void add(InternalRow row, int i) {
+  private void add(InternalRow row, int i, ColumnWriter column, int level) {
     switch (kinds[i]) {
       case LONG:
-        consumer.addLong(row.getLong(i));
+        column.write(row.getLong(i), 0, level);
         break;
       case INT:
-        consumer.addInteger(row.getInt(i));
+        column.write(row.getInt(i), 0, level);
         break;
       case DOUBLE:
-        consumer.addDouble(row.getDouble(i));
+        column.write(row.getDouble(i), 0, level);
         break;
       case FLOAT:
-        consumer.addFloat(row.getFloat(i));
+        column.write(row.getFloat(i), 0, level);
         break;
       case BOOLEAN:
-        consumer.addBoolean(row.getBoolean(i));
+        column.write(row.getBoolean(i), 0, level);
         break;
       default:
-        consumer.addBinary(Binary.fromReusedByteArray(row.getUTF8String(i).getBytes()));
+        column.write(Binary.fromReusedByteArray(row.getUTF8String(i).getBytes()), 0, level);
     }
   }
 }

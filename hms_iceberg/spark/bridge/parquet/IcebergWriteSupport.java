@@ -40,14 +40,15 @@ public final class IcebergWriteSupport extends ParquetWriteSupport {
   }
 
   public org.apache.parquet.hadoop.api.WriteSupport.WriteContext init(Configuration conf) {
-    plain = fixed ? null : PlainRow.of(schema);
-    return ofIceberg(super.init(conf));
+    org.apache.parquet.hadoop.api.WriteSupport.WriteContext context = ofIceberg(super.init(conf));
+    plain = fixed ? null : PlainRow.of(schema, context.getSchema());
+    return context;
   }
 
   public void prepareForWrite(RecordConsumer consumer) {
     super.prepareForWrite(fixed ? new FixedBytes(consumer, schema) : consumer);
-    if (plain != null) {
-      plain.to(consumer);
+    if (plain != null && !plain.to(consumer)) {
+      plain = null;
     }
   }
 

@@ -37,6 +37,9 @@ final class FileReader extends AbstractFunction1 implements Serializable {
   private final ReadSettings settings;
   /** Of the task, which reads one file after the other: it is large, and many small files would copy it often. */
   private transient Configuration ofTask;
+  /** The columns that were read of the file before, which are mostly those of the next, too. */
+  private transient StructType lastRead;
+  private transient String lastJson;
 
   FileReader(
       Broadcast conf, StructType wanted, StructType partitionSchema, String nameMapping, Filter[] filters,
@@ -97,7 +100,7 @@ final class FileReader extends AbstractFunction1 implements Serializable {
     StructType fileColumns = columns.toRead(MetadataColumns.stored(all));
     StructType read = positions
         ? fileColumns.add(new StructField(POSITION, LongType$.MODULE$, true, Metadata.empty())) : fileColumns;
-    VectorizedParquetRecordReader reader = parquet.read(read, filter(parquet, columns));
+    VectorizedParquetRecordReader reader = parquet.read(json(read), filter(parquet, columns));
     reader.initBatch(partitionSchema, file.partitionValues());
     reader.enableReturningBatches();
     ColumnarBatch batch = reader.resultBatch();
@@ -105,6 +108,14 @@ final class FileReader extends AbstractFunction1 implements Serializable {
     BatchColumns batchColumns = new BatchColumns(batch, read, fileColumns, columns, task, marks);
     DeletedRows deleted = DeletedRows.of(task, batchColumns, hadoop, settings);
     return new Rows(parquet, reader, batchColumns.output(wanted, partitionSchema), deleted, marks, row());
+  }
+
+  private String json(StructType read) {
+    if (!read.equals(lastRead)) {
+      lastRead = read;
+      lastJson = read.json();
+    }
+    return lastJson;
   }
 
   /** Spark expects batches, or rows; where it does not make its own unsafe rows of them, that is done here. */

@@ -27,7 +27,6 @@ import org.apache.spark.sql.catalyst.util.RebaseDateTime.RebaseSpec;
 import org.apache.spark.sql.execution.datasources.DataSourceUtils;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetReadSupport;
 import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
-import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import scala.runtime.AbstractFunction1;
 
@@ -85,10 +84,10 @@ final class ParquetFile implements Closeable {
   }
 
   /**
-   * A reader of exactly these columns, which have the file's own names.
+   * A reader of exactly these columns, which have the file's own names; they are given as JSON.
    */
-  VectorizedParquetRecordReader read(StructType columns, FilterPredicate filter) throws IOException {
-    conf.set(ParquetReadSupport.SPARK_ROW_REQUESTED_SCHEMA(), columns.json());
+  VectorizedParquetRecordReader read(String columns, FilterPredicate filter) throws IOException {
+    conf.set(ParquetReadSupport.SPARK_ROW_REQUESTED_SCHEMA(), columns);
     conf.set(ParquetInputFormat.READ_SUPPORT_CLASS, ParquetReadSupport.class.getName());
     if (filter != null) {
       ParquetInputFormat.setFilterPredicate(conf, filter);
