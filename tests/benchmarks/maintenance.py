@@ -276,10 +276,13 @@ def _least(work: Callable[[], Any]) -> Cost:
 
 
 def rewrite_and_tell_the_peak(location: str, name: str) -> None:
-    """Rewrites all files of a table in this process, and prints its peak memory in MiB."""
+    """Rewrites all files of a table in this process, or converts its deletes, and prints its peak memory in MiB."""
     table = FileSystemTables().load(location)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    cost = timed(lambda: rewrite_data_files(table, options={"rewrite-all": "true"}, **ORDERS[name]))
+    if name == "convert":
+        cost = timed(lambda: convert_equality_deletes(table))
+    else:
+        cost = timed(lambda: rewrite_data_files(table, options={"rewrite-all": "true"}, **ORDERS[name]))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     say(f"{name:<10} peak {peak >> 10} MiB, of which {before >> 10} MiB before it began; {cost}")
 
@@ -293,6 +296,10 @@ def memory(mebibytes: int, names: list[str]) -> None:
         for _ in range(max(1, mebibytes // 32)):
             table.append(pa.table([pa.array(rng.integers(0, 2**62, 419_430)) for _ in NAMES], NAMES))
         for name in names:
+            if name == "convert":
+                keys = next(table.refresh().scan().to_arrow_batch_reader())["c1"][:100_000]
+                with table.new_row_delta() as delta:
+                    delta.delete_equal(pa.table({"c1": keys}), columns=["c1"])
             command = [sys.executable, "-m", "tests.benchmarks.maintenance", "--rewrite", location, name]
             subprocess.run(command, check=True, cwd=ROOT, env=os.environ | {"TMPDIR": folder})
 
@@ -310,7 +317,7 @@ def main() -> None:
         rewrite_and_tell_the_peak(*options.rewrite)
         return
     if options.memory:
-        memory(options.memory, [name for name in names if name in ORDERS])
+        memory(options.memory, [name for name in names if name in (*ORDERS, "convert")])
         return
     with EmbeddedMetastore() as metastore:
         catalog = load_catalog("bench", type="hive", uri=metastore.uri, warehouse=metastore.warehouse)
