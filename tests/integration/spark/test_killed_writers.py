@@ -1,18 +1,26 @@
-"""Drivers that are killed in the middle of a commit: a table is as it was or whole, and nobody waits for a lock.
+"""Killed executors and drivers, and tasks that are tried again: every row is written once, a table is as it was or
+whole, files that nothing references are those of killed processes only, and nobody waits for a lock.
 
-A test run kills a driver at one point of its commits, another one for every commit; HMS_ICEBERG_FAULTS=all takes all.
+A test run kills each statement of one driver at one of three points, other ones for every commit;
+HMS_ICEBERG_FAULTS=all takes all.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import signal
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tests.integration.hms.test_fault_matrix import ALL, SEED
@@ -30,40 +38,99 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ROWS, NEW = 4000, 1000
 OLD, LATER = range(ROWS), range(ROWS, 2 * ROWS)
-SELECT = f"select id, id as v from range({ROWS}, {2 * ROWS}, 1, 2)"
+SELECT = f"select slow(id) as id, id as v from range({ROWS}, {2 * ROWS}, 1, 2)"
+UPDATE = "update {t} set v = slow(id) + 1 where id >= 0"
 MERGE = (
     f"merge into {{t}} t using (select id from range(0, {ROWS + NEW}, 1, 2)) s on t.id = s.id"
-    " when matched then update set v = s.id + 1 when not matched then insert (id, v) values (s.id, s.id)"
+    " when matched then update set v = slow(s.id) + 1 when not matched then insert (id, v) values (s.id, s.id)"
 )
 MERGED = {**{n: n + 1 for n in OLD}, **{n: n for n in range(ROWS, ROWS + NEW)}}
 STATEMENTS = {
     "inserted": (f"insert into {{t}} {SELECT}", {n: n for n in range(2 * ROWS)}),
-    "overwritten": (f"insert overwrite {{t}} {SELECT}", {n: n for n in LATER}),
-    "updated_cow": ("update {t} set v = id + 1 where id >= 0", {n: n + 1 for n in OLD}),
-    "updated_mor": ("update {t} set v = id + 1 where id >= 0", {n: n + 1 for n in OLD}),
-    "merged_cow": (MERGE, MERGED),
+    "updated_cow": (UPDATE, {n: n + 1 for n in OLD}),
     "merged_mor": (MERGE, MERGED),
-    "deleted_cow": ("delete from {t} where id % 2 = 0", {n: n for n in OLD if n % 2}),
-    "deleted_mor": ("delete from {t} where id % 2 = 0", {n: n for n in OLD if n % 2}),
-    "emptied": ("delete from {t} where id >= 0", {}),
+    "overwritten": (f"insert overwrite {{t}} {SELECT}", {n: n for n in LATER}),
     "created": (f"create table {{t}} using iceberg as {SELECT}", {n: n for n in LATER}),
+    "deleted_mor": ("delete from {t} where id % 2 = 0", {n: n for n in OLD if n % 2}),
+    "streamed": ("stream {source} {t} {checkpoint} slow(id)", {n: n for n in range(2 * ROWS)}),
+    "merged_cow": (MERGE, MERGED),
+    "updated_mor": (UPDATE, {n: n + 1 for n in OLD}),
+    "emptied": ("delete from {t} where id >= 0", {}),
+    "deleted_cow": ("delete from {t} where id % 2 = 0", {n: n for n in OLD if n % 2}),
 }
 """By the names of tables: statements, and the rows after them."""
-POINTS = ("commits are sent", "commits are made")
+SLOWLY = "({0} + 0 * aggregate(sequence(1, {1} + cast({0} % 2 as int)), 0L, (sum, each) -> sum + each))"
+"""A number, after some steps of work."""
+POINTS = WRITING, SENT, MADE = "its tasks write", "its commit is sent", "its commit is made"
+SHIFTS = range(len(POINTS)) if ALL else [SEED % len(POINTS)]
+
+
+@dataclass
+class Cluster:
+    """A driver with two executors, which speaks to the metastore through a proxy."""
+
+    driver: Driver
+    proxy: ThriftProxy
+    shift: int
+
+    def point(self, name: str) -> str:
+        """Where the statement is when the driver is killed."""
+        point = POINTS[(list(STATEMENTS).index(name) + self.shift) % len(POINTS)]
+        return SENT if point == WRITING and "slow" not in STATEMENTS[name][0] else point
+
+
+@pytest.fixture(scope="module", params=SHIFTS)
+def cluster(
+    request: pytest.FixtureRequest, metastore: EmbeddedMetastore, catalog: Catalog, tmp_path_factory: Any
+) -> Iterator[Cluster]:
+    conf = {
+        "spark.master": "local-cluster[2,8,1024]", "spark.speculation": "true", "spark.speculation.quantile": "0.4",
+        "spark.speculation.multiplier": "1.5", "spark.speculation.minTaskRuntime": "1s",
+    }  # fmt: skip
+    name = f"killed_{os.getpid()}_{request.param}"
+    catalog.create_namespace(name)
+    with ThriftProxy(urlsplit(metastore.uri).port or 0) as proxy:
+        first = f"create table {name}.first using iceberg as select 1"
+        with Driver(uri=proxy.uri, warehouse=metastore.warehouse, conf=conf, first=first) as driver:
+            assert driver.wait() == "ready\n"
+            yield Cluster(driver, proxy, request.param)
+
+
+@pytest.fixture
+def statement(namespace: str, tmp_path: Path) -> Callable[[str, int], str]:
+    """The statement of a table, with steps of work for each row."""
+    places = {"source": str(tmp_path / "source"), "checkpoint": str(tmp_path / "checkpoint")}
+    (tmp_path / "source").mkdir()
+    pq.write_table(pa.table({"id": LATER}), tmp_path / "source" / "rows.parquet")
+
+    def slowed(name: str, steps: int) -> str:
+        work = lambda found: SLOWLY.format(found[1], steps) if steps else found[1]  # noqa: E731
+        text = re.sub(r"slow\(([^)]*)\)", work, STATEMENTS[name][0])
+        return text.format(t=f"{namespace}.{name}", **places)
+
+    return slowed
+
+
+@pytest.fixture
+def files(metastore: EmbeddedMetastore, namespace: str) -> Callable[[str], set[str]]:
+    """All files in the folder of a table's data, but for checksums."""
+
+    def in_folder(name: str) -> set[str]:
+        folder = Path(metastore.warehouse.removeprefix("file:")) / f"{namespace}.db" / name / "data"
+        return {str(path) for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")}
+
+    return in_folder
 
 
 def make(catalog: Catalog, name: str) -> Table:
     mode = "merge-on-read" if name.endswith("_mor") else "copy-on-write"
-    properties = {"format-version": "2", **{f"write.{kind}.mode": mode for kind in ("delete", "update", "merge")}}
+    properties = {"format-version": "2"}
+    for kind in ("delete", "update", "merge"):  # rows go to files one by one, and are not brought together before
+        properties |= {f"write.{kind}.mode": mode, f"write.{kind}.distribution-mode": "none"}
     table = catalog.create_table(name, pa.schema([("id", pa.int64()), ("v", pa.int64())]), properties=properties)
-    table.append(pa.table({"id": OLD, "v": OLD}))
+    for start in (0, 1):  # two files, for two tasks
+        table.append(pa.table({"id": OLD[start::2], "v": OLD[start::2]}))
     return table
-
-
-def data_files(table: Table) -> set[str]:
-    """All files in the folder of the data, but for checksums."""
-    folder = Path(table.location().removeprefix("file:")) / "data"
-    return {str(path) for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")}
 
 
 def needed_files(table: Table) -> set[str]:
@@ -79,52 +146,96 @@ def content(table: Table) -> dict[int, int]:
     return dict(zip(rows["id"], rows["v"], strict=True))
 
 
-@pytest.mark.parametrize("point", POINTS if ALL else [POINTS[SEED % len(POINTS)]])
-def test_a_driver_killed_in_every_kind_of_write_leaves_tables_as_they_were_or_whole_and_no_lock(
-    spark: SparkSession, metastore: EmbeddedMetastore, catalog: Catalog, namespace: str, point: str
+def wait_for(happened: Callable[[], bool], driver: Driver | None = None, seconds: float = 480) -> None:
+    until = time.monotonic() + seconds
+    while not happened():
+        if driver is not None:
+            driver.check()
+        assert time.monotonic() < until
+        time.sleep(0.05)
+
+
+def test_tasks_that_fail_or_run_twice_write_every_row_once_and_leave_no_file(
+    cluster: Cluster, catalog: Catalog, namespace: str, files: Callable[[str], set[str]]
 ) -> None:
+    tables = {name: make(catalog, f"{namespace}.{name}") for name in ("flaky", "straggling")}
+    rows = f"range(0, {NEW}, 1, 2)"
+    cluster.driver.begin(
+        [f"insert into {namespace}.{name} select {name}(id) - {NEW}, id from {rows}" for name in tables]
+    )
+    assert cluster.driver.wait() == "[]\n"
+    for name, table in tables.items():
+        assert content(table) == {**{n - NEW: n for n in range(NEW)}, **{n: n for n in OLD}}, name
+        wait_for(lambda name=name, table=table: files(name) == needed_files(table), seconds=30)  # type: ignore[misc]
+
+
+def test_an_executor_killed_in_the_middle_of_writes_costs_no_row_and_doubles_none(
+    cluster: Cluster, catalog: Catalog, namespace: str,
+    statement: Callable[[str, int], str], files: Callable[[str], set[str]],
+) -> None:  # fmt: skip
+    sample = ("inserted", "merged_cow", "merged_mor", "streamed")
+    killed = [name for name, (text, _) in STATEMENTS.items() if "slow" in text and (ALL or name in sample)]
+    tables = {name: make(catalog, f"{namespace}.{name}") for name in killed if name != "created"}
+    before = {name: files(name) for name in killed}
+    cluster.driver.begin([statement(name, 30_000) for name in killed])
+    wait_for(lambda: all(files(name) > before[name] for name in killed), cluster.driver)
+    os.kill(cluster.driver.executors()[0], signal.SIGKILL)
+    assert cluster.driver.wait() == "[]\n"
+    left = set()
+    for name in killed:
+        table = tables.get(name) or catalog.load_table(f"{namespace}.{name}")
+        assert content(table) == STATEMENTS[name][1], name
+        assert needed_files(table) <= files(name), name
+        left |= files(name) - needed_files(table)
+    assert left  # of the killed executor: it did write
+
+
+def test_a_driver_killed_in_every_kind_of_write_leaves_tables_as_they_were_or_whole_and_no_lock(
+    cluster: Cluster, spark: SparkSession, catalog: Catalog, namespace: str, tmp_path: Path,
+    statement: Callable[[str, int], str], files: Callable[[str], set[str]],
+) -> None:  # fmt: skip
     tables = {name: make(catalog, f"{namespace}.{name}") for name in STATEMENTS if name != "created"}
-    before = {name: (table.metadata_location, data_files(table)) for name, table in tables.items()}
-    statements = [text.replace("{t}", f"{namespace}.{name}") for name, (text, _) in STATEMENTS.items()]
-    make(catalog, f"{namespace}.first")
-    first = f"insert into {namespace}.first values (1, 1)"
+    before = {name: (table.refresh().metadata_location, files(name)) for name, table in tables.items()}
     held, end = threading.Semaphore(0), threading.Event()
 
     def hold() -> None:
         held.release()
         end.wait()
 
-    with ThriftProxy(urlsplit(metastore.uri).port or 0) as proxy:
-        with Driver(uri=proxy.uri, warehouse=metastore.warehouse, statements=statements, first=first) as driver:
-            driver.wait()
-            for method in ("alter_table_with_environment_context", "create_table"):
-                if point == "commits are sent":
-                    proxy.on(method, Fault.DROP_REQUEST, times=-1, before=hold)
-                else:
-                    proxy.on(method, Fault.DROP_ANSWER, times=-1, after=hold)
-            driver.begin()
-            for _ in statements:
-                until = time.monotonic() + 240
-                while not held.acquire(timeout=0.1):
-                    driver.check()
-                    assert time.monotonic() < until
-        end.set()
+    at = {point: [name for name in STATEMENTS if cluster.point(name) == point] for point in POINTS}
+    for point in (SENT, MADE):
+        for method in ("alter_table_with_environment_context", "create_table"):
+            if point == SENT:
+                cluster.proxy.on(method, Fault.DROP_REQUEST, times=-1, before=hold)
+            else:
+                cluster.proxy.on(method, Fault.DROP_ANSWER, times=-1, after=hold)
+        cluster.driver.begin([statement(name, 0) for name in at[point]])
+        for _ in at[point]:
+            wait_for(lambda: held.acquire(blocking=False), cluster.driver)
+        cluster.proxy.heal()
+    cluster.driver.begin([statement(name, 200_000) for name in at[WRITING]])
+    wait_for(lambda: all(files(name) > before.get(name, ("", set()))[1] for name in at[WRITING]), cluster.driver)
+    cluster.driver.kill()
+    end.set()
 
-    names = {name for _, name in catalog.list_tables(namespace)} - {"first"}
-    if point == "commits are sent":
-        assert names == set(tables)
-        for name, table in tables.items():
+    assert ("created" in {name for _, name in catalog.list_tables(namespace)}) == ("created" in at[MADE])
+    if "created" in at[MADE]:
+        tables["created"] = catalog.load_table(f"{namespace}.created")
+    for name, table in tables.items():
+        if name in at[MADE]:
+            assert content(table) == STATEMENTS[name][1], name
+            assert needed_files(table) <= files(name), name
+        else:
             assert table.refresh().metadata_location == before[name][0], name
             assert needed_files(table) == before[name][1], name
-    else:
-        assert names == set(STATEMENTS)
-        tables["created"] = catalog.load_table(f"{namespace}.created")
-        for name, table in tables.items():
-            assert content(table) == STATEMENTS[name][1], name
-            assert needed_files(table) <= data_files(table), name
     started = time.monotonic()
     for name, table in tables.items():
         rows = len(content(table))
         spark.sql(f"insert into {namespace}.{name} values (-1, -1)")
         assert len(content(table)) == rows + 1, name
     assert time.monotonic() - started < 60  # no lock is waited for
+
+    source = spark.readStream.schema("id bigint").parquet(str(tmp_path / "source")).selectExpr("id", "id as v")
+    again = source.writeStream.trigger(availableNow=True).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    assert again.toTable(f"{namespace}.streamed").awaitTermination(120)
+    assert content(tables["streamed"]) == {-1: -1, **STATEMENTS["streamed"][1]}
