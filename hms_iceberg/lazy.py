@@ -5,22 +5,33 @@ It takes longer to import than all else together, and most of what a catalog doe
 
 from __future__ import annotations
 
+import signal
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+
+def import_polars() -> ModuleType:
+    """Imports polars, and keeps what Ctrl-C does.
+
+    The handler that polars puts before Python's lets waiting go on, so that a thread that waits for another one would
+    not notice Ctrl-C before the other one ends.
+    """
+    module = import_module("polars")
+    signal.siginterrupt(signal.SIGINT, True)
+    return module
+
 
 if TYPE_CHECKING:
     import polars as pl
 else:
 
-    class _LazyModule:
-        def __init__(self, name: str) -> None:
-            self._name = name
-
+    class _Polars:
         def __getattr__(self, attribute: str) -> Any:
-            value = getattr(import_module(self._name), attribute)
+            value = getattr(import_polars(), attribute)
             setattr(self, attribute, value)  # found without this function the next time
             return value
 
-    pl = _LazyModule("polars")
+    pl = _Polars()
 
-__all__ = ["pl"]
+__all__ = ["import_polars", "pl"]

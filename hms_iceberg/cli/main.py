@@ -83,8 +83,8 @@ def cli(verbose: bool, **defaults: object) -> None:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
-    An error of this package is shown as one line on standard error, with exit code 1; `--verbose` shows its traceback,
-    and where JSON was asked for, it is told so on standard output.
+    An error of this package, or of the system, is shown as one line on standard error, with exit code 1; `--verbose`
+    shows its traceback, and where JSON was asked for, one of this package is told so on standard output.
     Wrong usage ends with exit code 2, as click has it.
 
     Args:
@@ -99,7 +99,7 @@ def main(arguments: list[str] | None = None) -> int:
     except click.ClickException as error:
         error.show()
         return error.exit_code
-    except IcebergError as error:
+    except (IcebergError, OSError) as error:  # those of the system are about files that the user named
         if _is_verbose(words):
             raise
         click.echo(f"Error: {error}", err=True)

@@ -14,7 +14,7 @@ from hms_iceberg.cli.servers.told_rows import tell_rows
 from hms_iceberg.spark.shell import SqlSession
 
 T = TypeVar("T")
-_CANCELLED_AGAIN_SECONDS = 0.3
+_LOOK_SECONDS = 0.3
 
 
 class Interruptible:
@@ -38,6 +38,8 @@ class Interruptible:
         """
         running = self._pool.submit(work)
         try:
+            while not running.done():  # in short waits, as handlers of libraries may let a wait go on at Ctrl-C
+                wait([running], _LOOK_SECONDS)
             return running.result()
         except KeyboardInterrupt:
             if self._stopped(running):
@@ -48,7 +50,7 @@ class Interruptible:
         """Whether work ends without a result. Where a job is cancelled, the statement may start another one."""
         while not running.done():
             wait([self._pool.submit(self._session.cancel)])
-            wait([running], _CANCELLED_AGAIN_SECONDS)
+            wait([running], _LOOK_SECONDS)
         return running.exception() is not None
 
 

@@ -172,7 +172,8 @@ class MaintenanceService:
         except NoSuchTableError:
             logger.info("Table %s was dropped before it was looked at", name)
         except Exception as error:  # one table's failure is never another's
-            logger.warning("Could not look after table %s", name, exc_info=error)
+            bug = None if isinstance(error, IcebergError) else error
+            logger.warning("Could not look after table %s: %s", name, error, exc_info=bug)
             note(Step(name, "", "", _FAILED, f"{type(error).__name__}: {error}"))
         return steps
 

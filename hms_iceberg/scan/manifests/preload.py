@@ -9,7 +9,8 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib import import_module
+
+from hms_iceberg.lazy import import_polars
 
 _LIBRARY = "polars"
 
@@ -33,4 +34,4 @@ def planning_ready() -> Iterator[None]:
 
 def _import() -> None:
     with suppress(ImportError):  # whoever needs it raises it again
-        import_module(_LIBRARY)
+        import_polars()

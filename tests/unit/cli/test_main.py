@@ -28,6 +28,8 @@ def failing(how: str) -> None:
         raise NoSuchTableError("Table db.t does not exist.")
     if how == "abort":
         raise click.Abort
+    if how == "file":
+        Path("no such folder/rows.csv").write_text("")
     raise RuntimeError("a bug")
 
 
@@ -82,6 +84,11 @@ def test_a_known_error_is_one_line_and_exit_code_one(failing_command: None, caps
     assert main(["failing"]) == 1
 
     assert capsys.readouterr().err == "Error: Table db.t does not exist.\n"
+
+
+def test_a_file_that_cannot_be_written_is_one_line(failing_command: None, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["failing", "--how", "file"]) == 1
+    assert capsys.readouterr().err == "Error: [Errno 2] No such file or directory: 'no such folder/rows.csv'\n"
 
 
 def test_verbose_shows_the_traceback_of_a_known_error(failing_command: None) -> None:

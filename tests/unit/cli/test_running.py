@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -62,3 +64,28 @@ def test_a_statement_that_ends_all_the_same_has_its_answer(own_handler: Any) -> 
     interruptible = Interruptible(cast(SqlSession, Session(1)))
     pressed_after(0.1)
     assert interruptible.run(lambda: time.sleep(0.5) or "done") == "done"
+
+
+_WAITS = """
+import os, signal, threading, time
+from concurrent.futures import ThreadPoolExecutor
+from hms_iceberg.lazy import pl
+
+def work():
+    pl.DataFrame()
+    threading.Timer(0.1, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
+    time.sleep(20)
+
+main = threading.main_thread().ident
+began = time.monotonic()
+try:
+    ThreadPoolExecutor(1).submit(work).result()
+except KeyboardInterrupt:
+    print(time.monotonic() - began, flush=True)
+os._exit(0)
+"""
+
+
+def test_ctrl_c_is_noticed_at_once_where_polars_was_imported_meanwhile() -> None:
+    ran = subprocess.run([sys.executable, "-c", _WAITS], capture_output=True, text=True, timeout=60, check=True)
+    assert float(ran.stdout) < 15
