@@ -76,9 +76,7 @@ class Storage(Protocol):
 
 
 @dataclass(frozen=True)
-class InputFile:
-    """A file to read, with PyIceberg's names."""
-
+class _NamedFile:
     storage: Storage
     location: str
 
@@ -91,6 +89,11 @@ class InputFile:
     def exists(self) -> bool:
         """Whether it is there."""
         return self.storage.exists(self.location)
+
+
+@dataclass(frozen=True)
+class InputFile(_NamedFile):
+    """A file to read, with PyIceberg's names."""
 
     def open(self, seekable: bool = True) -> BinaryIO:
         """The file open for reading; raises ``MissingFileError``. It is seekable in any case."""
@@ -98,21 +101,8 @@ class InputFile:
 
 
 @dataclass(frozen=True)
-class OutputFile:
+class OutputFile(_NamedFile):
     """A file to write, with PyIceberg's names."""
-
-    storage: Storage
-    location: str
-
-    def __len__(self) -> int:
-        return self.storage.length(self.location)
-
-    def __bool__(self) -> bool:
-        return True
-
-    def exists(self) -> bool:
-        """Whether it is there."""
-        return self.storage.exists(self.location)
 
     def create(self, overwrite: bool = False) -> BinaryIO:
         """The file open for writing; it appears when it is closed.

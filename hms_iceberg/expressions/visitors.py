@@ -177,7 +177,9 @@ def fold(expression: BooleanExpression, visitor: ExpressionVisitor[T]) -> T:
     raise TypeMismatchError(f"Cannot evaluate {expression!r} ({type(expression).__name__}): expected an expression")
 
 
-class _Unbinder(ExpressionVisitor[BooleanExpression]):
+class RebuildingVisitor(ExpressionVisitor[BooleanExpression]):
+    """Makes the same tree again, simplified by what becomes of its tests."""
+
     def visit_true(self) -> BooleanExpression:
         return AlwaysTrue()
 
@@ -193,6 +195,8 @@ class _Unbinder(ExpressionVisitor[BooleanExpression]):
     def visit_or(self, operands: Sequence[BooleanExpression]) -> BooleanExpression:
         return Or(*operands)
 
+
+class _Unbinder(RebuildingVisitor):
     def visit_unbound(self, predicate: UnboundPredicate) -> BooleanExpression:
         return predicate
 

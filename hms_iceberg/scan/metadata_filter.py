@@ -11,8 +11,8 @@ from typing import Any
 
 from hms_iceberg.expressions.bound import BoundPredicate
 from hms_iceberg.expressions.terms import Reference
-from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or, UnboundPredicate
-from hms_iceberg.expressions.visitors import ExpressionVisitor, bound_predicates, fold
+from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression, UnboundPredicate
+from hms_iceberg.expressions.visitors import ExpressionVisitor, RebuildingVisitor, bound_predicates, fold
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.partition_columns import PartitionColumns, polars_dtype
 from hms_iceberg.scan.partition_filter import partition_predicate
@@ -176,21 +176,9 @@ class _Names(ExpressionVisitor[frozenset[str]]):
         return frozenset()
 
 
-class _OnlyTests(ExpressionVisitor[BooleanExpression]):
+class _OnlyTests(RebuildingVisitor):
     def __init__(self, kept: Callable[[BoundPredicate], bool]) -> None:
         self._kept = kept
-
-    def visit_true(self) -> BooleanExpression:
-        return AlwaysTrue()
-
-    def visit_false(self) -> BooleanExpression:
-        return AlwaysFalse()
-
-    def visit_and(self, operands: Sequence[BooleanExpression]) -> BooleanExpression:
-        return And(*operands)
-
-    def visit_or(self, operands: Sequence[BooleanExpression]) -> BooleanExpression:
-        return Or(*operands)
 
     def visit_bound(self, predicate: BoundPredicate) -> BooleanExpression:
         return predicate if self._kept(predicate) else AlwaysTrue()

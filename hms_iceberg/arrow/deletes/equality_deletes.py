@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from hms_iceberg.arrow.columns.projection import FileProjection
 from hms_iceberg.arrow.columns.values import constant
 from hms_iceberg.arrow.deletes.delete_reader import open_delete_file
+from hms_iceberg.arrow.rows.row_identity import comparable
 from hms_iceberg.arrow.shared_cache import SharedCache
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.lazy import pl
@@ -138,7 +139,7 @@ class KeySet:
 
 def _frame(ids: Sequence[int], columns: Sequence[NestedField], arrays: Sequence[pa.Array]) -> pl.DataFrame:
     """Key values in the form in which equal bytes mean equal keys."""
-    found = {f"k{field_id}": _comparable(_leaf(array)) for field_id, array in zip(ids, arrays, strict=True)}
+    found = {f"k{field_id}": comparable(_leaf(array)) for field_id, array in zip(ids, arrays, strict=True)}
     frame = pl.from_arrow(pa.table(found))
     assert isinstance(frame, pl.DataFrame)
     return frame
@@ -153,20 +154,3 @@ def _leaf(array: pa.Array) -> pa.Array:
     while pa.types.is_struct(array.type):
         array = pc.struct_field(array, [0])
     return array
-
-
-def _comparable(array: pa.Array) -> pa.Array:
-    kind = array.type
-    types = pa.types
-    if types.is_floating(kind):
-        nan = pa.scalar(float("nan"), kind)
-        return pc.if_else(pc.is_nan(array), nan, array).view(pa.int32() if types.is_float32(kind) else pa.int64())
-    if types.is_fixed_size_binary(kind):
-        return array.cast(pa.binary())
-    if types.is_decimal(kind):
-        return array.view(pa.binary(16)).cast(pa.binary())
-    if types.is_timestamp(kind) or types.is_time(kind):
-        return array.view(pa.int64())
-    if types.is_date(kind):
-        return array.view(pa.int32())
-    return array.cast(pa.int8()) if types.is_null(kind) else array

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns.column_transforms import transform_array
 from hms_iceberg.arrow.columns.values import to_stored
+from hms_iceberg.arrow.rows.row_identity import comparable
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
@@ -136,7 +137,7 @@ def _codes(columns: Sequence[pa.Array]) -> tuple[Any, int]:
     for column in columns:
         if pa.types.is_null(column.type):
             continue
-        found, count = _encoded(_comparable(column))
+        found, count = _encoded(comparable(column))
         codes, groups = (found, count) if groups == 1 else _encoded(pa.array(codes * count + found))
     return codes, groups
 
@@ -144,12 +145,3 @@ def _codes(columns: Sequence[pa.Array]) -> tuple[Any, int]:
 def _encoded(column: pa.Array) -> tuple[Any, int]:
     encoded = column.dictionary_encode(null_encoding="encode")
     return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), len(encoded.dictionary)
-
-
-def _comparable(column: pa.Array) -> pa.Array:
-    """Floats by their bits, all NaN alike, so that -0.0 and 0.0 are two partitions, as the specification wants."""
-    if not pa.types.is_floating(column.type):
-        return column
-    nan = pa.scalar(float("nan"), column.type)
-    plain = pc.if_else(pc.is_nan(column), nan, column)
-    return plain.view(pa.int32() if pa.types.is_float32(column.type) else pa.int64())

@@ -19,7 +19,7 @@ def identity_frame(rows: pa.Table) -> pl.DataFrame:
     """The columns of a table in a form in which polars finds equal what is the same."""
     frames: list[pl.DataFrame] = []
     for batch in rows.to_batches():
-        columns = {f"v{place}": _comparable(column) for place, column in enumerate(batch.columns)}
+        columns = {f"v{place}": comparable(column) for place, column in enumerate(batch.columns)}
         frames.append(pl.DataFrame(pa.table(columns)))
     return pl.concat(frames) if frames else pl.DataFrame()
 
@@ -69,22 +69,23 @@ def net_changes(rows: pa.Table, signs: Any) -> Any:
     return frame.with_columns(sign=pl.Series(signs, dtype=pl.Int64)).select(kept=kept)["kept"].to_numpy()
 
 
-def _comparable(array: pa.Array) -> pa.Array:
+def comparable(array: pa.Array) -> pa.Array:
+    """Values that are equal where the rows are: null equals null, NaN equals NaN, and -0.0 is not 0.0."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     kind, types = array.type, pa.types
     if types.is_struct(kind):
-        fields = [(f"f{place}", _comparable(child)) for place, child in enumerate(array.flatten())]
+        fields = [(f"f{place}", comparable(child)) for place, child in enumerate(array.flatten())]
         names, children = [name for name, _ in fields], [child for _, child in fields]
         return pa.StructArray.from_arrays([*children, array.is_valid()], names=[*names, "valid"])
     if types.is_map(kind):
         offsets, start, length = list_parts(array)
-        keys, items = (_comparable(each) for each in map_entries(array, start, length))
+        keys, items = (comparable(each) for each in map_entries(array, start, length))
         entries = pa.StructArray.from_arrays([keys, items], names=["key", "value"])
         return make_list(array, offsets, entries, pa.field("entry", entries.type))
     if types.is_list(kind):
         offsets, start, length = list_parts(array)
-        values = _comparable(list_values(array, start, length))
+        values = comparable(list_values(array, start, length))
         return make_list(array, offsets, values, pa.field("element", values.type))
     if types.is_floating(kind):
         plain = pc.if_else(pc.is_nan(array), pa.scalar(float("nan"), kind), array)

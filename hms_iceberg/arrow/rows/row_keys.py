@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hms_iceberg.arrow.rows.row_identity import comparable
 from hms_iceberg.lazy import pl
 
 
@@ -31,16 +32,6 @@ def _comparable(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArra
         return pa.chunked_array(chunks) if chunks else _comparable(pa.array([], column.type))
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
-    kind, types = column.type, pa.types
-    if types.is_floating(kind):
-        plain = pc.if_else(pc.is_nan(column), pa.scalar(float("nan"), kind), pc.add(column, pa.scalar(0.0, kind)))
-        return plain.view(pa.int32() if types.is_float32(kind) else pa.int64())
-    if types.is_fixed_size_binary(kind):
-        return column.cast(pa.binary())
-    if types.is_decimal(kind):
-        return column.view(pa.binary(16)).cast(pa.binary())
-    if types.is_timestamp(kind) or types.is_time(kind):
-        return column.view(pa.int64())
-    if types.is_date(kind):
-        return column.view(pa.int32())
-    return column.cast(pa.int8()) if types.is_null(kind) else column
+    if pa.types.is_floating(column.type):
+        column = pc.add(column, pa.scalar(0.0, column.type))
+    return comparable(column)

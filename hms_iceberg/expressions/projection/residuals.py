@@ -15,7 +15,7 @@ from hms_iceberg.expressions.bound import BoundPredicate, BoundTransform
 from hms_iceberg.expressions.evaluate import Test, evaluator, value_test
 from hms_iceberg.expressions.projection.transform_projections import project
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or
-from hms_iceberg.expressions.visitors import ExpressionVisitor, fold
+from hms_iceberg.expressions.visitors import ExpressionVisitor, RebuildingVisitor, fold
 from hms_iceberg.spec.partitions.partitioning import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 
@@ -105,23 +105,9 @@ def residual_by_constants(expression: BooleanExpression, constants: Mapping[int,
     return fold(expression, _ConstantResidual(constants))
 
 
-class _ConstantResidual(ExpressionVisitor[BooleanExpression]):
-    """Makes the same tree again, simplified by what becomes of its tests."""
-
+class _ConstantResidual(RebuildingVisitor):
     def __init__(self, constants: Mapping[int, Any]) -> None:
         self.constants = constants
-
-    def visit_true(self) -> BooleanExpression:
-        return AlwaysTrue()
-
-    def visit_false(self) -> BooleanExpression:
-        return AlwaysFalse()
-
-    def visit_and(self, operands: Sequence[BooleanExpression]) -> BooleanExpression:
-        return And(*operands)
-
-    def visit_or(self, operands: Sequence[BooleanExpression]) -> BooleanExpression:
-        return Or(*operands)
 
     def visit_bound(self, predicate: BoundPredicate) -> BooleanExpression:
         ref, term = predicate.ref, predicate.term

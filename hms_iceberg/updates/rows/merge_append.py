@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation, new_snapshot_id
+from hms_iceberg.spec.snapshots import Operation
 from hms_iceberg.updates.machinery.content import ContentChange, commit_content
 from hms_iceberg.updates.machinery.operations import always
-from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
-from hms_iceberg.updates.rows.append import check_data
+from hms_iceberg.updates.machinery.update import Workspace
+from hms_iceberg.updates.rows.append import FastAppend, check_data
 
 
 @dataclass(frozen=True)
-class MergeAppend(Update):
-    """Adds data files, and merges manifests by the table's `commit.manifest.*` properties. Always replays.
-
-    Attributes as of `FastAppend`.
-    """
-
-    files: tuple[DataFile, ...]
-    branch: str = MAIN_BRANCH
-    properties: Mapping[str, str] = field(default_factory=dict)
-    stage_only: bool = False
-    snapshot_id: int = field(default_factory=new_snapshot_id)
-
-    @property
-    def new_files(self) -> tuple[DataFile, ...]:
-        """The files that it adds."""
-        return self.files
-
-    def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """An append has no requirements."""
+class MergeAppend(FastAppend):
+    """Adds data files, and merges manifests by the table's `commit.manifest.*` properties. Always replays."""
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
         """The metadata with a snapshot that appends the files."""
