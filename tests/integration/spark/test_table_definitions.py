@@ -178,6 +178,10 @@ def test_columns_that_a_statement_leaves_out_get_their_defaults_as_in_a_plain_ta
     spark.sql(f"update {ours} set n = default, s = default where id = 3")
     seen = f"select n, s, r from {ours} where id ="
     assert rows_of(spark, f"{seen} 6") == rows_of(spark, f"{seen} 3") == rows_of(spark, f"{seen} 1")
+    spark.sql("set time zone 'Asia/Tokyo'")
+    spark.sql(f"insert into {ours} (id) values (7)")
+    spark.sql("reset spark.sql.session.timeZone")
+    assert spark.sql(f"select distinct ts from {ours}").count() == 1
     spark.sql(f"create table {namespace}.copied using iceberg as select * from {ours}")  # of format version 2
     assert "DEFAULT" not in spark.sql(f"show create table {namespace}.copied").head()[0]
 

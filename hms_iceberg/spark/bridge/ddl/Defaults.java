@@ -2,12 +2,16 @@ package hms_iceberg.bridge;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.time.ZoneOffset;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.util.ResolveDefaultColumns$;
+import org.apache.spark.sql.catalyst.util.TimestampFormatter;
+import org.apache.spark.sql.catalyst.util.TimestampFormatter$;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.Decimal;
 import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.TimestampType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /** DEFAULT of a column: the constant that its SQL stands for. */
@@ -20,9 +24,14 @@ final class Defaults {
 
   private Defaults() {}
 
-  /** The SQL of a field's default. */
+  /** The SQL of a field's default, which is the same in every session's time zone. */
   static String sql(StructField field) {
-    return new Literal(Values.of(field.dataType(), Json.read(field.metadata().getString(KEY))), field.dataType()).sql();
+    Object value = Values.of(field.dataType(), Json.read(field.metadata().getString(KEY)));
+    if (field.dataType() instanceof TimestampType) {
+      TimestampFormatter utc = TimestampFormatter$.MODULE$.getFractionFormatter(ZoneOffset.UTC);
+      return "TIMESTAMP '" + utc.format(((Long) value).longValue()) + "Z'";
+    }
+    return new Literal(value, field.dataType()).sql();
   }
 
   /** Puts the default's value, as a list of one, into a column's JSON. */
