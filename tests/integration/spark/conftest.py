@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from hms_iceberg.spark import extend
 from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import DayTransform, IdentityTransform
@@ -17,9 +18,18 @@ from hms_iceberg.updates.rows.row_delta import RowDelta
 from tests.support.spark_tables import Rows
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from hms_iceberg.catalog import Catalog
+    from hms_iceberg.hms.embedded import EmbeddedMetastore
     from hms_iceberg.spec.manifests.manifest import DataFile
     from hms_iceberg.table import Table
+
+
+@pytest.fixture
+def ice(spark: SparkSession, metastore: EmbeddedMetastore) -> SparkSession:
+    """A session with the same metastore as a named catalog, too."""
+    return extend(spark, catalogs={"ice": {"uri": metastore.uri}})
 
 
 @pytest.fixture

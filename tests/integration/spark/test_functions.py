@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.spark import extend
 from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform, DayTransform, TruncateTransform
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from hms_iceberg.catalog import Catalog
-    from hms_iceberg.hms.embedded import EmbeddedMetastore
 
 pytestmark = pytest.mark.spark
 
@@ -52,11 +50,6 @@ CALLS = [
     *[(name, 0, each) for name in ("years", "months", "days", "hours") for each in VALUES if "time" in each],
     *[(name, 0, "date") for name in ("years", "months", "days")],
 ]
-
-
-@pytest.fixture
-def ice(spark: SparkSession, metastore: EmbeddedMetastore) -> SparkSession:
-    return extend(spark, catalogs={"ice": {"uri": metastore.uri}})
 
 
 def of_pyiceberg(name: str, number: int, type_name: str, value: Any) -> Any:

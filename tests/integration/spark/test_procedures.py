@@ -9,23 +9,16 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.catalog import Catalog
-from hms_iceberg.spark import extend
 from tests.support.spark_tables import Rows, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from hms_iceberg.hms.embedded import EmbeddedMetastore
     from hms_iceberg.table import Table
 
 pytestmark = pytest.mark.spark
 
 ROWS = Rows({"id": pa.int64(), "s": pa.string()})
-
-
-@pytest.fixture
-def ice(spark: SparkSession, metastore: EmbeddedMetastore) -> SparkSession:
-    return extend(spark, catalogs={"ice": {"uri": metastore.uri}})
 
 
 @pytest.fixture
@@ -187,4 +180,5 @@ def test_what_is_wrong_is_told_and_changes_nothing(ice: SparkSession, table: Tab
         with pytest.raises(PySparkException, match=f"(?s){problem}"):
             ice.sql(f"call spark_catalog.system.{call}")
     assert table.refresh().metadata_location == before
-    assert "rewrite_manifests" in {row.procedure_name for row in ice.sql("show procedures in ice.system").collect()}
+    if ice.version >= "4.1":  # 4.0 has no such statement
+        assert "rewrite_manifests" in {row.procedure_name for row in ice.sql("show procedures in ice.system").collect()}

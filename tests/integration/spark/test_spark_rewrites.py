@@ -66,14 +66,14 @@ def test_a_call_has_spark_write_each_group_without_its_deleted_rows(spark: Spark
     assert not check_table(table).findings
 
 
-def test_spark_sorts_rows_for_a_call_of_python(spark: SparkSession, table: Table) -> None:
+def test_spark_sorts_rows_for_a_call_of_python(spark: SparkSession, ice: SparkSession, table: Table) -> None:
     before = seen(spark, table)
     result = table.maintenance.rewrite_data_files(
         engine=SparkEngine(spark), strategy="sort", sort_order="bucket(3, id), id desc", options=ALL
     )
     assert (result.rewritten_data_files_count, result.added_data_files_count) == (6, 2)
     assert seen(spark, table) == before
-    by_bucket = rows_of(spark, "select system.bucket(3, id), -id, id from range(40)")
+    by_bucket = rows_of(ice, "select ice.system.bucket(3, id), -id, id from range(40)")
     for part in ("a", "b"):
         ids = table.scan(f"p = '{part}'").to_arrow()["id"].to_pylist()
         assert ids == [number for _, _, number in by_bucket if number in ids]

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.spark import extend
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import LongType, NestedField, StringType, TimestamptzType
 
@@ -15,15 +14,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from hms_iceberg.catalog import Catalog
-    from hms_iceberg.hms.embedded import EmbeddedMetastore
     from hms_iceberg.table import Table
 
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture
-def ice(spark: SparkSession, metastore: EmbeddedMetastore) -> SparkSession:
-    return extend(spark, catalogs={"ice": {"uri": metastore.uri}})
 
 
 @pytest.fixture
