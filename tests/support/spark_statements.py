@@ -4,8 +4,8 @@ Run as a module with a JSON object of settings: the metastore's `uri` and `wareh
 (`conf`), and a statement that comes `first`. It writes `ready` after the first. A JSON list of statements in a line of
 its input starts a thread for each of them; when they have all ended, it writes a JSON list of their errors.
 
-In SQL, `flaky(x)` is x, but fails in the first attempt of a task, and `straggling(x)` takes a minute in it. A statement
-`stream SOURCE TABLE CHECKPOINT EXPRESSION` streams an expression of the ids in Parquet files, and the ids.
+In SQL, `flaky(x)` is x, but fails in the first attempt of a task. A statement `stream SOURCE TABLE CHECKPOINT
+EXPRESSION` streams an expression of the ids in Parquet files, and the ids.
 """
 
 from __future__ import annotations
@@ -111,22 +111,12 @@ class _Metastore:
     warehouse: str
 
 
-def _is_first_attempt() -> bool:
+def _flaky(value: int) -> int:
     from pyspark import TaskContext
 
     task = TaskContext.get()
-    return task is not None and task.attemptNumber() == 0
-
-
-def _flaky(value: int) -> int:
-    if _is_first_attempt() and value % 500 == 499:
+    if task is not None and task.attemptNumber() == 0 and value % 500 == 499:
         raise ValueError("the first attempt fails")
-    return value
-
-
-def _straggling(value: int) -> int:
-    if _is_first_attempt() and value == 999:
-        time.sleep(60)
     return value
 
 
@@ -159,8 +149,7 @@ def main() -> None:
     settings = json.loads(sys.argv[1])
     metastore: Any = _Metastore(settings["uri"], settings["warehouse"])
     spark = extended_session(metastore, **settings["conf"])
-    for name, function in (("flaky", _flaky), ("straggling", _straggling)):
-        spark.udf.register(name, function, "bigint")
+    spark.udf.register("flaky", _flaky, "bigint")
     spark.sql(settings["first"])
     sys.stdout.write("ready\n")
     sys.stdout.flush()
