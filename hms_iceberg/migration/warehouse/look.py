@@ -13,9 +13,10 @@ from hms_iceberg.errors import IcebergError, InvalidInputError
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HiveTable
 from hms_iceberg.migration.hive.refusals import Refusal, Remedy
+from hms_iceberg.migration.hive.source_reasons import table_location
 from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlan, MigrationPlanner
 from hms_iceberg.migration.migration_progress import Progress, in_threads, silent
-from hms_iceberg.migration.state import MIGRATION_ID, find_state
+from hms_iceberg.migration.state import MIGRATION_ID, copy_location, find_state
 from hms_iceberg.migration.warehouse.warehouse_plan import State, TablePlan, WarehousePlan
 
 LOOKING = "Looking at tables"
@@ -97,7 +98,9 @@ class _Look:
             marked = MIGRATION_ID in table.parameters
             state = find_state(self._hive, self._catalog.storage, table.database, table.name, None)
             if state is not None and (state.journal is not None or not marked):
-                return TablePlan(name, State.UNFINISHED, ("an earlier migration of it was not finished.",))
+                copied = (state.folder or "").startswith(copy_location(table_location(table)))
+                way = State.REWRITE if copied else State.UNFINISHED
+                return TablePlan(name, way, ("an earlier migration of it was not finished.",))
             if marked:
                 return TablePlan(name, State.BACKUP)
             return self._at_hive_table(table)

@@ -29,6 +29,8 @@ from hms_iceberg.migration import (
     MigrationOptions,
     add_hive_files,
     migrate,
+    migrate_warehouse,
+    plan_warehouse,
     recovery,
     rollback,
     snapshot,
@@ -197,6 +199,25 @@ def test_a_copy_killed_after_any_change_is_mended_and_leaves_no_rows_behind(
         points += 1 if ALL else 2
 
     assert points > 10
+
+
+def test_a_new_plan_of_the_warehouse_goes_on_with_copies_that_were_killed(
+    warehouse: HiveWarehouse, crash: Crash
+) -> None:
+    names = ["t3", "t6", "t9"]
+    for name in names:
+        make(warehouse, name, False, TEXT)
+        assert crash("rewrite", f"{warehouse.namespace}.{name}", int(name[1:])) == DEAD
+
+    plan = plan_warehouse(warehouse.catalog, [f"{warehouse.namespace}.*"])
+    migrate_warehouse(
+        warehouse.catalog,
+        plan,
+        rewrite=lambda catalog, name, options: rewrite(catalog, name, options, rows=FixedRows(catalog)),
+    )
+
+    assert [ids(warehouse, name) for name in names] == [[1, 2, 3]] * 3
+    assert warehouse.names() == sorted([*names, *(f"{name}_backup_" for name in names)])
 
 
 @pytest.mark.parametrize("command", ["snapshot", "follow", "add_files"])
