@@ -16,7 +16,7 @@ from hms_iceberg.migration.hive.refusals import Refusal, Remedy
 from hms_iceberg.migration.hive.source_reasons import table_location
 from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlan, MigrationPlanner
 from hms_iceberg.migration.migration_progress import Progress, in_threads, silent
-from hms_iceberg.migration.state import MIGRATION_ID, copy_location, find_state
+from hms_iceberg.migration.state import MIGRATION_ID, MigrationState, copy_location, default_backup_name, find_state
 from hms_iceberg.migration.warehouse.warehouse_plan import State, TablePlan, WarehousePlan
 
 LOOKING = "Looking at tables"
@@ -98,14 +98,18 @@ class _Look:
             marked = MIGRATION_ID in table.parameters
             state = find_state(self._hive, self._catalog.storage, table.database, table.name, None)
             if state is not None and (state.journal is not None or not marked):
-                copied = (state.folder or "").startswith(copy_location(table_location(table)))
-                way = State.REWRITE if copied else State.UNFINISHED
-                return TablePlan(name, way, ("an earlier migration of it was not finished.",))
+                return _begun(state, table)
             if marked:
-                return TablePlan(name, State.BACKUP)
+                return self._without_name(table) or TablePlan(name, State.BACKUP)
             return self._at_hive_table(table)
         except (IcebergError, OSError) as error:
             return TablePlan(name, State.IMPOSSIBLE, (str(error),))
+
+    def _without_name(self, backup: HiveTable) -> TablePlan | None:
+        """The plan of the table of a backup, if its migration ended between the two renames."""
+        name = backup.name.removesuffix(default_backup_name(""))
+        state = find_state(self._hive, self._catalog.storage, backup.database, name, None)
+        return _begun(state, backup) if state is not None and state.table is None else None
 
     def _at_hive_table(self, table: HiveTable) -> TablePlan:
         started = time.monotonic()
@@ -135,6 +139,12 @@ class _Look:
         places = [row.storage.location for row in partitions] or [table.location]
         found = [info for place in places if place for info in self._catalog.storage.list(place)]
         return len(found), sum(info.size for info in found)
+
+
+def _begun(state: MigrationState, hive: HiveTable) -> TablePlan:
+    copied = (state.folder or "").startswith(copy_location(table_location(hive)))
+    way = State.REWRITE if copied else State.UNFINISHED
+    return TablePlan(f"{state.database}.{state.name}", way, ("an earlier migration of it was not finished.",))
 
 
 def _ready(plan: MigrationPlan, state: State, looked: float) -> TablePlan:

@@ -37,6 +37,7 @@ from hms_iceberg.migration import (
 )
 from hms_iceberg.migration.migration_journal import Journal, Worker, write_journal
 from hms_iceberg.migration.rewrite import rewrite
+from hms_iceberg.migration.state import staging_name
 from tests.support.crash_server import DEAD
 from tests.support.fixed_rows import FixedRows
 from tests.support.hive_warehouse import HiveWarehouse, Rows, all_files, data_files, write_files
@@ -208,6 +209,10 @@ def test_a_new_plan_of_the_warehouse_goes_on_with_copies_that_were_killed(
     for name in names:
         make(warehouse, name, False, TEXT)
         assert crash("rewrite", f"{warehouse.namespace}.{name}", int(name[1:])) == DEAD
+    make(warehouse, "between", True)
+    migrate(warehouse.catalog, f"{warehouse.namespace}.between")
+    HiveTables.of(warehouse.catalog.metastore).rename(warehouse.namespace, "between", staging_name("between"))
+    names.append("between")
 
     plan = plan_warehouse(warehouse.catalog, [f"{warehouse.namespace}.*"])
     migrate_warehouse(
@@ -216,7 +221,7 @@ def test_a_new_plan_of_the_warehouse_goes_on_with_copies_that_were_killed(
         rewrite=lambda catalog, name, options: rewrite(catalog, name, options, rows=FixedRows(catalog)),
     )
 
-    assert [ids(warehouse, name) for name in names] == [[1, 2, 3]] * 3
+    assert [ids(warehouse, name) for name in names] == [[1, 2, 3]] * 4
     assert warehouse.names() == sorted([*names, *(f"{name}_backup_" for name in names)])
 
 
