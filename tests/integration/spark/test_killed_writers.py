@@ -162,7 +162,7 @@ def test_tasks_that_fail_and_are_tried_again_write_every_row_once_and_leave_no_f
     wait_for(lambda: files("flaky") == needed_files(table), seconds=30)
 
 
-def test_an_executor_killed_in_the_middle_of_writes_costs_no_row_and_doubles_none(
+def test_executors_killed_in_the_middle_of_writes_cost_no_row_and_double_none(
     cluster: Cluster, catalog: Catalog, namespace: str,
     statement: Callable[[str, int], str], files: Callable[[str], set[str]],
 ) -> None:  # fmt: skip
@@ -172,7 +172,8 @@ def test_an_executor_killed_in_the_middle_of_writes_costs_no_row_and_doubles_non
     before = {name: files(name) for name in killed}
     cluster.driver.begin([statement(name, 30_000) for name in killed])
     wait_for(lambda: all(files(name) > before[name] for name in killed), cluster.driver)
-    os.kill(cluster.driver.executors()[0], signal.SIGKILL)
+    for executor in cluster.driver.executors():  # all: which of them writes is for Spark to say
+        os.kill(executor, signal.SIGKILL)
     assert cluster.driver.wait() == "[]\n"
     left = set()
     for name in killed:
@@ -180,7 +181,7 @@ def test_an_executor_killed_in_the_middle_of_writes_costs_no_row_and_doubles_non
         assert content(table) == STATEMENTS[name][1], name
         assert needed_files(table) <= files(name), name
         left |= files(name) - needed_files(table)
-    assert left  # of the killed executor: it did write
+    assert left  # of the killed executors: they did write
 
 
 def test_a_driver_killed_in_every_kind_of_write_leaves_tables_as_they_were_or_whole_and_no_lock(
