@@ -11,7 +11,8 @@ from contextlib import contextmanager
 
 from hms_iceberg.errors import MigrationError, NoSuchTableError, TableAlreadyExistsError
 from hms_iceberg.hms.hive_tables import HiveTables
-from hms_iceberg.migration.handback.given_files import NOTE_NAME, take_away, was_given
+from hms_iceberg.migration.handback.given_files import take_away, was_given
+from hms_iceberg.migration.handback.given_note import NOTE_NAME
 from hms_iceberg.migration.migration_journal import (
     JOURNAL_NAME,
     Journal,

@@ -19,6 +19,7 @@ from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HivePartition, HiveTable
 from hms_iceberg.metastore_names import table_identifier
 from hms_iceberg.migration.handback.given_files import give, take_away
+from hms_iceberg.migration.handback.given_note import GivenNote, read_note
 from hms_iceberg.migration.handback.handback_plan import Handback, plan_handback
 from hms_iceberg.migration.hive.source_files import list_files
 from hms_iceberg.migration.hive.source_reasons import table_location
@@ -155,8 +156,8 @@ class _Rollback:
             )
         self._recovery.begin_to_take_back(state)
         try:
-            self._take_away(state)
-            files = self._check_files(state.backup)
+            given = self._given(state)
+            files = self._check_files(state.backup, frozenset(given.files if given else ()))
             handback, discarded, unresolved_ms = self._go_back(state, state.backup)
         except IcebergError:
             found = self._recovery.settled()
@@ -178,7 +179,6 @@ class _Rollback:
                 if handback is None or table.metadata_location == handback.metadata_location:
                     discarded = self._snapshots_since(table) if handback is None else 0
                     return handback, discarded, self._switch(backup)
-            self._take_away(state)
         raise MigrationError(
             f"Table {self._name} was written to in each of {_ROUNDS} attempts to copy what was appended. Stop its "
             "writers and run the same command again. Nothing was changed."
@@ -187,14 +187,17 @@ class _Rollback:
     def _give(self, state: MigrationState, backup: HiveTable) -> Handback:
         assert state.folder is not None
         table = self._catalog.load_table((state.database, state.name))
-        handback = plan_handback(self._catalog, self._hive, table, backup)
+        handback = plan_handback(self._catalog, self._hive, table, backup, self._given(state))
         give(self._hive, self._catalog.storage, state.folder, backup, handback, self._progress)
         return handback
 
-    def _take_away(self, state: MigrationState) -> None:
-        """What an earlier attempt gave."""
-        if state.folder is not None:
+    def _given(self, state: MigrationState) -> GivenNote | None:
+        """What an earlier attempt gave the Hive table; only another way back with copies goes on with it."""
+        if state.folder is None:
+            return None
+        if self._changes is not _Changes.COPY:
             take_away(self._hive, self._catalog.storage, state.folder, state.backup)
+        return read_note(self._catalog.storage, state.folder)
 
     def _snapshots_since(self, table: Table) -> int:
         """How many snapshots came after the migration's own."""
@@ -210,19 +213,20 @@ class _Rollback:
             )
         return snapshots
 
-    def _check_files(self, backup: HiveTable) -> int:
+    def _check_files(self, backup: HiveTable, given: frozenset[str]) -> int:
         """Refuse a way back to a Hive table whose files Iceberg has deleted in the meantime."""
         partitions = list(self._hive.partitions(backup.database, backup.name)) if backup.partition_keys else []
         locations = _locations(backup, partitions)
         listing = list_files(self._catalog.storage, locations, _THREADS, self._progress)
+        own = sum(file.location not in given for file in listing.files)
         journal = self._state.journal
-        if journal is not None and len(listing.files) < journal.files:
+        if journal is not None and own < journal.files:
             raise MigrationError(
                 f"Table {self._name} cannot be rolled back: the Hive table had {journal.files} files when it was "
-                f"migrated, and {journal.files - len(listing.files)} of them are gone (expired or compacted by "
+                f"migrated, and {journal.files - own} of them are gone (expired or compacted by "
                 "Iceberg, or partitions of the backup were dropped). Nothing was changed."
             )
-        return len(listing.files)
+        return own
 
     def _switch(self, backup: HiveTable) -> float:
         state = self._state

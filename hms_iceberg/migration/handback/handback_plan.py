@@ -13,6 +13,7 @@ from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HivePartition, HiveTable
 from hms_iceberg.migration.formats.avro_names import URL, declared_schema
 from hms_iceberg.migration.formats.kinds import AVRO, format_of
+from hms_iceberg.migration.handback.given_note import GivenNote
 from hms_iceberg.migration.handback.narrow import misfitting, narrow_columns
 from hms_iceberg.migration.handback.partition_names import hive_folder, hive_values
 from hms_iceberg.migration.hive.footers import FooterReader
@@ -59,14 +60,29 @@ class Handback:
     added: tuple[HivePartition, ...]
     grown: tuple[tuple[str, ...], ...]
 
+    @property
+    def note(self) -> GivenNote:
+        """What of it is noted before it is begun."""
+        partitions = tuple((each.values, each.storage.location) for each in self.added)
+        return GivenNote(self.metadata_location, tuple(copy.target for copy in self.copies), partitions)
 
-def plan_handback(catalog: Catalog, hive: HiveTables, table: Table, backup: HiveTable) -> Handback:
+
+def plan_handback(
+    catalog: Catalog, hive: HiveTables, table: Table, backup: HiveTable, given: GivenNote | None = None
+) -> Handback:
     """Find out what a Hive table lacks of the Iceberg table that took its place.
+
+    Args:
+        catalog: the catalog of both.
+        hive: the metastore's rows.
+        table: the Iceberg table.
+        backup: the Hive table.
+        given: what an earlier attempt gave it, which counts as lacking.
 
     Raises:
         UnsupportedError: Hive would not read the same rows; every reason is in the message, and nothing was changed.
     """
-    found = _Plan(catalog, hive, table, backup)
+    found = _Plan(catalog, hive, table, backup, given)
     reasons = found.reasons()
     if reasons:
         text = "".join(f"\n  - {each}" for each in reasons)
@@ -79,7 +95,11 @@ def plan_handback(catalog: Catalog, hive: HiveTables, table: Table, backup: Hive
 
 
 class _Plan:
-    def __init__(self, catalog: Catalog, hive: HiveTables, table: Table, backup: HiveTable) -> None:
+    def __init__(
+        self, catalog: Catalog, hive: HiveTables, table: Table, backup: HiveTable, given: GivenNote | None
+    ) -> None:
+        self._given_files = frozenset(given.files if given else ())
+        self._given_partitions = frozenset(given.partitions if given else ())
         self._catalog = catalog
         self._storage = catalog.storage
         self._table = table
@@ -103,7 +123,8 @@ class _Plan:
     def _look_at_backup(self, hive: HiveTables) -> SourceTable:
         """The Hive table, with the columns that the Iceberg table has, and the partitions that it lacks."""
         backup = self._backup
-        partitions = tuple(hive.partitions(backup.database, backup.name)) if backup.partition_keys else ()
+        rows = hive.partitions(backup.database, backup.name) if backup.partition_keys else ()
+        partitions = tuple(row for row in rows if (row.values, row.storage.location) not in self._given_partitions)
         url = declared_schema(backup, URL)
         avro = None if url is None else self._storage.read(url).decode()
         options = TypeOptions(TimestampType(), char_as_string=True)
@@ -114,7 +135,8 @@ class _Plan:
 
     def _list(self) -> Listing:
         places = [row.storage.location for row in self._source.partitions]
-        return list_files(self._storage, places, _THREADS, silent)
+        found = list_files(self._storage, places, _THREADS, silent)
+        return replace(found, files=tuple(file for file in found.files if file.location not in self._given_files))
 
     # ------------------------------------------------------------------------------------------- reasons
 
@@ -168,7 +190,7 @@ class _Plan:
             except (InvalidInputError, UnsupportedError) as error:
                 yield str(error)
                 continue
-            if next(self._storage.list(partition.storage.location), None) is not None:
+            if any(info.location not in self._given_files for info in self._storage.list(partition.storage.location)):
                 yield f"the folder {partition.storage.location} of a new partition holds files already."
 
     def _of_footers(self) -> Iterator[str]:

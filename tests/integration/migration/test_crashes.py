@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.catalog import Catalog
-from hms_iceberg.errors import MigrationError
+from hms_iceberg.errors import MigrationError, UnsupportedError
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.hive_metastore import HiveMetastore
@@ -38,6 +39,7 @@ from hms_iceberg.migration import (
 from hms_iceberg.migration.migration_journal import Journal, Worker, write_journal
 from hms_iceberg.migration.rewrite import rewrite
 from hms_iceberg.migration.state import staging_name
+from hms_iceberg.table import Table
 from tests.support.crash_server import DEAD
 from tests.support.fixed_rows import FixedRows
 from tests.support.hive_warehouse import HiveWarehouse, Rows, all_files, data_files, write_files
@@ -289,6 +291,48 @@ def test_a_way_back_with_appended_rows_killed_after_any_change_loses_none_and_do
         points += 1 if ALL else 4
 
     assert points > 10
+
+
+def _write_more(table: Table) -> None:
+    table.append(pa.table({"id": pa.array([6], pa.int32()), "k": pa.array([9], pa.int32())}))
+
+
+def _delete_some(table: Table) -> None:
+    table.delete("id = 1")
+
+
+@pytest.mark.parametrize("meanwhile", [None, _write_more, _delete_some])
+def test_a_way_back_killed_between_its_copies_and_its_switch_goes_on_if_the_table_is_what_it_was(
+    warehouse: HiveWarehouse, crash: Crash, meanwhile: Callable[[Table], None] | None
+) -> None:
+    for points in count(6):
+        source = f"{warehouse.namespace}.t{points}"
+        before = make(warehouse, f"t{points}", partitioned=True)
+        migrate(warehouse.catalog, source)
+        table = warehouse.catalog.load_table(source)
+        table.append(pa.table({"id": pa.array([4, 5], pa.int32()), "k": pa.array([0, 9], pa.int32())}))
+        assert crash("as_hive", source, points) == DEAD
+        backup = warehouse.rows(f"t{points}_backup_")
+        if len(backup.partitions) == 3:  # the partition of k=9 comes after the copies
+            break
+    copies = {file: told for file, told in data_files(before.location).items() if "-" in file and file[:2] == "k="}
+    assert len(copies) == 2 and ids(warehouse, f"t{points}") == [1, 2, 3, 4, 5]
+
+    if meanwhile is _delete_some:
+        meanwhile(table.refresh())
+        with pytest.raises(UnsupportedError, match="not part of it any more"):
+            rollback(warehouse.catalog, source, as_hive=True)
+        assert not copies.keys() & data_files(before.location).keys()
+        assert len(warehouse.rows(f"t{points}_backup_").partitions) == 2
+        return
+    if meanwhile is not None:
+        meanwhile(table.refresh())
+    assert rollback(warehouse.catalog, source, as_hive=True).appended_files == (2 if meanwhile is None else 3)
+
+    kept = copies.items() & data_files(before.location).items()
+    assert len(kept) == (2 if meanwhile is None else 0)
+    migrate(warehouse.catalog, source)
+    assert ids(warehouse, f"t{points}") == [1, 2, 3, 4, 5, *([] if meanwhile is None else [6])]
 
 
 def _of_hive(location: Path) -> set[str]:
