@@ -22,6 +22,13 @@ _FORMS = ("text", "json", "jsonl", "csv", "arrow", "parquet")
 _ROWS_ON_TERMINAL = 100
 
 
+def _names(ctx: click.Context, parameter: click.Parameter, text: str | None) -> tuple[str, ...]:
+    names = ("*",) if text is None else tuple(each.strip() for each in text.split(",") if each.strip())
+    if not names:
+        raise click.BadParameter("it names no column. Name some, as in id,address.city, or leave it out for all.")
+    return names
+
+
 @click.command()
 @click.argument("table", metavar="DB.TABLE")
 @catalog_options
@@ -30,7 +37,7 @@ _ROWS_ON_TERMINAL = 100
     "--to", "target", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write to this file."
 )
 @click.option("--filter", "row_filter", metavar="FILTER", help="Only rows such as \"page = '/' and id > 2\".")
-@click.option("--columns", metavar="NAMES", help="Only these columns, with commas: id,address.city.")
+@click.option("--columns", metavar="NAMES", callback=_names, help="Only these columns, with commas: id,address.city.")
 @click.option("--limit", type=click.IntRange(0), help="At most so many rows; 100 on a terminal by default.")
 @click.option("--snapshot", "snapshot_id", type=int, metavar="ID", help="Of this snapshot.")
 @click.option("--as-of", metavar="TIME", help="As it was at a time such as 2026-01-31T12:00:00 (UTC).")
@@ -77,7 +84,7 @@ def _form(output: str | None, target: Path | None) -> str:
 def _scan(
     table: Table,
     row_filter: str | None,
-    columns: str | None,
+    columns: tuple[str, ...],
     limit: int | None,
     snapshot_id: int | None,
     as_of: str | None,
@@ -91,8 +98,7 @@ def _scan(
     if ref is not None and ref.is_branch != (branch is not None):
         kind = ref.snapshot_ref_type.value
         raise InvalidInputError(f"{name!r} of table {'.'.join(table.name())} is a {kind}. Give --{kind} {name}.")
-    fields = ("*",) if columns is None else tuple(each.strip() for each in columns.split(",") if each.strip())
-    return table.scan(row_filter, fields, snapshot_id=snapshot_id, limit=limit, ref=name, as_of=as_of)
+    return table.scan(row_filter, columns, snapshot_id=snapshot_id, limit=limit, ref=name, as_of=as_of)
 
 
 def _show(table: Table, out: Output, choices: dict[str, Any]) -> None:

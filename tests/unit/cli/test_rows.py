@@ -178,6 +178,8 @@ def test_rows_are_filtered_chosen_limited_and_counted(run: Any, table: Table) ->
     assert run("scan", "db.t", "--limit", "0", "--output", "json").json == []
     assert run("scan", "db.t", "--filter", "page is null", "--count").out == "1\n"
     assert run("scan", "db.t", "--count", "--output", "json").json == {"count": 3}
+    for columns in ("", " , "):
+        assert "it names no column" in (said := run("scan", "db.t", "--columns", columns)).err and said.code == 2
 
 
 def test_rows_of_an_earlier_time_of_a_branch_and_of_a_tag_are_read(run: Any, table: Table) -> None:
