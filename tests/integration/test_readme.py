@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,13 @@ import pytest
 from hms_iceberg.cli.main import main
 
 README = Path(__file__).parents[2] / "README.md"
+
+
+def lines_of(section: str) -> list[list[str]]:
+    """The words of each line of the first shell block of a section."""
+    text = README.read_text(encoding="utf-8").split(f"\n## {section}\n")[1]
+    block = text.split("```bash\n")[1].split("```")[0]
+    return [shlex.split(line.split(" >> ")[0], comments=True) for line in block.splitlines()]
 
 
 def test_the_readme_s_catalog_example_runs_as_it_stands(metastore: Any, catalog: Any) -> None:
@@ -39,9 +47,7 @@ def test_the_readme_s_catalog_example_runs_as_it_stands(metastore: Any, catalog:
 def test_the_readme_s_everyday_commands_run_as_they_stand(
     metastore: Any, catalog: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = README.read_text(encoding="utf-8").split("## Everyday commands")[1]
-    block = text.split("```bash\n")[1].split("```")[0]
-    lines = [shlex.split(line.split(" >> ")[0], comments=True) for line in block.splitlines()]
+    lines = lines_of("Everyday commands")
     commands = [words[1:] for words in lines if words[0] == "hms-iceberg"]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYICEBERG_CATALOG__DEFAULT__URI", metastore.uri)
@@ -79,3 +85,52 @@ def test_the_readme_s_sql_runs_as_it_stands(spark: Any, catalog: Any, namespace:
     assert rows["page"].to_pylist() == ["/hive_visits", "/news", "/news"]
     assert [str(field.transform) for field in table.spec().fields] == ["day", "bucket[16]"]
     assert "audit" in table.refs()
+
+
+@pytest.mark.spark
+def test_the_readme_s_session_reads_iceberg_and_hive_tables_side_by_side_and_in_time(
+    spark: Any, metastore: Any, catalog: Any, namespace: str
+) -> None:
+    [example] = re.findall(r"^```py\n(.*?)^```", README.read_text(encoding="utf-8"), re.M | re.S)
+    spark.sql(f"create table {namespace}.iceberg_flights using iceberg as select 'AA' as carrier")
+    spark.sql(f"create table {namespace}.hive_airlines using parquet as select 'AA' as carrier, 'American' as name")
+    snapshot = catalog.load_table(f"{namespace}.iceberg_flights").current_snapshot()
+    at = datetime.fromtimestamp(snapshot.timestamp_ms // 1000 + 1, timezone.utc)
+    for text, here in (
+        ("thrift://metastore:9083", metastore.uri),
+        (" db.", f" {namespace}."),
+        ("4231363255180114125", str(snapshot.snapshot_id)),
+        ("2026-01-31 12:00:00", f"{at:%Y-%m-%d %H:%M:%S}"),
+    ):
+        assert text in example
+        example = example.replace(text, here)
+    setup, query, rest = example.partition("spark.sql(")
+    names: dict[str, Any] = {}
+
+    exec(compile(setup, str(README), "exec"), names)
+    answers = [eval(line, names).collect() for line in (query + rest).splitlines()]
+
+    assert [len(answer) for answer in answers] == [1] * 4
+    assert [tuple(row) for row in (answers[0][0], answers[2][0])] == [("American", 1), ("AA",)]
+
+
+@pytest.mark.spark
+def test_the_readme_s_migrations_and_its_maintenance_run_in_their_order(
+    spark: Any, metastore: Any, catalog: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYICEBERG_CATALOG__DEFAULT__URI", metastore.uri)
+    for database in ("web", "sales"):
+        spark.sql(f"create database {database}")
+    spark.sql("create table web.clicks using parquet partitioned by (day) as select 1L as id, date'2026-01-31' as day")
+    spark.sql("create table web.tmp_clicks using parquet as select 1L as id")
+    spark.sql("create table sales.fact_orders stored as textfile as select 1L as id")
+
+    for words in (*lines_of("Migrate Hive tables"), lines_of("Maintain")[0]):
+        here = [word.replace("thrift://metastore:9083", metastore.uri) for word in words[1:]]
+        assert main([*here, "--once"] if "--follow" in here else here) == 0, words
+
+    assert [catalog.load_table(name).scan().count() for name in ("web.clicks", "sales.fact_orders")] == [1, 1]
+    assert not catalog.table_exists("web.tmp_clicks")
+    for database in ("web", "sales"):
+        spark.sql(f"drop database {database} cascade")

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from hms_iceberg.catalog import Catalog
@@ -51,3 +52,33 @@ def test_a_table_is_made_filled_read_renamed_and_dropped(told: Any, catalog: Cat
     told("drop", "table", "cli_web.views", "--purge")
     told("drop", "namespace", "cli_web")
     assert "cli_web" not in told("list")
+
+
+def test_every_command_that_cares_for_one_table_or_shows_it_runs_on_the_metastore(
+    told: Any, catalog: Catalog, namespace: str, tmp_path: Path
+) -> None:
+    name = f"{namespace}.t"
+    told("create", "table", name, "--column", "id:long", "--column", "day:string", "--partition-by", "day")
+    table = catalog.load_table(name)
+    for first in (1, 3):
+        table.append(pa.table({"id": [first, first + 1], "day": ["mon", None]}))
+    with table.new_row_delta() as delta:
+        delta.delete_equal(pa.table({"id": [1], "day": ["mon"]}), columns=["id", "day"])
+
+    assert told("convert-equality-deletes", name)["added_delete_files_count"] == 1
+    assert told("rewrite-position-deletes", name, "-o", "rewrite-all=true")["rewritten_delete_files_count"] == 1
+    assert told("rewrite-manifests", name)["added_manifests_count"] > 0
+    assert told("rewrite-data-files", name, "-o", "rewrite-all=true")["added_data_files_count"] == 2
+    assert told("remove-dangling-deletes", name)["removed_delete_files"] == []
+    for command in ("compute-table-stats", "compute-partition-stats"):
+        assert told(command, name)["statistics_file"].startswith(told("location", name))
+    assert len(told("list-refs", name)) == 1 and len(told("history", name)) > 4
+    assert told("uuid", name) == {"uuid": str(table.metadata.table_uuid)}
+    prefixes = ("--source-prefix", told("location", name), "--target-prefix", tmp_path)
+    assert told("rewrite-table-path", name, *prefixes)["latest_version"].endswith(".metadata.json")
+    assert told("remove-orphan-files", name, "--dry-run")["deleted"] == 0
+    assert told("expire-snapshots", name, "--older-than", "2100-01-01")["deleted"] > 4
+    metadata = catalog.load_table(name).metadata_location
+    told("drop", "table", name)
+    told("register", name, metadata)
+    assert sorted(row["id"] for row in told("scan", name, "--columns", "id")) == [2, 3, 4]
