@@ -44,7 +44,8 @@ why (what was expected, what was found) and what to do next.
     │   └── CorruptDataFileError
     ├── StorageError                      files and object stores
     │   ├── MissingFileError
-    │   └── FileAlreadyExistsError
+    │   ├── FileAlreadyExistsError
+    │   └── StorageDeniedError
     ├── MetastoreError                    the Hive Metastore answered with an error, or not at all
     │   ├── MetastoreUnavailableError
     │   │   ├── MetastoreTimeoutError         it took a request, and stayed silent
@@ -263,6 +264,10 @@ class MissingFileError(StorageError):
 
 class FileAlreadyExistsError(StorageError):
     """A file that was to be created exists already; it was not touched."""
+
+
+class StorageDeniedError(StorageError):
+    """The user of this process, or its key, lacks the right."""
 
 
 # -------------------------------------------------------------------------------------------- metastore

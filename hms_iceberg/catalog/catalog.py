@@ -30,7 +30,7 @@ from hms_iceberg.spec.sorting import UNSORTED, SortOrder
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
 from hms_iceberg.table.changes.table_definition import TableDefinition
-from hms_iceberg.table.purge import purge_files
+from hms_iceberg.table.purge import check_right_to_purge, purge_files
 from hms_iceberg.table.transaction import TableTransaction
 from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Created, CreatedOrReplaced, Origin
@@ -359,6 +359,7 @@ class Catalog(CatalogViews, Identifiers):
             NotAnIcebergTableError: the name is another kind of table, which is left alone.
             UnsupportedError: purging was asked for, and the table's property `gc.enabled` is false; or it was not, and
                 the table is a folder, which cannot be dropped without its files.
+            StorageDeniedError: purging was asked for, and this user may not; the table was not dropped.
         """
         name = table_identifier(identifier)
         if not purge_requested:
@@ -370,6 +371,7 @@ class Catalog(CatalogViews, Identifiers):
                 f"Cannot purge table {'.'.join(name)}: its property gc.enabled is false, its files may belong to "
                 "others. Drop it without purging, or set gc.enabled to true first."
             )
+        check_right_to_purge(table.metadata_location, self.storage)
         purge = getattr(self.metastore, "purge_table", None)
         if purge is not None:
             purge(name)

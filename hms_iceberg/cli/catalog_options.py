@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hms_iceberg.cli.output import OUTPUT_OPTION, Output, inherited
+from hms_iceberg.errors import StorageDeniedError
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
@@ -68,8 +69,19 @@ def open_catalog(
 @contextmanager
 def loaded(table: str, catalog_name: str | None, uri: str | None, properties: tuple[str, ...]) -> Iterator[Table]:
     """The table that the options name."""
-    with open_catalog(catalog_name, uri, properties) as catalog:
+    with open_catalog(catalog_name, uri, properties) as catalog, naming(table):
         yield catalog.load_table(table)
+
+
+@contextmanager
+def naming(name: str | None) -> Iterator[None]:
+    """Errors about a right that this user lacks name the table or namespace that the command is about."""
+    try:
+        yield
+    except StorageDeniedError as error:
+        if name is None:
+            raise
+        raise StorageDeniedError(f"{name}: {error}") from error
 
 
 def on_catalog(body: Callable[..., None]) -> Callable[..., None]:
@@ -79,7 +91,7 @@ def on_catalog(body: Callable[..., None]) -> Callable[..., None]:
     def command(
         catalog_name: str | None, uri: str | None, properties: tuple[str, ...], output: str, **own: Any
     ) -> None:
-        with open_catalog(catalog_name, uri, properties) as catalog:
+        with open_catalog(catalog_name, uri, properties) as catalog, naming(own.get("identifier")):
             body(catalog, Output(output), **own)
 
     return catalog_options(OUTPUT_OPTION(command))

@@ -44,7 +44,9 @@ def delete_files(table: Table, locations: Iterable[str], workers: int = _DELETER
         try:
             table.storage.delete(location)
         except IcebergError as error:
-            logger.warning("Could not delete %s, which no snapshot of %s needs: %s", location, table.identifier, error)
+            logger.warning(
+                "Could not delete %s, which no snapshot of %s needs: %s", location, ".".join(table.name()), error
+            )
             return location, str(error)
         return location, None
 

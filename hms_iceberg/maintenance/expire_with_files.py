@@ -92,5 +92,5 @@ def expire_snapshots(
     deleting = clean_expired_files and not dry_run
     left = delete_files(table, files.all()) if deleting else {}
     deleted = len(files.all()) - len(left) if deleting else 0
-    logger.info("Expired %d snapshots of %s; deleted %d files", len(expired), table.identifier, deleted)
+    logger.info("Expired %d snapshots of %s; deleted %d files", len(expired), ".".join(table.name()), deleted)
     return ExpiryResult(expired, files, deleted, left)

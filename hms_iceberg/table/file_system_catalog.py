@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping
 
 from pyarrow import fs
 
-from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage, translated_errors
 from hms_iceberg.errors import (
     ConfigurationError,
     InvalidInputError,
@@ -19,7 +19,6 @@ from hms_iceberg.errors import (
     NamespaceNotEmptyError,
     NoSuchNamespaceError,
     NoSuchTableError,
-    StorageError,
     TableAlreadyExistsError,
     UnsupportedError,
 )
@@ -223,13 +222,11 @@ class FileSystemCatalog(FileSystemMetastore):
 
     def _change(self, action: str, location: str) -> None:
         filesystem, path = self._folders.filesystem(location)
-        try:
+        with translated_errors(action, f"the folder {location}"):
             if action == "make":
                 filesystem.create_dir(path, recursive=True)
             else:
                 filesystem.delete_dir(path)
-        except OSError as error:
-            raise StorageError(f"Cannot {action} the folder {location}: {error}") from error
 
 
 def _name(name: str) -> str:

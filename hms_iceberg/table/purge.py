@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import uuid
 
 from hms_iceberg.errors import IcebergError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
@@ -10,6 +11,17 @@ from hms_iceberg.storage import Storage
 from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
 
 logger = logging.getLogger(__name__)
+
+
+def check_right_to_purge(metadata_location: str, storage: Storage) -> None:
+    """Finds out, with a file of no bytes beside the metadata, whether a table's files could be deleted.
+
+    Raises:
+        StorageDeniedError: this user lacks the right.
+    """
+    probe = f"{metadata_location.rpartition('/')[0]}/.purge-{uuid.uuid4().hex[:12]}"
+    storage.create(probe, b"")
+    storage.delete(probe)
 
 
 def purge_files(metadata: TableMetadata, metadata_location: str, storage: Storage) -> int:

@@ -23,7 +23,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from hms_iceberg.arrow.storage.filesystems import GCS_SCHEMES, ParsedLocation, create_filesystem, parse_location
-from hms_iceberg.errors import FileAlreadyExistsError, MissingFileError, StorageError
+from hms_iceberg.errors import FileAlreadyExistsError, MissingFileError, StorageDeniedError, StorageError
 from hms_iceberg.storage import FileInfo, Storage
 
 logger = logging.getLogger(__name__)
@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 # Java holds a file of metadata in one array.
 _MOST_BYTES = 2**31 - 1
 _UNFINISHED = re.compile(r"\..+\.[0-9a-f]{12}\.tmp")
+# How AWS and Google say it, of which Arrow makes an error like any other.
+_DENIED = re.compile("ACCESS_DENIED|PERMISSION_DENIED")
 _PART_BYTES = 1024 * 1024
 
 
@@ -64,7 +66,7 @@ class ArrowStorage:
     def read(self, location: str) -> bytes:
         """The whole object."""
         parsed = parse_location(location)
-        with _translated("read", location):
+        with translated_errors("read", location):
             if parsed.is_local:
                 with _opened(parsed.path) as file:
                     _check_size(location, os.fstat(file.fileno()).st_size)
@@ -88,7 +90,7 @@ class ArrowStorage:
     def open_input(self, location: str) -> BinaryIO:
         """A seekable ``pyarrow.NativeFile``, which Arrow's readers use without going through Python."""
         parsed = parse_location(location)
-        with _translated("open", location):
+        with translated_errors("open", location):
             if parsed.is_local:
                 _check_regular(parsed.path)
                 return cast(BinaryIO, pa.OSFile(parsed.path, "rb"))
@@ -102,7 +104,7 @@ class ArrowStorage:
     def open_output(self, location: str) -> BinaryIO:
         """A new file; visible once closed, gone when the ``with`` block fails."""
         parsed = parse_location(location)
-        with _translated("create", location):
+        with translated_errors("create", location):
             if parsed.is_local:
                 return cast(BinaryIO, _LocalOutput(location, parsed.path))
             filesystem = self._filesystem(parsed)
@@ -113,7 +115,7 @@ class ArrowStorage:
     def exists(self, location: str) -> bool:
         """Whether a file is there."""
         parsed = parse_location(location)
-        with _translated("look for", location):
+        with translated_errors("look for", location):
             if parsed.is_local:
                 return os.path.isfile(parsed.path)
             return bool(self._filesystem(parsed).get_file_info(parsed.path).type == fs.FileType.File)
@@ -121,7 +123,7 @@ class ArrowStorage:
     def length(self, location: str) -> int:
         """The size in bytes."""
         parsed = parse_location(location)
-        with _translated("get the length of", location):
+        with translated_errors("get the length of", location):
             if parsed.is_local:
                 return os.stat(parsed.path).st_size
             info = self._filesystem(parsed).get_file_info(parsed.path)
@@ -132,7 +134,7 @@ class ArrowStorage:
     def delete(self, location: str) -> None:
         """Removes the file; an absent one is not an error."""
         parsed = parse_location(location)
-        with _translated("delete", location), suppress(FileNotFoundError):
+        with translated_errors("delete", location), suppress(FileNotFoundError):
             if parsed.is_local:
                 os.unlink(parsed.path)
             else:
@@ -143,7 +145,7 @@ class ArrowStorage:
         parsed = parse_location(prefix)
         root = parsed.path.rstrip("/")
         given = prefix.rstrip("/")
-        with _translated("list", prefix):
+        with translated_errors("list", prefix):
             if parsed.is_local:
                 yield from _list_local(given, root or "/")
                 return
@@ -199,7 +201,7 @@ class _Output:
     def write(self, data: Any) -> int:
         """Appends bytes (or any buffer) and returns how many."""
         size = memoryview(data).nbytes
-        with _translated("write", self.location):
+        with translated_errors("write", self.location):
             self._write(data)
         self._position += size
         return size
@@ -227,7 +229,7 @@ class _Output:
         """Makes the file visible; raises ``FileAlreadyExistsError`` where somebody was first."""
         if not self.closed:
             self.closed = True
-            with _translated("create", self.location):
+            with translated_errors("create", self.location):
                 self._publish()
 
     def abandon(self) -> None:
@@ -369,8 +371,14 @@ def _already_exists(location: str) -> FileAlreadyExistsError:
 
 
 @contextmanager
-def _translated(action: str, location: str) -> Iterator[None]:
-    """Turns the operating system's and pyarrow's errors into ours, with the location named."""
+def translated_errors(action: str, location: str) -> Iterator[None]:
+    """Turns the operating system's and pyarrow's errors into ours, with the location named.
+
+    Raises:
+        MissingFileError: there is no such file.
+        StorageDeniedError: this user, or the key given, lacks the right.
+        StorageError: anything else that failed.
+    """
     try:
         yield
     except FileNotFoundError as error:
@@ -380,4 +388,9 @@ def _translated(action: str, location: str) -> Iterator[None]:
         ) from error
     except (OSError, pa.ArrowInvalid) as error:
         detail = str(error).strip() or type(error).__name__
+        if isinstance(error, PermissionError) or getattr(error, "errno", None) == errno.EROFS or _DENIED.search(detail):
+            raise StorageDeniedError(
+                f"Cannot {action} {location}: {detail}. Give the user of this process, or the key that the store was "
+                "given, the right to, or use one that has it."
+            ) from error
         raise StorageError(f"Cannot {action} {location}: {detail}") from error

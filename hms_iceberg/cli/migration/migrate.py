@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hms_iceberg.cli.catalog_options import catalog_options, key_values, open_catalog
+from hms_iceberg.cli.catalog_options import catalog_options, key_values, naming, open_catalog
 from hms_iceberg.cli.durations import Duration
 from hms_iceberg.cli.migration.follow import keep_up
 from hms_iceberg.cli.migration.spark import Ways, spark_for, spark_options
@@ -117,7 +117,7 @@ def migrate(
     if follower is not None:
         if many or dry_run or rewrite or level is not None:
             raise click.UsageError("--follow is for one table, and neither checks, copies nor verifies it.")
-        with open_catalog(catalog_name, uri, properties) as catalog:
+        with open_catalog(catalog_name, uri, properties) as catalog, naming(follower):
             keep_up(Output(output), catalog, (tables[0], follower), options, None if once else interval)
         return
     with (
@@ -130,7 +130,7 @@ def migrate(
                 tables, exclude, dry_run, accept_choices
             )
             return
-        with progress_bars() as progress:
+        with progress_bars() as progress, naming(tables[0]):
             result = ways.migrate(catalog, tables[0], options, dry_run=dry_run, progress=progress)
         Output(output).text(describe_migration(result), dataclasses.asdict(result))
 
@@ -206,7 +206,7 @@ def rollback_migration(
     """
     from hms_iceberg import migration
 
-    with open_catalog(catalog_name, uri, properties) as catalog, progress_bars() as progress:
+    with open_catalog(catalog_name, uri, properties) as catalog, progress_bars() as progress, naming(table):
         result = migration.rollback(
             catalog,
             table,

@@ -293,7 +293,9 @@ class Follower:
             for _ in in_threads(table.storage.delete, [*files.manifests, *files.manifest_lists], _DELETERS):
                 pass
         except IcebergError as error:
-            logger.warning("Metadata files of snapshots of %s that went are left over: %s", table.identifier, error)
+            logger.warning(
+                "Metadata files of snapshots of %s that went are left over: %s", ".".join(table.name()), error
+            )
 
 
 def _by_path(table: Table) -> Mapping[str, DataFile]:

@@ -17,6 +17,7 @@ from hms_iceberg.errors import (
     NoSuchNamespaceError,
     NoSuchTableError,
     NotAnIcebergTableError,
+    StorageDeniedError,
     TableAlreadyExistsError,
     UnsupportedError,
 )
@@ -154,6 +155,20 @@ def test_a_dropped_table_keeps_its_files_and_a_purged_one_does_not(catalog: Cata
     catalog.purge_table("db.purged")
     assert set((tmp_path / "db.db" / "kept").rglob("*.*")) == kept
     assert list((tmp_path / "db.db" / "purged").rglob("*.*")) == []
+
+
+def test_a_table_whose_files_this_user_may_not_delete_is_not_dropped(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog.create_table("db.a", ARROW)
+
+    def refuse(location: str) -> None:
+        raise StorageDeniedError(location)
+
+    monkeypatch.setattr(catalog.storage, "delete", refuse)
+    with pytest.raises(StorageDeniedError):
+        catalog.purge_table("db.a")
+    assert catalog.table_exists("db.a")
 
 
 def test_a_table_whose_files_may_belong_to_others_is_not_purged(catalog: Catalog) -> None:
