@@ -34,8 +34,7 @@ from hms_iceberg.expressions.tree import BooleanExpression, Operator
 from hms_iceberg.expressions.visitors import BoundExpressionVisitor, bound_predicates, fold
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.bound_columns import bound_dtype, comparable, has_bounds, stored_value
-from hms_iceberg.scan.manifests.map_layout import Metric
-from hms_iceberg.scan.manifests.metric_columns import ContentMetrics, MetricColumns, ObjectMetrics
+from hms_iceberg.scan.manifests.metric_columns import ContentMetrics, Metric, MetricColumns, ObjectMetrics
 from hms_iceberg.spec.types import DoubleType, FloatType, UnknownType
 
 

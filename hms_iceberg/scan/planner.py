@@ -23,7 +23,7 @@ from hms_iceberg.scan.manifest_pruning import keep_manifests
 from hms_iceberg.scan.manifests.cache import ManifestCache, ManifestFrame, shared_cache
 from hms_iceberg.scan.manifests.manifest_frames import DELETE_ONLY, FILE_COLUMNS, METRIC_COLUMNS, file_dtypes
 from hms_iceberg.scan.manifests.manifest_source import ManifestSource, manifests_of, named_snapshot, named_table
-from hms_iceberg.scan.manifests.map_layout import Metric
+from hms_iceberg.scan.manifests.metric_columns import Metric
 from hms_iceberg.scan.metadata_filter import FileFilter, is_of_table, only_tests
 from hms_iceberg.scan.metrics_filter import may_match, metrics_of
 from hms_iceberg.scan.partition_columns import field_types, partition_columns

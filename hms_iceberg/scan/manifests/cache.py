@@ -14,8 +14,7 @@ from dataclasses import dataclass
 
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.manifest_frames import MANIFEST, ManifestDecoder, columnar_schema
-from hms_iceberg.scan.manifests.map_layout import Metric, metric_name
-from hms_iceberg.scan.manifests.metric_columns import MetricColumns
+from hms_iceberg.scan.manifests.metric_columns import Metric, MetricColumns, metric_name
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.manifests.manifest import ManifestFile
 from hms_iceberg.spec.table_properties import int_property

@@ -19,16 +19,9 @@ from typing import Any
 
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError
 from hms_iceberg.lazy import pl
+from hms_iceberg.scan.manifests.entry_cutting import FEWEST_ENTRIES, MAPS, without_maps
 from hms_iceberg.scan.manifests.frame_checks import MANIFEST, check_frame
-from hms_iceberg.scan.manifests.map_layout import (
-    FEWEST_ENTRIES,
-    Metric,
-    map_keys,
-    map_layout,
-    metric_dtype,
-    metric_name,
-)
-from hms_iceberg.scan.manifests.metric_columns import map_values
+from hms_iceberg.scan.manifests.metric_columns import Metric, map_values, metric_dtype, metric_name
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.manifests.avro_container import (
     SYNC_SIZE,
@@ -393,7 +386,7 @@ def _decode(
     try:
         rows, blocks = _inflated(containers, manifests)
         present = [metric for metric in metrics if metric[0] in flat.columns]
-        frame = _decode_metrics(blocks, sum(rows), flat, columns, present) if present else None
+        frame = _decode_without_maps(blocks, sum(rows), flat, columns, present)
         if frame is None:
             maps = [name for name in dict.fromkeys(name for name, _ in present) if name not in columns]
             frame = _read_avro(blocks, sum(rows), flat.text, [*columns, *maps])
@@ -410,19 +403,17 @@ def _decode(
     return rows, frame.with_columns(**missing) if missing else frame
 
 
-def _decode_metrics(
+def _decode_without_maps(
     blocks: Sequence[bytes], rows: int, flat: _FlatSchema, columns: list[str], metrics: Sequence[Metric]
 ) -> pl.DataFrame | None:
-    """Some columns and metrics; None if not all entries have the same fields in their maps, in the same order."""
-    keys = map_keys(flat.layout, blocks) if rows >= FEWEST_ENTRIES else None
-    if keys is None:
+    """Some columns and metrics; None if whole maps are asked for, or are not worth to be cut out or cannot be."""
+    if rows < FEWEST_ENTRIES or not set(MAPS).isdisjoint(columns):
         return None
-    layout = map_layout(flat.text, keys)
-    if not {name for name, _ in metrics} <= layout.keys.keys():
+    left = without_maps(blocks, rows, flat.text, metrics)
+    if left is None:
         return None
-    frame = _read_avro(blocks, rows, layout.text, [*columns, *layout.columns(metrics)])
-    found = None if frame is None else layout.values(frame, metrics)
-    return None if frame is None or found is None else frame.select(*columns, **found)
+    body, schema = left
+    return _read_avro([body], rows, schema, [*columns, *map(metric_name, metrics)])
 
 
 def _read_avro(blocks: Sequence[bytes], rows: int, schema: bytes, columns: list[str]) -> pl.DataFrame | None:

@@ -18,7 +18,7 @@ from hms_iceberg.errors import (
     UnsupportedError,
 )
 from hms_iceberg.scan.manifests.cache import ManifestCache, ManifestFrame, decode_manifests, join_frames
-from hms_iceberg.scan.manifests.map_layout import Metric
+from hms_iceberg.scan.manifests.metric_columns import Metric
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.manifests.avro_container import read_container
 from hms_iceberg.spec.manifests.manifest import ManifestFile
@@ -31,10 +31,9 @@ T = TypeVar("T")
 # Some of the time of a read is waiting, so that a few more threads than cores do not hurt.
 _THREADS = max(4, 2 * (os.cpu_count() or 1))
 _READERS = 16
-# Manifests of so many entries at most are decoded together, up to so many entries and manifests in one go.
-_SMALL = 500
-_GROUP_ENTRIES = 2000
+# Manifests are decoded together up to so many of them and of their entries, of large tables up to the greater number.
 _GROUP_MANIFESTS = 200
+_GROUP_ENTRIES = (2_000, 8_000)
 
 
 @contextmanager
@@ -196,11 +195,14 @@ class ManifestSource:
 
 def _groups(manifests: Sequence[ManifestFile]) -> list[list[ManifestFile]]:
     """Small manifests of one spec together, every other one alone; in the order of the first of each group."""
+    least, most = _GROUP_ENTRIES
+    every_thread = sum(each.entries_count or 0 for each in manifests) // (4 * _THREADS)
+    full = min(max(least, every_thread), most)
     groups: list[list[ManifestFile]] = []
     open_groups: dict[int, tuple[list[ManifestFile], int]] = {}
     for manifest in manifests:
         rows = manifest.entries_count
-        if rows is None or rows > _SMALL:
+        if rows is None or rows > full // 2:
             groups.append([manifest])
             continue
         group, size = open_groups.get(manifest.partition_spec_id, ([], 0))
@@ -208,6 +210,6 @@ def _groups(manifests: Sequence[ManifestFile]) -> list[list[ManifestFile]]:
             groups.append(group)
         group.append(manifest)
         size += rows
-        is_full = size >= _GROUP_ENTRIES or len(group) >= _GROUP_MANIFESTS
+        is_full = size >= full or len(group) >= _GROUP_MANIFESTS
         open_groups[manifest.partition_spec_id] = ([], 0) if is_full else (group, size)
     return groups

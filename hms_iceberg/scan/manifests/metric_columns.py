@@ -13,8 +13,20 @@ from typing import Any, Protocol
 from hms_iceberg.expressions.bound import BoundReference
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.bound_columns import decode_bounds
-from hms_iceberg.scan.manifests.map_layout import Metric, metric_dtype
 from hms_iceberg.spec.types import IcebergType, UUIDType
+
+# A map of metrics and a field: ("lower_bounds", 3).
+Metric = tuple[str, int]
+
+
+def metric_name(metric: Metric) -> str:
+    """The column that a metric is decoded to."""
+    return f"{metric[0]}.{metric[1]}"
+
+
+def metric_dtype(name: str) -> Any:
+    """The polars type of the values of a map of metrics."""
+    return pl.Binary if name.endswith("bounds") else pl.Int64
 
 
 class ContentMetrics(Protocol):

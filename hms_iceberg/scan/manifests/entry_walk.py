@@ -1,0 +1,393 @@
+"""Many Avro records read through at once: where a field ends in each of them, as columns of numbers.
+
+A position is a number of bytes from the beginning of all records; a column of positions has one for each record.
+Numbers are wrong if the records are not where they are thought to be, and what is read of them is checked only so far
+that nothing is read outside the bytes: whoever asks has to prove that the records began where it said.
+
+Source: Avro specification, "Binary Encoding".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hms_iceberg.errors import IcebergError
+from hms_iceberg.spec.manifests.avro_container import decode_long
+
+# Entries that differ in more ways are read faster one by one.
+_MOST_WAYS = 64
+# Which part of the entries a layout must fit to be used, first of so many.
+_WORTH = 0.25
+_SAMPLED = 16
+_HIGH_BITS = np.uint64(0x8080808080808080)
+# Of a key and a length, in any word that does not begin with two numbers of one byte, the second one even.
+_NOT_SHORT = np.uint64(0x8180)
+_EVERY_BYTE = np.uint64(0x0101010101010101)
+_LOW_BITS = 0x7F
+_SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
+_WORD = 8
+
+
+class IrregularError(IcebergError):
+    """Records cannot be read through at once."""
+
+
+class Places:
+    """Where a value is in each record; from 0 to 0 if a record lacks it.
+
+    Args:
+        rows: how many records there are.
+    """
+
+    __slots__ = ("ends", "starts")
+
+    def __init__(self, rows: int) -> None:
+        self.starts = np.zeros(rows, np.int64)
+        self.ends = np.zeros(rows, np.int64)
+
+
+class EntryWalk:
+    """Reads through records.
+
+    Args:
+        blocks: the bytes of all records.
+        most_walked: how many records may have a map of texts that is walked pair by pair.
+
+    Attributes:
+        body: the same as one, and a few more bytes.
+        size: how many of them are of records.
+    """
+
+    def __init__(self, blocks: Sequence[bytes], most_walked: int) -> None:
+        self._most_walked = most_walked
+        self.body = b"".join([*blocks, bytes(_WORD)])
+        self.size = len(self.body) - _WORD
+        self._bytes = np.frombuffer(self.body, np.uint8)
+        # Eight bytes from each position on.
+        self._words = np.ndarray(self.size + 1, "<u8", self.body, strides=(1,))
+
+    def varints(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Integers of up to eight bytes, and where they end."""
+        words = self._words[at]
+        if not (words & np.uint64(0x80)).any():
+            values, ends = words & np.uint64(_LOW_BITS), at + 1
+        else:
+            last = _last_bits(words)
+            if not last.all():
+                raise IrregularError
+            sizes = _byte_count(last)
+            words &= last | (last - np.uint64(1))
+            values = np.zeros(len(at), np.uint64)
+            for place in range(int(sizes.max())):
+                values |= (words >> np.uint64(place)) & np.uint64(_LOW_BITS << (7 * place))
+            ends = at + sizes
+        return _unzigzag(values), ends
+
+    def sizes_before(self, at: np.ndarray) -> np.ndarray:
+        """The lengths that end right before some texts, of one or two bytes and after a byte that ends a number."""
+        last, before = (self._bytes[at - place].astype(np.int64) for place in (1, 2))
+        has_two = before > _LOW_BITS
+        if (last > _LOW_BITS).any() or (self._bytes[at - 3] > _LOW_BITS)[has_two].any():
+            raise IrregularError
+        lengths = np.where(has_two, before & _LOW_BITS | last << 7, last)
+        if (lengths & 1).any():
+            raise IrregularError
+        return lengths >> 1
+
+    def skip(self, avro_type: Any, at: np.ndarray) -> np.ndarray:
+        """Where values of a type end."""
+        if isinstance(avro_type, list):
+            branches, begun = self.varints(at)
+            return _by_value(branches, begun, lambda branch, start: self.skip(_branch(avro_type, branch), start))
+        kind = avro_type["type"] if isinstance(avro_type, dict) else avro_type
+        if kind == "array":
+            return self._skip_array(avro_type, at)
+        if kind == "record":
+            for field in avro_type["fields"]:
+                at = self.skip(field["type"], at)
+            return at
+        if kind in ("int", "long", "enum"):
+            return self._skip_varints(at)
+        if kind in ("string", "bytes"):
+            return self._skip_bytes(at)
+        size = avro_type["size"] if kind == "fixed" else _SIZES.get(kind)
+        if size is None:
+            raise IrregularError
+        return at + size
+
+    def skip_maps(
+        self, types: Sequence[Any], at: np.ndarray, places: Sequence[Mapping[int, Places]], rows: np.ndarray
+    ) -> np.ndarray:
+        """Where several maps end that follow one another; most entries are laid out as a few of them.
+
+        Args:
+            types: of each map, an array of pairs of a key and a value, or a union of it and null.
+            at: where the first one begins.
+            places: for each map, by key, where values are to be noted.
+            rows: to which record each position belongs.
+        """
+        ends = np.zeros(len(at), np.int64)
+        left = np.arange(len(at))
+        while len(left):
+            shape = _Shape(self.body, int(at[left[0]]), types)
+            if self._has_shape(at[left[:: -(-len(left) // _SAMPLED)]], shape).mean() < _WORTH:
+                break
+            alike = self._has_shape(at[left], shape)
+            found, left = left[alike], left[~alike]
+            ends[found] = at[found] + shape.size
+            for values, wanted in zip(shape.values, places, strict=True):
+                for key in wanted.keys() & values.keys():
+                    start, end = values[key]
+                    wanted[key].starts[rows[found]] = at[found] + start
+                    wanted[key].ends[rows[found]] = at[found] + end
+        if len(left):
+            begun = at[left]
+            for avro_type, wanted in zip(types, places, strict=True):
+                if len(types) > 1:
+                    begun = self.skip_maps([avro_type], begun, [wanted], rows[left])
+                else:
+                    begun = self._walk_map(avro_type, begun, wanted, rows[left])
+            ends[left] = begun
+        return ends
+
+    # ------------------------------------------------------------------------------------------- pairs
+
+    def _walk_map(self, avro_type: Any, at: np.ndarray, places: Mapping[int, Places], rows: np.ndarray) -> np.ndarray:
+        value_type = map_value_type(avro_type)
+        if value_type == "bytes" and len(at) > self._most_walked:
+            raise IrregularError
+        if not isinstance(avro_type, list):
+            return self._walk_pairs(value_type, at, rows, places)
+        numbers, ends = self.varints(at)
+        for number in _distinct(numbers):
+            if _branch(avro_type, number) != "null":
+                chosen = np.flatnonzero(numbers == number)
+                ends[chosen] = self._walk_pairs(value_type, ends[chosen], rows[chosen], places)
+        return ends
+
+    def _has_shape(self, at: np.ndarray, shape: _Shape) -> np.ndarray:
+        width = len(shape.text)
+        positions = len(self._bytes) - width + 1
+        fits = at < positions
+        if positions <= 0 or not fits.all():
+            alike = np.zeros(len(at), bool)
+            if positions > 0:
+                alike[fits] = self._has_shape(at[fits], shape)
+            return alike
+        texts = np.ndarray((positions, width), np.uint8, self._bytes, strides=(1, 1))[at].view(np.uint64)
+        texts ^= shape.text.view(np.uint64)
+        texts &= shape.mask.view(np.uint64)
+        found: np.ndarray = np.bitwise_or.reduce(texts, axis=1) == 0
+        return found
+
+    def _walk_pairs(
+        self, value_type: str, at: np.ndarray, rows: np.ndarray, places: Mapping[int, Places]
+    ) -> np.ndarray:
+        counts, begun = self.varints(at)
+        ends = begun.copy()
+        for count in _distinct(counts):
+            if count == 0:
+                continue
+            chosen = np.flatnonzero(counts == count)
+            start, chosen_rows = begun[chosen], rows[chosen]
+            if count < 0:
+                start = self._skip_varints(start)
+            if value_type == "long" and not places:
+                start = self._skip_numbers(start, 2 * abs(count))
+            else:
+                for _ in range(abs(count)):
+                    keys, value, start = self._skip_pair(value_type, start)
+                    for key in places.keys() & range(keys.min(), keys.max() + 1):
+                        found = keys == key
+                        noted = chosen_rows[found]
+                        places[key].starts[noted], places[key].ends[noted] = value[found], start[found]
+            ends[chosen] = self._walk_pairs(value_type, start, chosen_rows, places)
+        return ends
+
+    def _skip_pair(self, value_type: str, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Keys, and where their values begin and end."""
+        words = self._words[at]
+        if value_type == "bytes" and not (words & _NOT_SHORT).any():
+            return (
+                _unzigzag(words & np.uint64(_LOW_BITS)),
+                at + 1,
+                at + 2 + _unzigzag(words >> np.uint64(8) & np.uint64(_LOW_BITS)),
+            )
+        keys, value = self.varints(at)
+        return keys, value, self.skip(value_type, value)
+
+    # ------------------------------------------------------------------------------------- other values
+
+    def _skip_numbers(self, at: np.ndarray, count: int) -> np.ndarray:
+        """Where so many integers end: a byte without its high bit ends one."""
+        ends = np.zeros(len(at), np.int64)
+        rows = np.arange(len(at))
+        left = np.full(len(at), count)
+        while len(rows):
+            stops = ~self._words[at] & _HIGH_BITS
+            found = ((stops >> np.uint64(7)) * _EVERY_BYTE >> np.uint64(56)).astype(np.int64)
+            is_done = found >= left
+            if is_done.any():
+                ends[rows[is_done]] = at[is_done] + _place_of_stop(stops[is_done], left[is_done])
+                rows, at, left, found = (each[~is_done] for each in (rows, at, left, found))
+            at, left = at + _WORD, left - found
+        return ends
+
+    def _skip_varints(self, at: np.ndarray) -> np.ndarray:
+        words = self._words[at]
+        if not (words & np.uint64(0x80)).any():
+            return at + 1
+        last = _last_bits(words)
+        ends = at + _byte_count(last)
+        is_long = last == 0
+        if is_long.any():
+            ends[is_long] = self._skip_varints(at[is_long] + _WORD)
+        return ends
+
+    def _skip_bytes(self, at: np.ndarray) -> np.ndarray:
+        sizes, begun = self.varints(at)
+        if sizes.min() < 0 or sizes.max() > self.size:
+            raise IrregularError
+        return begun + sizes
+
+    def _skip_array(self, avro_type: Mapping[str, Any], at: np.ndarray) -> np.ndarray:
+        counts, begun = self.varints(at)
+
+        def skip_items(count: int, start: np.ndarray) -> np.ndarray:
+            if count == 0:
+                return start
+            if count < 0:
+                start = self._skip_bytes(start)
+            for _ in range(count):
+                start = self.skip(avro_type["items"], start)
+            return self._skip_array(avro_type, start)
+
+        return _by_value(counts, begun, skip_items)
+
+
+class _Shape:
+    """How maps are laid out: two are alike if their bytes are equal wherever the mask has bits.
+
+    Attributes:
+        text: the bytes of the maps, filled up to whole words.
+        mask: all bits of keys, counts and lengths, of other numbers those that tell where they end.
+        values: for each map, where the value of each key begins and ends.
+        size: the length of all.
+    """
+
+    def __init__(self, body: bytes, start: int, types: Sequence[Any]) -> None:
+        self._body = body
+        self._start = start
+        self._mask = bytearray()
+        at = start
+        self.values: list[dict[int, tuple[int, int]]] = []
+        for avro_type in types:
+            self.values.append({})
+            number = 0
+            if isinstance(avro_type, list):
+                number, at = decode_long(body, at)
+            if not isinstance(avro_type, list) or _branch(avro_type, number) != "null":
+                at = self._add(map_value_type(avro_type) == "long", at)
+        self._compare_up_to(at)
+        self.size = at - start
+        filled = -(-self.size // _WORD) * _WORD
+        self.mask = np.frombuffer(bytes(self._mask).ljust(filled, b"\0"), np.uint8)
+        self.text = np.frombuffer(body[start:at].ljust(filled, b"\0"), np.uint8)
+
+    def _add(self, is_number: bool, at: int) -> int:
+        body = self._body
+        count = -1
+        while count:
+            count, at = decode_long(body, at)
+            if count < 0:
+                _, at = decode_long(body, at)
+            for _ in range(abs(count)):
+                key, value = decode_long(body, at)
+                number, at = decode_long(body, value)
+                if is_number:
+                    self._compare_up_to(value)
+                    self._mask += b"\x80" * (at - value)
+                elif 0 <= number <= len(body) - at:
+                    self._compare_up_to(at)
+                    self._mask += bytes(number)
+                    at += number
+                else:
+                    raise IrregularError
+                self.values[-1][key] = value - self._start, at - self._start
+        return at
+
+    def _compare_up_to(self, position: int) -> None:
+        self._mask += b"\xff" * (position - self._start - len(self._mask))
+
+
+def map_value_type(avro_type: Any) -> str:
+    """The type of the values of an array of pairs of a key and a value, or of a union of it and null.
+
+    Raises:
+        IrregularError: it is no such type.
+    """
+    branches = avro_type if isinstance(avro_type, list) else [avro_type]
+    arrays = [each for each in branches if each != "null"]
+    items = arrays[0].get("items") if len(arrays) == 1 and isinstance(arrays[0], dict) else None
+    fields = items.get("fields", []) if isinstance(items, dict) else []
+    types = [fields[1]["type"]] if [field["name"] for field in fields] == ["key", "value"] else []
+    if fields[:1] and fields[0]["type"] == "int" and types in (["long"], ["bytes"]):
+        return str(types[0])
+    raise IrregularError
+
+
+def _branch(branches: list[Any], number: int) -> Any:
+    if not 0 <= number < len(branches):
+        raise IrregularError
+    return branches[number]
+
+
+def _distinct(values: np.ndarray) -> list[int]:
+    if len(values) and (values == values[0]).all():
+        return [int(values[0])]
+    found: list[int] = np.unique(values).tolist()
+    if len(found) > _MOST_WAYS:
+        raise IrregularError
+    return found
+
+
+def _by_value(values: np.ndarray, at: np.ndarray, skip: Callable[[int, np.ndarray], np.ndarray]) -> np.ndarray:
+    """Where values end that are skipped in one way for each number that was read before them."""
+    distinct = _distinct(values)
+    if len(distinct) == 1:
+        return skip(distinct[0], at)
+    ends = at.copy()
+    for value in distinct:
+        chosen = np.flatnonzero(values == value)
+        ends[chosen] = skip(value, at[chosen])
+    return ends
+
+
+def _last_bits(words: np.ndarray) -> np.ndarray:
+    """The high bit of the byte that ends a number; 0 if it is longer than eight bytes."""
+    return _lowest(~words & _HIGH_BITS)
+
+
+def _unzigzag(values: np.ndarray) -> np.ndarray:
+    found: np.ndarray = (values >> np.uint64(1)).astype(np.int64) ^ -(values & np.uint64(1)).astype(np.int64)
+    return found
+
+
+def _lowest(bits: np.ndarray) -> np.ndarray:
+    lowest: np.ndarray = bits & (~bits + np.uint64(1))
+    return lowest
+
+
+def _place_of_stop(stops: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """How many bytes there are up to the first, second, … bit of a word."""
+    for place in range(1, int(numbers.max())):
+        stops = np.where(numbers > place, stops & (stops - np.uint64(1)), stops)
+    return _byte_count(_lowest(stops))
+
+
+def _byte_count(last: np.ndarray) -> np.ndarray:
+    """Up to which byte a number goes; 0 if it goes beyond the eighth."""
+    return np.frexp(last.astype(np.float64))[1].astype(np.int64) >> 3

@@ -1,0 +1,213 @@
+"""Entries without their maps, and with the metrics of one field, are the same however their maps are laid out."""
+
+from __future__ import annotations
+
+import json
+import random
+import struct
+from dataclasses import replace
+from io import BytesIO
+from typing import Any
+
+import fastavro
+import pytest
+
+from hms_iceberg.scan.manifests import manifest_frames
+from hms_iceberg.scan.manifests.entry_cutting import MAPS, without_maps
+from hms_iceberg.scan.manifests.manifest_frames import METRIC_COLUMNS, ManifestDecoder
+from hms_iceberg.scan.manifests.metric_columns import map_values
+from hms_iceberg.scan.partition_columns import partition_columns
+from hms_iceberg.spec.manifests.avro_container import encode_long
+from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.types import LongType, NestedField, StringType
+from tests.support.snapshots import ManifestTable
+
+SCHEMA = Schema(*(NestedField(n, f"c{n}", LongType()) for n in range(1, 9)), NestedField(9, "s", StringType()))
+WANTED = [(name, field_id) for name in METRIC_COLUMNS for field_id in (1, 5, 9, 77)]
+
+
+def data_file(number: int, columns: list[int]) -> DataFile:
+    def bounds(shift: int) -> dict[int, bytes]:
+        return {n: struct.pack("<q", number * n + shift) if n < 9 else b"x" * (number % 40) for n in columns}
+
+    return DataFile(
+        file_path=f"s3://lake/t/data/{number}.parquet",
+        file_format="PARQUET",
+        record_count=number,
+        file_size_in_bytes=10,
+        value_counts={n: number * 1000 + n for n in columns},
+        null_value_counts={n: number % (n + 1) for n in columns},
+        nan_value_counts=None,
+        lower_bounds=bounds(0),
+        upper_bounds=bounds(9),
+    )
+
+
+def decoded(files: list[DataFile]) -> tuple[ManifestDecoder, dict[Any, Any]]:
+    table = ManifestTable(SCHEMA)
+    table.commit(*files)
+    (manifest,) = table.manifests
+    decoder = ManifestDecoder(
+        [(table.storage.read(manifest.manifest_path), manifest)], partition_columns(table.metadata)
+    )
+    whole = decoder.entries()
+    return decoder, {metric: map_values(whole[metric[0]], metric[1]).to_list() for metric in WANTED}
+
+
+def same_columns(number: int) -> list[int]:
+    return list(range(1, 10))
+
+
+def other_order(number: int) -> list[int]:
+    return list(range(1, 10)) if number % 100 else list(range(9, 0, -1))
+
+
+def other_fields(number: int) -> list[int]:
+    return list(range(1, 9)) if number != 250 else list(range(2, 10))
+
+
+def some_missing(number: int) -> list[int]:
+    return [n for n in range(1, 10) if random.Random(f"{number} {n}").random() < 0.9]
+
+
+def last_is_empty(number: int) -> list[int]:
+    return [] if number == 1200 else list(range(1, 10))
+
+
+def few(number: int) -> list[int]:
+    return [] if number % 2 else [1]
+
+
+@pytest.mark.parametrize("columns", [same_columns, other_order, other_fields, some_missing, last_is_empty, few])
+def test_the_metrics_of_a_field_are_those_of_the_maps(columns: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    decoder, expected = decoded([data_file(number, columns(number)) for number in range(1, 1201)])
+    frame = decoder.files(WANTED)
+    found = decoder.metrics(WANTED)
+    for metric in WANTED:
+        assert frame[f"{metric[0]}.{metric[1]}"].to_list() == expected[metric]
+        assert found[metric].to_list() == expected[metric]
+    assert frame["file_path"].to_list() == [f"s3://lake/t/data/{number}.parquet" for number in range(1, 1201)]
+    assert capfd.readouterr().err == ""
+
+
+def flat(decoder: ManifestDecoder, entries: int, metrics: list[Any]) -> tuple[bytes, bytes] | None:
+    return without_maps([decoder.body()], entries, decoder.flat_schema, metrics)
+
+
+@pytest.mark.parametrize("columns", [same_columns, other_order, other_fields, some_missing, last_is_empty, few])
+def test_maps_are_cut_out_of_entries_that_differ(columns: Any) -> None:
+    decoder, _ = decoded([data_file(number, columns(number)) for number in range(1, 1201)])
+    left = flat(decoder, 1200, [("value_counts", 1)])
+    assert left is not None
+    assert len(left[0]) < len(decoder.body())
+    assert not {field["name"] for field in json.loads(left[1])["fields"]} & set(MAPS)
+
+
+def test_bounds_of_many_sizes_are_left_to_polars_unless_metrics_are_asked_for() -> None:
+    chance = random.Random(1)
+    files = [
+        replace(data_file(n, [9]), lower_bounds={key: b"x" * chance.randrange(30) for key in range(1, 10)})
+        for n in range(1, 401)
+    ]
+    decoder, _ = decoded(files)
+    assert flat(decoder, 400, []) is None
+    assert flat(decoder, 400, [("lower_bounds", 9)]) is not None
+
+
+def test_what_is_left_of_entries_is_what_they_hold() -> None:
+    """Read by fastavro, of arrays in several blocks and with lengths in bytes, which Avro allows and few write."""
+    files = [data_file(number, same_columns(number)) for number in range(1, 51)]
+    decoder, _ = decoded(files)
+    schema = json.loads(decoder.flat_schema)
+    records = [{**record, "column_sizes": None} for record in _records(decoder.body(), schema, 50)]
+    for blocks in ([9], [4, 5], [1] * 9):
+        for sized in (False, True):
+            body = b"".join(_encoded(record, schema, blocks, sized) for record in records)
+            assert len(list(_records(body, schema, 50))) == 50
+            found = without_maps([body], 50, decoder.flat_schema, [("upper_bounds", 9), ("value_counts", 3)])
+            assert found is not None
+            for number, left in enumerate(_records(found[0], json.loads(found[1]), 50)):
+                before = records[number]
+                assert left.pop("upper_bounds.9") == (files[number].upper_bounds or {})[9]
+                assert left.pop("value_counts.3") == (files[number].value_counts or {})[3]
+                assert left == {name: value for name, value in before.items() if name not in MAPS}
+
+
+def _records(body: bytes, schema: Any, rows: int) -> list[Any]:
+    stream = BytesIO(body)
+    parsed = fastavro.parse_schema(json.loads(json.dumps(schema)))
+    found: list[Any] = [fastavro.schemaless_reader(stream, parsed, None) for _ in range(rows)]
+    assert stream.read() == b""
+    return found
+
+
+def _encoded(record: Any, schema: Any, blocks: list[int], sized: bool) -> bytes:
+    """A record whose maps are written in several blocks."""
+    out = b""
+    for field in schema["fields"]:
+        value, avro_type = record[field["name"]], field["type"]
+        if field["name"] not in MAPS or value is None:
+            out += _encode(value, avro_type)
+            continue
+        out += encode_long(1)
+        start = 0
+        for count in blocks:
+            items = b"".join(_encode(pair, avro_type[1]["items"]) for pair in value[start : start + count])
+            out += encode_long(-count) + encode_long(len(items)) + items if sized else encode_long(count) + items
+            start += count
+        out += encode_long(0)
+    return out
+
+
+def _encode(value: Any, avro_type: Any) -> bytes:
+    stream = BytesIO()
+    fastavro.schemaless_writer(stream, fastavro.parse_schema(json.loads(json.dumps(avro_type))), value)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("damage", range(40))
+def test_damaged_entries_are_cut_as_they_are_or_not_at_all(damage: int) -> None:
+    """What is cut is what a reader of one entry after the other finds."""
+    chance = random.Random(damage)
+    decoder, _ = decoded([data_file(number, some_missing(number)) for number in range(1, 30)])
+    body = bytearray(decoder.body())
+    for _ in range(chance.randint(1, 3)):
+        body[chance.randrange(len(body))] = chance.randrange(256)
+    found = without_maps([bytes(body)], 29, decoder.flat_schema, [("value_counts", 1)])
+    if found is not None:
+        # Texts as bytes, because damaged ones need not be text: that is for who reads what is left.
+        before, after = (json.loads(each.replace(b'"string"', b'"bytes"')) for each in (decoder.flat_schema, found[1]))
+        whole, left = _records(bytes(body), before, 29), _records(found[0], after, 29)
+        assert all("value_counts.1" in each for each in left)
+        left = [{name: value for name, value in each.items() if name != "value_counts.1"} for each in left]
+        assert left == [{name: value for name, value in each.items() if name not in MAPS} for each in whole]
+
+
+def test_nothing_is_cut_out_of_entries_whose_bounds_hold_their_paths() -> None:
+    files = [replace(data_file(n, [9]), lower_bounds={9: f"s3://lake/t/data/{n}".encode()}) for n in range(1, 400)]
+    decoder, _ = decoded(files)
+    assert flat(decoder, 399, []) is None
+    assert decoder.metrics([("lower_bounds", 9)])["lower_bounds", 9].to_list() == [
+        (each.lower_bounds or {})[9] for each in files
+    ]
+
+
+@pytest.mark.parametrize("rows", [1199, 1201])
+def test_nothing_is_cut_if_the_number_of_entries_is_not_what_the_file_says(rows: int) -> None:
+    decoder, _ = decoded([data_file(number, same_columns(number)) for number in range(1, 1201)])
+    assert flat(decoder, rows, []) is None
+
+
+def test_only_the_metrics_asked_for_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoder, expected = decoded([data_file(number, same_columns(number)) for number in range(1, 1201)])
+    read: list[str] = []
+    read_avro = manifest_frames._read_avro
+
+    def remembering(blocks: Any, rows: int, schema: bytes, columns: list[str]) -> Any:
+        read.extend(columns)
+        return read_avro(blocks, rows, schema, columns)
+
+    monkeypatch.setattr(manifest_frames, "_read_avro", remembering)
+    assert decoder.metrics([("lower_bounds", 5)])["lower_bounds", 5].to_list() == expected["lower_bounds", 5]
+    assert read == ["status", "lower_bounds.5"]
