@@ -14,12 +14,11 @@ import pyarrow as pa
 from hms_iceberg.arrow.formats.avro.avro_writer import AvroContentWriter
 from hms_iceberg.arrow.formats.file_layout import FileLayout
 from hms_iceberg.arrow.formats.orc.orc_writer import OrcContentWriter
+from hms_iceberg.arrow.formats.parquet_dictionaries import Repetition, repetitions, with_useful_dictionaries
 from hms_iceberg.arrow.formats.parquet_writer import (
     DICTIONARIES,
     ParquetFileWriter,
-    distinct_values,
     parquet_options,
-    with_useful_dictionaries,
 )
 from hms_iceberg.arrow.metrics.footer_metrics import data_file_from_parquet
 from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
@@ -81,12 +80,12 @@ class ContentFormat:
         self._layout = FileLayout(schema)
         self._properties = properties
         self._parquet = parquet_options(schema, self._layout, properties) if name == "parquet" else {}
-        self._distinct: Mapping[str, float] = {}
+        self._repeated: Mapping[str, Repetition] = {}
 
     def adapt(self, rows: pa.RecordBatch) -> None:
         """Fits what the user left open to some rows of one file, before the first file is opened."""
         if self.name == "parquet" and not any(name.startswith(DICTIONARIES) for name in self._properties):
-            self._distinct = distinct_values(self._schema, rows)
+            self._repeated = repetitions(self._schema, rows)
 
     def open(self, location: str, rows: int = 0) -> ContentWriter:
         """Begins a file; it appears when its writer is closed.
@@ -97,8 +96,8 @@ class ContentFormat:
         """
         if self.name == "parquet":
             options: Mapping[str, Any] = self._parquet
-            if self._distinct and rows:
-                options = with_useful_dictionaries(options, self._schema, self._layout, self._distinct, rows)
+            if self._repeated and rows:
+                options = with_useful_dictionaries(options, self._schema, self._layout, self._repeated, rows)
             return _ParquetContentWriter(self._storage, location, self._layout, self._schema, options, self._modes)
         writer = OrcContentWriter if self.name == "orc" else AvroContentWriter
         return writer(self._storage, location, self._layout, self._properties, self._modes)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import json
 import logging
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -50,10 +49,6 @@ _CODECS = {
 }
 
 
-# Rows that are looked at to see whether values repeat, in runs of rows that follow one another; and the part of a
-# file's values that may differ for a dictionary to be worth its cost.
-_SAMPLE_ROWS, _RUN_ROWS, _LEAST_ROWS = 20_000, 1_000, 2_000
-_MOST_DISTINCT = 0.6
 # Arrow's reader refuses schemas that are deeper than this.
 _MOST_LEVELS = 100
 
@@ -164,63 +159,6 @@ def parquet_options(schema: Schema, layout: FileLayout, properties: Mapping[str,
     if level is not None and codec in ("zstd", "gzip", "brotli"):
         options["compression_level"] = int_property({CODEC_LEVEL: level}, (CODEC_LEVEL, 3))
     return {name: value for name, value in options.items() if value is not None and name in _known_options()}
-
-
-def distinct_values(schema: Schema, rows: pa.RecordBatch) -> dict[str, float]:
-    """About how many values each column has of which some rows are a sample, as if all were equally frequent.
-
-    Args:
-        schema: the table's schema.
-        rows: some rows of the table's columns; of few rows nothing is said.
-    """
-    if rows.num_rows < _LEAST_ROWS:
-        return {}
-    starts = range(0, rows.num_rows, max(_RUN_ROWS, rows.num_rows * _RUN_ROWS // _SAMPLE_ROWS))
-    sample = pa.concat_batches([rows.slice(start, _RUN_ROWS) for start in starts])
-    return {
-        field.name: _population(len(column) - column.null_count, pc.count_distinct(column).as_py())
-        for field, column in zip(schema.fields, sample.columns, strict=True)
-        if field.field_type.is_primitive
-    }
-
-
-def _population(sample: int, distinct: int) -> float:
-    """How many values there are, if so many of a sample differ: `distinct = n * (1 - exp(-sample / n))`."""
-    low, high = float(distinct), sample * 1000.0
-    if not distinct or _expected(high, sample) <= distinct:
-        return high
-    while high - low > low / 100:
-        middle = (low + high) / 2
-        low, high = (middle, high) if _expected(middle, sample) < distinct else (low, middle)
-    return high
-
-
-def _expected(population: float, rows: int) -> float:
-    """How many values rows have, of so many that there are."""
-    return -population * math.expm1(-rows / population) if population else 0.0
-
-
-def with_useful_dictionaries(
-    options: Mapping[str, Any], schema: Schema, layout: FileLayout, distinct: Mapping[str, float], rows: int
-) -> Mapping[str, Any]:
-    """The options with no dictionary for columns that hardly repeat a value in so many rows.
-
-    Their dictionaries would take more than they save, or grow over the limit and be given up.
-
-    Args:
-        options: what ``parquet_options`` returned.
-        schema: the table's schema.
-        layout: its columns in files.
-        distinct: what ``distinct_values`` returned.
-        rows: how many rows one dictionary is for.
-    """
-    if options["use_dictionary"] is not True:
-        return options
-    paths = dict(leaf_paths(schema, layout))
-    for name, population in distinct.items():
-        if _expected(population, rows) > _MOST_DISTINCT * rows:
-            paths.pop(name, None)
-    return {**options, "use_dictionary": list(paths.values()) or False}
 
 
 def parquet_codec(properties: Mapping[str, str]) -> str:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -499,3 +500,20 @@ def test_a_column_that_repeats_values_over_all_but_hardly_within_a_partition_has
             group = pq.read_metadata(storage.filesystem(file.file_path)[1]).row_group(0)
             assert group.column(0).has_dictionary_page == (not partition)
             assert file.record_count == (10_000 if partition else 40_000)
+
+
+def test_a_column_whose_order_brings_ever_new_values_has_no_dictionary_that_would_be_given_up(
+    make_metadata: MakeMetadata, storage: ArrowStorage
+) -> None:
+    """As after a sort or z-order: the first rows repeat values, and the row group has more than a dictionary holds."""
+    count = 600_000
+    ids = np.sort(np.random.default_rng(1).integers(0, count // 2, count))
+    names = pa.array([f"n{number}" for number in range(100)]).take(pa.array(ids // (count // 200)))
+    metadata = make_metadata(SCHEMA, properties={"write.parquet.dict-size-bytes": str(1 << 20)})
+    for rows, has_dictionary in ((count, False), (count // 6, True)):
+        batches = pa.table({"id": ids[:rows], "name": names[:rows]}).to_batches(max_chunksize=50_000)
+        reader = pa.RecordBatchReader.from_batches(batches[0].schema, batches)
+        (file,) = write_data_files(metadata, storage, reader)
+        group = pq.read_metadata(storage.filesystem(file.file_path)[1]).row_group(0)
+        assert group.num_rows == rows
+        assert [group.column(number).has_dictionary_page for number in (0, 1)] == [has_dictionary, True]
