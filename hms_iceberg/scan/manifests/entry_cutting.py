@@ -106,7 +106,7 @@ class _Cut:
         samples = _slices(body, texts, texts + sizes)
         prefix = _common_prefix(min(samples), max(samples))
         while True:
-            prefix = prefix[: prefix.rfind(b"/")]
+            prefix = prefix.rpartition(b"/")[0]
             if len(prefix) <= 1:
                 raise IrregularError
             before, *pieces = body.split(prefix)
