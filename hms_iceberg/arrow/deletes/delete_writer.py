@@ -120,6 +120,24 @@ def delete_granularity(properties: Mapping[str, str]) -> str:
     return found
 
 
+def with_metrics_of_deletes(file: DataFile) -> DataFile:
+    """A position delete file with the metrics that say something: bounds, if it is about one data file, and no counts.
+
+    Source: Apache Iceberg, `PositionDeleteWriter`.
+    """
+    bounds = [(of or {}).get(DELETE_FILE_PATH.field_id) for of in (file.lower_bounds, file.upper_bounds)]
+    about_one = bounds[0] is not None and bounds[0] == bounds[1]
+    return replace(
+        file,
+        column_sizes=file.column_sizes or None,
+        value_counts=None,
+        null_value_counts=None,
+        nan_value_counts=None,
+        lower_bounds=file.lower_bounds if about_one else None,
+        upper_bounds=file.upper_bounds if about_one else None,
+    )
+
+
 class _PositionDeletes:
     def __init__(
         self,
@@ -157,7 +175,9 @@ class _PositionDeletes:
                 writer.abandon()
             raise
         written = writer.close(content=DataFileContent.POSITION_DELETES, spec_id=file.spec_id, partition=file.partition)
-        return replace(written, referenced_data_file=file.file_path) if len(group) == 1 else written
+        return replace(
+            with_metrics_of_deletes(written), referenced_data_file=file.file_path if len(group) == 1 else None
+        )
 
 
 def _position_batches(deleted: RowDeletes) -> Iterable[pa.RecordBatch]:

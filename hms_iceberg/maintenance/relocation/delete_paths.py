@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns.projection import FileProjection
 from hms_iceberg.arrow.deletes.delete_reader import open_delete_file
+from hms_iceberg.arrow.deletes.delete_writer import with_metrics_of_deletes
 from hms_iceberg.arrow.deletes.puffin_paths import copy_puffin
 from hms_iceberg.arrow.formats.content_writers import ContentFormat, delete_properties
 from hms_iceberg.arrow.metrics.metrics_modes import FULL
@@ -95,7 +96,7 @@ class PositionDeleteMover:
             with suppress(Exception):
                 writer.abandon()
             raise
-        return writer.close(content=DataFileContent.POSITION_DELETES)
+        return with_metrics_of_deletes(writer.close(content=DataFileContent.POSITION_DELETES))
 
     def _batches(self, file: DataFile) -> Iterator[pa.RecordBatch]:
         names = [field.name for field in _SCHEMA.fields]

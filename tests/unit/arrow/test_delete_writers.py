@@ -46,6 +46,10 @@ def deleted(name: str, *positions: int, partition: tuple[Any, ...] = ()) -> Dele
     return DeletedPositions(data_file(name, partition), np.array(positions, np.int64))
 
 
+def counts(file: DataFile) -> tuple[Any, ...]:
+    return file.value_counts, file.null_value_counts, file.nan_value_counts
+
+
 # ----------------------------------------------------------------------------------------- position deletes
 
 
@@ -62,8 +66,10 @@ def test_position_deletes_are_about_one_data_file_each(
     assert all(file.content is DataFileContent.POSITION_DELETES for file in files)
     assert all(file.file_path.endswith(f"-deletes.{file_format}") for file in files)
     assert {k: v.tolist() for k, v in read_position_deletes(storage, files[0]).items()} == {"/data/a.parquet": [1, 5]}
-    path = b"/data/a.parquet"
-    assert (files[0].lower_bounds or {})[2147483546] == (files[0].upper_bounds or {})[2147483546] == path
+    path, first, last = b"/data/a.parquet", struct.pack("<q", 1), struct.pack("<q", 5)
+    assert files[0].lower_bounds == {2147483546: path, 2147483545: first}
+    assert files[0].upper_bounds == {2147483546: path, 2147483545: last}
+    assert counts(files[0]) == (None, None, None)
 
 
 def test_position_deletes_of_a_partition_are_sorted_by_file_and_position(
@@ -85,7 +91,8 @@ def test_position_deletes_of_a_partition_are_sorted_by_file_and_position(
         ("/data/b.parquet", 2),
         ("/data/b.parquet", 3),
     ]
-    assert oslo.referenced_data_file is None
+    assert (oslo.referenced_data_file, oslo.lower_bounds, oslo.upper_bounds) == (None, None, None)
+    assert counts(oslo) == (None, None, None)
     assert rome.referenced_data_file == "/data/c.parquet"
 
 
