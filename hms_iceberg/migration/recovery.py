@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from hms_iceberg.errors import MigrationError, NoSuchTableError, TableAlreadyExistsError
@@ -31,6 +32,7 @@ logger = logging.getLogger(__name__)
 SETTLED_SECONDS = 1.5
 _SETTLING_ROUNDS = 20
 _ROUNDS = 5
+_VERSION = re.compile(r"/(\d+)-[^/]*\.metadata\.json$")
 
 _active: set[tuple[int, str, str]] = set()
 _active_lock = threading.Lock()
@@ -195,13 +197,12 @@ class Recovery:
         """An Iceberg table that was used, and whose row somebody dropped, may be wanted back."""
         if state.folder is None or (state.table is not None and was_given(self._storage, state.folder)):
             return
-        versions = [info for info in self._storage.list(state.folder) if info.location.endswith(".metadata.json")]
         # A copy is made in two steps: the table, then its rows.
         made = 2 if state.journal is not None and _is_of_copy(state.folder, state.journal) else 1
-        if len(versions) > made:
+        if newest_version(info.location for info in self._storage.list(state.folder)) >= made:
             raise MigrationError(
-                f"The folder {state.folder} holds {len(versions)} versions of an Iceberg table {self._name} that was "
-                "changed after its migration. Register it again if you want it back (Catalog.register_table), or "
+                f"The folder {state.folder} holds an Iceberg table {self._name} that was changed after its migration. "
+                "Register it again if you want it back (Catalog.register_table), or "
                 f"discard it: hms-iceberg rollback-migration {self._name} --discard-changes"
             )
 
@@ -211,6 +212,11 @@ class Recovery:
         text = row.parameters.get(MIGRATION_ORIGINAL) if row is not None else None
         if text is not None:
             self._hive.change(self._database, self._table, Original.from_text(text).restored())
+
+
+def newest_version(files: Iterable[str]) -> int:
+    """The highest number of a metadata file, of which the first is 0; attempts that were killed share one."""
+    return max((int(found[1]) for file in files if (found := _VERSION.search(file))), default=0)
 
 
 def _remove_copy(storage: Storage, folder: str, journal: Journal) -> None:

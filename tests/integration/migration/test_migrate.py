@@ -613,7 +613,7 @@ def test_the_history_of_an_iceberg_table_whose_row_was_dropped_is_not_thrown_awa
     table.append(rows(6).append_column("month", pa.array([2], pa.int32())))
     warehouse.client.drop_table(warehouse.namespace, "flights")
 
-    with pytest.raises(MigrationError, match=r"2 versions of an Iceberg table .* changed after its migration"):
+    with pytest.raises(MigrationError, match=r"an Iceberg table .* changed after its migration"):
         run(warehouse, "flights")
     with pytest.raises(MigrationError, match="register_table"):
         rollback(warehouse.catalog, (warehouse.namespace, "flights"))

@@ -21,6 +21,7 @@ from hms_iceberg.migration.migration_journal import (
     write_journal,
     write_rollback_note,
 )
+from hms_iceberg.migration.recovery import newest_version
 
 JOURNAL = Journal(
     migration_id="id",
@@ -104,3 +105,11 @@ def test_a_later_process_with_the_same_number_is_not_taken_for_it() -> None:
 
 def test_a_process_of_another_machine_may_be_alive() -> None:
     assert replace(Worker.this_process(), host="elsewhere").may_be_alive()
+
+
+def test_attempts_that_were_killed_are_no_later_versions_of_a_table() -> None:
+    made = ["/t/metadata/00000-a.metadata.json", "/t/metadata/00001-b.metadata.json", "/t/metadata/snap-9-b.avro"]
+
+    assert newest_version(made) == newest_version([*made, "/t/metadata/00001-c.gz.metadata.json"]) == 1
+    assert newest_version([*made, "/t/metadata/00010-d.metadata.json"]) == 10
+    assert newest_version([]) == 0
