@@ -41,8 +41,8 @@ EXCEPTIONS: dict[str, str] = {
     ),
     "v3_types/v3_defaults_refused_in_sql/v3": "defaults of columns can be set in SQL here; Apache Iceberg refuses them",
 }
-SINCE_SPARK_4_3 = {
-    "create/create_comment_and_show_create/v2": "Spark 4.3 itself shows COLLATE UTF8_BINARY with every string",
+SINCE_SPARK_4_2 = {
+    "create/create_comment_and_show_create/v2": "Spark itself shows COLLATE UTF8_BINARY with every string",
 }
 
 # Code generation costs more than such few rows are worth.
@@ -75,8 +75,8 @@ def gold(spark: SparkSession, metastore: EmbeddedMetastore) -> Iterator[SparkSes
 @pytest.mark.parametrize("scenario", chosen(), ids=lambda scenario: scenario.name)
 def test_every_step_gives_what_apache_iceberg_gave(scenario: Scenario, gold: SparkSession, tmp_path: Path) -> None:
     problem = ScenarioRun(gold, scenario, DATABASE, next(NUMBERS), tmp_path).problem()
-    is_new = tuple(map(int, gold.version.split(".")[:2])) >= (4, 3)
-    if scenario.name in EXCEPTIONS or (is_new and scenario.name in SINCE_SPARK_4_3):
+    is_new = tuple(map(int, gold.version.split(".")[:2])) >= (4, 2)
+    if scenario.name in EXCEPTIONS or (is_new and scenario.name in SINCE_SPARK_4_2):
         assert problem is not None, "it is right now: take it out of the exceptions"
     else:
         assert problem is None, problem
@@ -84,6 +84,6 @@ def test_every_step_gives_what_apache_iceberg_gave(scenario: Scenario, gold: Spa
 
 def test_every_exception_is_a_scenario_with_a_reason() -> None:
     assert len(ALL) == 280
-    assert EXCEPTIONS.keys() | SINCE_SPARK_4_3.keys() <= {each.name for each in ALL}
+    assert EXCEPTIONS.keys() | SINCE_SPARK_4_2.keys() <= {each.name for each in ALL}
     assert len(EXCEPTIONS) == 3
-    assert len(SINCE_SPARK_4_3) == 1
+    assert len(SINCE_SPARK_4_2) == 1
