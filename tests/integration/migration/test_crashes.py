@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import count
@@ -202,6 +204,23 @@ def test_a_copy_killed_after_any_change_is_mended_and_leaves_no_rows_behind(
         points += 1 if ALL else 2
 
     assert points > 10
+
+
+def test_a_copy_killed_in_the_second_attempt_of_its_commit_is_mended(warehouse: HiveWarehouse, crash: Crash) -> None:
+    versions: list[Path] = []
+    for points in count(5):
+        before = make(warehouse, f"t{points}", False, TEXT)
+        assert crash("rewrite", f"{warehouse.namespace}.t{points}", points) == DEAD
+        folder = before.location.with_name(f"t{points}__iceberg") / "metadata"
+        versions = list(folder.glob("00001-*.metadata.json"))
+        if versions:
+            break
+    # An attempt that lost to another one leaves such a file.
+    shutil.copy(versions[0], folder / f"00001-{uuid.uuid4()}.metadata.json")
+
+    rewrite(warehouse.catalog, f"{warehouse.namespace}.t{points}", rows=FixedRows(warehouse.catalog))
+
+    assert ids(warehouse, f"t{points}") == [1, 2, 3]
 
 
 def test_a_new_plan_of_the_warehouse_goes_on_with_copies_that_were_killed(
