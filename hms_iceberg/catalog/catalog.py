@@ -32,6 +32,7 @@ from hms_iceberg.table import Table
 from hms_iceberg.table.changes.table_definition import TableDefinition
 from hms_iceberg.table.purge import check_right_to_purge, purge_files
 from hms_iceberg.table.transaction import TableTransaction
+from hms_iceberg.transaction.eagerness import Freshness
 from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Created, CreatedOrReplaced, Origin
 from hms_iceberg.transaction.transaction import Transaction
@@ -173,8 +174,18 @@ class Catalog(CatalogViews, Identifiers):
             pointer = self.metastore.load(table_identifier(identifier))
             return self._table(pointer.identifier, read_version(pointer.metadata_location, self.storage))
 
-    def _table(self, identifier: Identifier, version: MetadataVersion) -> Table:
-        return Table(identifier, version, self.metastore, self.storage, self.name, self)
+    def table_at(self, identifier: str | Identifier, version: MetadataVersion, seen_at: float | None = None) -> Table:
+        """A table at a version that was read before; the metastore is not asked.
+
+        Args:
+            identifier: `"db.name"` or `("db", "name")`.
+            version: the version.
+            seen_at: when it was the newest one (`time.monotonic`), if that is known.
+        """
+        return self._table(table_identifier(identifier), version, Freshness.of(seen_at))
+
+    def _table(self, identifier: Identifier, version: MetadataVersion, freshness: Freshness | None = None) -> Table:
+        return Table(identifier, version, self.metastore, self.storage, self.name, self, freshness)
 
     def create_table(
         self,

@@ -18,6 +18,7 @@ import msgspec
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
+from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.scan.appends import snapshot_or_current
 from hms_iceberg.scan.metadata_filter import with_metadata_columns
 from hms_iceberg.scan.scan_plan import ScanPlan
@@ -65,7 +66,7 @@ from hms_iceberg.spark.targets import Targets
 from hms_iceberg.spark.writing.begin_write import begin_write
 from hms_iceberg.spark.writing.commit_write import commit_write
 from hms_iceberg.spark.writing.merge_schema import merge_schema, merges_schema
-from hms_iceberg.spark.writing.write_questions import DeleteWhere
+from hms_iceberg.spark.writing.write_questions import CommitWrite, DeleteWhere
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import DELETED
 from hms_iceberg.spec.schema import Schema
@@ -164,8 +165,10 @@ class BridgeService:
             return AnswerWriter(describe_view(msgspec.convert(question, LoadView), storage)).done()
         if call in _ROW_CHANGES:
             kind, row_answer = _ROW_CHANGES[call]
-            table = self._catalogs.table(question, storage)
-            return AnswerWriter(row_answer(msgspec.convert(question, kind), table)).done()
+            asked: Any = msgspec.convert(question, kind)
+            seen_at = asked.decided.at if isinstance(asked, CommitWrite) else None
+            table = self._catalogs.table_at(question, self._version(question, storage), seen_at, storage)
+            return AnswerWriter(row_answer(asked, table)).done()
         metadata = self._metadata(question["metadata_location"], storage)
         if call == "plan":
             return self._planned(metadata, storage, msgspec.convert(question, PlanScan))
@@ -188,21 +191,25 @@ class BridgeService:
         return self._catalogs.storage(question, self._storage)
 
     def _written(self, question: dict[str, Any], storage: Storage) -> dict[str, Any]:
-        is_staged = "staged" in question
-        metadata = (
-            self._targets.metadata(question, storage)
-            if is_staged
-            else self._metadata(question["metadata_location"], storage)
-        )
+        version = None if "staged" in question else self._version(question, storage)
+        metadata = version.metadata if version else self._targets.metadata(question, storage)
         if question["call"] == "begin-write":
             if merges_schema(question):
                 location = merge_schema(question, self._targets, storage)
                 question = {**question, "metadata_location": location}
                 metadata = self._targets.metadata(question, storage)
             return begin_write(question, metadata, storage)
-        with self._targets.transaction(question, storage) as transaction:
-            commit_write(question, transaction, metadata)
+        asked = msgspec.convert(question, CommitWrite)
+        table = None
+        if version and asked.epoch is None:  # a stream goes on and on from the version that it began with
+            table = self._catalogs.table_at(question, version, asked.decided.at, storage)
+        with self._targets.transaction(question, storage, table) as transaction:
+            commit_write(asked, transaction, metadata, is_staged=version is None)
         return {}
+
+    def _version(self, question: Mapping[str, Any], storage: Storage) -> MetadataVersion:
+        location = question["metadata_location"]
+        return MetadataVersion(location, self._metadata(location, storage))
 
     def _planned(self, metadata: TableMetadata, storage: Storage, asked: PlanScan) -> bytes:
         form = AnswerForm(asked.time_type, asked.partition_column, asked.deleted_column)

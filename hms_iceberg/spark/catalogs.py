@@ -14,6 +14,7 @@ from hms_iceberg.errors import (
     NoSuchViewError,
     UnsupportedError,
 )
+from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spark.catalog_questions import FindTable, InCatalog, OpenCatalog, OpenSessionCatalog
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
@@ -73,6 +74,21 @@ class OpenCatalogs:
         if "path" in question:
             return FileSystemTables(storage=storage).load(question["path"])
         return self.of(question).load_table((question["namespace"], question["table"]))
+
+    def table_at(
+        self, question: Mapping[str, Any], version: MetadataVersion, seen_at: float | None, storage: Storage
+    ) -> Table:
+        """The table that a question is to change, at the version that its query has read.
+
+        Args:
+            question: as of `table`.
+            version: the version.
+            seen_at: when it was the newest one, if that is known; see `Catalog.table_at`.
+            storage: for paths.
+        """
+        if "path" in question:
+            return FileSystemTables(storage=storage).table_at(question["path"], version, seen_at)
+        return self.of(question).table_at((question["namespace"], question["table"]), version, seen_at)
 
 
 def open_catalog(catalogs: OpenCatalogs, asked: OpenCatalog) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spark.catalogs import OpenCatalogs
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage
+from hms_iceberg.table import Table
 from hms_iceberg.table.transaction import TableTransaction
 
 
@@ -40,13 +41,21 @@ class Targets:
         return self.catalogs.table(question, storage).metadata
 
     @contextmanager
-    def transaction(self, question: Mapping[str, Any], storage: Storage) -> Iterator[TableTransaction]:
+    def transaction(
+        self, question: Mapping[str, Any], storage: Storage, table: Table | None = None
+    ) -> Iterator[TableTransaction]:
         """A transaction for what a question changes, committed at the end; that of a staged table is not, since the
-        statement commits it."""
+        statement commits it.
+
+        Args:
+            question: as of `metadata`.
+            storage: for tables by path.
+            table: the table to begin with; by default at its newest version.
+        """
         if "staged" in question:
             yield self._transaction(question["staged"])
             return
-        with self.catalogs.table(question, storage).transaction() as transaction:
+        with (table or self.catalogs.table(question, storage)).transaction() as transaction:
             yield transaction
 
     def stage(self, transaction: TableTransaction) -> int:

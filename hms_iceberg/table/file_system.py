@@ -36,6 +36,7 @@ from hms_iceberg.storage import Storage
 from hms_iceberg.table.changes.table_definition import TableDefinition
 from hms_iceberg.table.table import Table
 from hms_iceberg.table.transaction import TableTransaction
+from hms_iceberg.transaction.eagerness import Freshness
 from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Created
 from hms_iceberg.transaction.transaction import Transaction
@@ -283,6 +284,10 @@ class FileSystemTables:
             pointer = self._metastore.load(identifier)
             return self._table(identifier, read_version(pointer.metadata_location, self.storage))
 
+    def table_at(self, location: str, version: MetadataVersion, seen_at: float | None = None) -> Table:
+        """The table at a path, at a version that was read before; see `Catalog.table_at`."""
+        return self._table(_identifier(location), version, Freshness.of(seen_at))
+
     def create(
         self,
         schema: Schema | pa.Schema,
@@ -315,8 +320,8 @@ class FileSystemTables:
         for file in list(self.storage.list(identifier[0])):
             self.storage.delete(file.location)
 
-    def _table(self, identifier: Identifier, version: MetadataVersion) -> Table:
-        return Table(identifier, version, self._metastore, self.storage)
+    def _table(self, identifier: Identifier, version: MetadataVersion, freshness: Freshness | None = None) -> Table:
+        return Table(identifier, version, self._metastore, self.storage, freshness=freshness)
 
 
 def _identifier(location: str) -> Identifier:

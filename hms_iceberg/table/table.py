@@ -33,12 +33,13 @@ class Table(ReadableTable, RowWriteMethods, ChangeMethods):
         storage: Storage,
         catalog_name: str = "",
         catalog: Catalog | None = None,
+        freshness: Freshness | None = None,
     ) -> None:
         super().__init__(identifier, version, storage)
         self.metastore = metastore
         self.catalog_name = catalog_name
         self.catalog = catalog
-        self._freshness = Freshness()
+        self._freshness = freshness or Freshness()
 
     @property
     def config(self) -> dict[str, str]:

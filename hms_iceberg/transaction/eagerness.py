@@ -6,6 +6,7 @@ may be optimistic, and every later one takes the table's lock before it looks.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -66,6 +67,11 @@ class Freshness:
 
     seen_at: float = field(default_factory=time.monotonic)
     is_contended: bool = False
+
+    @classmethod
+    def of(cls, seen_at: float | None) -> Freshness:
+        """That of a version that was the current one at a time, or nobody knows when."""
+        return cls(-math.inf if seen_at is None else seen_at)
 
     def renewed(self) -> Freshness:
         """The same version was the current one just now."""

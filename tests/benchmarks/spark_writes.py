@@ -1,7 +1,7 @@
 """Changes of tables in our extended Spark and in Apache Iceberg's, in one run on the same version of Spark, in turns.
 
-INSERT … SELECT (and into plain Parquet beside it), by day of a timestamp (unsorted rows), with a sort order, and of one
-row; DELETE, UPDATE and MERGE, copy-on-write and merge-on-read; a stream of small epochs; compaction by procedure.
+INSERT … SELECT (and into plain Parquet beside it), by day of a timestamp (unsorted rows), with a sort order, of one row
+by its values and of one of many rows; DELETE, UPDATE and MERGE, copy-on-write and merge-on-read; a stream of small epochs; compaction by procedure.
 
     python tests/benchmarks/spark_writes.py [--rows 8000000] [--repeat 5] [--warm-up 2] [--work day,merge-v3,stream]
 
@@ -40,7 +40,12 @@ INSERTS = {
     "day": "partitioned by (days(ts))",
     "sorted": "",
     "one-row": "",
+    "one-row-of-many": "",
 }
+ROW = (
+    "values (1L, 2, 3L, 0.5D, 0.25D, cast(12.5 as decimal(12, 2)), 'item', 'note', date'2024-01-01', "
+    "timestamp'2024-01-01 00:00:00')"
+)
 MODES = {"cow": (2, "copy-on-write"), "v2": (2, "merge-on-read"), "v3": (3, "merge-on-read")}
 CHANGED = {
     "delete": "delete from {table} where b % 100 = 7",
@@ -57,17 +62,19 @@ Sides = Mapping[str, SparkProcess]
 def inserts(sides: Sides, work: str, warm_up: int, repeat: int) -> dict[str, float]:
     """Median seconds of each side's INSERT, in turns; every full INSERT goes into an empty table."""
     times: dict[str, list[float]] = {name: [] for name in sides}
+    into_one = work.startswith("one-row")
+    selected = {"one-row": ROW, "one-row-of-many": "select * from bench.source limit 1"}
+    rows = selected.get(work, "select * from bench.source")
     for turn in range(warm_up + repeat):
         for name, process in sides.items():
             table = f"bench.{work.replace('-', '_')}_{name}"
-            if turn == 0 or work != "one-row":
+            if turn == 0 or not into_one:
                 kind = "using parquet" if name == "parquet" else f"using iceberg {INSERTS[work]}"
                 process.ask(sql=f"drop table if exists {table}")
                 process.ask(sql=f"create table {table} {kind} as select * from bench.source limit 0")
                 if work == "sorted":
                     process.ask(sql=f"alter table {table} write ordered by item, id")
-            limit = "limit 1" if work == "one-row" else ""
-            times[name].append(process.ask(sql=f"insert into {table} select * from bench.source {limit}")["seconds"])
+            times[name].append(process.ask(sql=f"insert into {table} {rows}")["seconds"])
     return _medians(times, warm_up)
 
 
@@ -144,7 +151,7 @@ def main() -> None:
         for work in options.work.split(","):
             if work in INSERTS:
                 beside = {**sides, "parquet": ours} if work == "unpartitioned" else sides
-                seconds = inserts(beside, work, options.warm_up, 20 if work == "one-row" else options.repeat)
+                seconds = inserts(beside, work, options.warm_up, 20 if work.startswith("one-row") else options.repeat)
             elif work == "stream":
                 seconds = streams(sides, min(options.warm_up, 1), min(options.repeat, 3))
             else:

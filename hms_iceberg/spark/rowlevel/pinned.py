@@ -10,9 +10,6 @@ from hms_iceberg.spec.snapshots import MAIN_BRANCH
 from hms_iceberg.table import Table
 from hms_iceberg.table.changes.change_options import ChangeOptions
 from hms_iceberg.table.rows.row_change import RowChange
-from hms_iceberg.transaction.metadata_files import read_version
-from hms_iceberg.transaction.origin import Existing
-from hms_iceberg.transaction.transaction import Transaction
 
 
 def change_of(
@@ -21,17 +18,15 @@ def change_of(
     """A change on the version that was read, so that what others committed since is checked for conflicts.
 
     Args:
-        asked: the version that was read, and what `WriteSettings` looks up.
-        table: the table, at any version.
+        asked: what `WriteSettings` looks up.
+        table: the table, at the version that was read.
         command: `delete`, `update` or `merge`.
         counts: numbers of rows that the snapshot's summary is to tell.
 
     Raises:
         ConfigurationError, UnsupportedError: see `RowChange`.
     """
-    version = read_version(asked.metadata_location, table.storage)
-    settings = WriteSettings(asked.name, asked.options, asked.session, version.metadata.properties)
-    transaction = Transaction(table.name(), Existing(version), table.metastore, table.storage)
+    settings = WriteSettings(asked.name, asked.options, asked.session, table.properties)
     properties = {**asked.engine, **settings.snapshot_properties()}
     properties |= counts or {}
     wap_id = settings.wap_id()
@@ -42,4 +37,4 @@ def change_of(
     else:
         branch = settings.target_branch(asked.branch)
     options = ChangeOptions(properties, branch=branch or MAIN_BRANCH, stage_only=wap_id is not None)
-    return RowChange(transaction, command, options)
+    return RowChange(table.transaction()._transaction, command, options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -95,6 +96,7 @@ def decided(
             sort_order_id=_sort_order_id(settings, metadata, metadata.sort_order(), distribution),
             branch=settings.target_branch(asked.branch),
             properties=write_properties(settings),
+            at=time.monotonic(),
         )
     )
 

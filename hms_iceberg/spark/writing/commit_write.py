@@ -6,9 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
-from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.errors import CommitConflictError, InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.spark.reading.conditions import row_filter
 from hms_iceberg.spark.writing.write_questions import CommitWrite
@@ -32,21 +30,29 @@ logger = logging.getLogger(__name__)
 _QUERY_ID, _EPOCH = "spark.sql.streaming.queryId", "spark.sql.streaming.epochId"
 
 
-def commit_write(question: Mapping[str, Any], target: TableTransaction, metadata: TableMetadata) -> None:
+def commit_write(
+    asked: CommitWrite, target: TableTransaction, metadata: TableMetadata, *, is_staged: bool = False
+) -> None:
     """Makes a write part of a transaction, which then owns its files: where it is given up, it deletes them.
 
     Args:
-        question: see `CommitWrite`.
+        asked: what was written.
         target: the transaction.
         metadata: the table when the write began.
+        is_staged: whether the statement that made the transaction commits it.
 
     Raises:
+        CommitConflictError: the table is another one by now.
         InvalidInputError: the condition of an overwrite does not go by whole files, or an option cannot be used.
     """
-    asked = msgspec.convert(question, CommitWrite)
     transaction = target._transaction
     for file in asked.files:
         transaction.track(file.path)
+    if transaction.metadata.table_uuid != metadata.table_uuid:
+        raise CommitConflictError(
+            f"Cannot write to the table {asked.name}: it was dropped, and another one created under its name, since "
+            "the query began. Start it again."
+        )
     if asked.epoch is not None and _is_committed(asked, transaction.metadata):
         logger.info("Epoch %s of the query %s is in %s already", asked.epoch, asked.query_id, asked.name)
         for file in asked.files:
@@ -54,7 +60,7 @@ def commit_write(question: Mapping[str, Any], target: TableTransaction, metadata
         return
     update = _update(asked, metadata, transaction)
     if update is not None:
-        transaction.add(update, preview="staged" in question)
+        transaction.add(update, preview=is_staged)
 
 
 def _update(asked: CommitWrite, metadata: TableMetadata, transaction: Transaction) -> Update | None:

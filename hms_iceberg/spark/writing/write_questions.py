@@ -71,11 +71,13 @@ class Decided(msgspec.Struct, frozen=True):
         sort_order_id: the order that the rows are in.
         branch: the branch to change; None for main.
         properties: the write's properties, which go before the table's.
+        at: when (`time.monotonic`); the query had just found its version to be the newest.
     """
 
     sort_order_id: int
     branch: str | None
     properties: dict[str, str]
+    at: float
 
 
 class CommitWrite(msgspec.Struct, frozen=True):

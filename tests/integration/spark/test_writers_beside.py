@@ -68,6 +68,42 @@ def test_a_killed_python_writer_and_a_spark_writer_lose_nothing_of_each_other(
     assert spark.table(name).count() == table.scan().count()
 
 
+@pytest.mark.parametrize("change", ["append", "column", "drop", "anew"])
+def test_an_insert_goes_by_what_others_did_to_its_table_while_its_rows_were_made(
+    spark: SparkSession, metastore: EmbeddedMetastore, catalog: Catalog, namespace: str, change: str
+) -> None:
+    name, uri, warehouse = f"{namespace}.t", metastore.uri, metastore.warehouse
+    table = catalog.create_table(name, pa.schema([("id", pa.int64())]))
+
+    def changed(value: int, what: str) -> int:
+        from hms_iceberg.catalog import load_catalog
+
+        other = load_catalog("other", type="hive", uri=uri, warehouse=warehouse)
+        if what == "append":
+            other.load_table(name).append(pa.table({"id": [value + 1]}))
+        elif what == "column":
+            other.load_table(name).update_schema().add_column("more", "string").commit()
+        elif what in ("drop", "anew"):
+            schema = other.load_table(name).schema()
+            other.drop_table(name)
+            if what == "anew":
+                other.create_table(name, schema)
+        return value
+
+    spark.udf.register("changed", changed, "long")
+    spark.sql("select changed(1, 'nothing')").collect()  # a worker with everything imported
+    insert = f"insert into {name} select changed(id, '{change}') from range(1, 2, 1, 1)"
+    if change in ("drop", "anew"):
+        with pytest.raises(Exception, match="NoSuchTableError" if change == "drop" else "CommitConflictError"):
+            spark.sql(insert)
+        folder = Path(table.location().removeprefix("file:")) / "data"
+        assert not [file for file in folder.rglob("*") if file.is_file()]
+    else:
+        spark.sql(insert)
+        rows = table.refresh().scan().to_arrow().sort_by("id").to_pydict()
+        assert rows == ({"id": [1, 2]} if change == "append" else {"id": [1], "more": [None]})
+
+
 def append_by_spark(spark: SparkSession, name: str, number: int) -> Change:
     """One row of writer 9, which no Python writer touches."""
     change = Change("append", 9, number, 9, time.monotonic())

@@ -1,11 +1,16 @@
 package hms_iceberg.bridge;
 
 import java.io.ByteArrayOutputStream;
+import java.io.File;
 import java.io.IOException;
+import java.nio.file.Files;
+import java.util.Arrays;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.parquet.column.ParquetProperties;
 import org.apache.parquet.format.Util;
 import org.apache.parquet.format.converter.ParquetMetadataConverter;
@@ -14,6 +19,8 @@ import org.apache.parquet.hadoop.ParquetWriter;
 import org.apache.parquet.hadoop.api.WriteSupport;
 import org.apache.parquet.hadoop.metadata.CompressionCodecName;
 import org.apache.parquet.hadoop.util.HadoopOutputFile;
+import org.apache.parquet.io.LocalOutputFile;
+import org.apache.parquet.io.OutputFile;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.ProjectingInternalRow;
 import org.apache.spark.sql.internal.SQLConf;
@@ -27,6 +34,10 @@ final class ParquetOutput implements FileOutput {
   private static final String BLOOM_NDV = ParquetOutputFormat.BLOOM_FILTER_EXPECTED_NDV + "#";
   private static final String DICTIONARY = ParquetOutputFormat.ENABLE_DICTIONARY + "#";
   private static final String STATISTICS = ParquetOutputFormat.STATISTICS_ENABLED + "#";
+
+  /** Hadoop's own, and what Hive puts in its place. */
+  private static final List LOCAL = Arrays.asList(
+      new String[] {"org.apache.hadoop.fs.LocalFileSystem", "org.apache.hadoop.hive.ql.io.ProxyLocalFileSystem"});
 
   private final String location;
   private final Path path;
@@ -42,7 +53,18 @@ final class ParquetOutput implements FileOutput {
     this.conf = conf;
     this.floats = FloatMetrics.of(rules.schema);
     this.stored = StoredColumns.of(rules.fileSchema, rules.stored);
-    this.writer = new Builder(HadoopOutputFile.fromPath(path, conf), rules).withSettings(conf, rules).build();
+    this.writer = new Builder(target(path, conf), rules).withSettings(conf, rules).build();
+  }
+
+  /** On a local disk Hadoop starts a process for each file, to set the rights that it has anyway. */
+  private static OutputFile target(Path path, Configuration conf) throws IOException {
+    boolean local = LOCAL.contains(path.getFileSystem(conf).getClass().getName());
+    if (!local || FsPermission.getUMask(conf).toShort() != FsPermission.DEFAULT_UMASK) {
+      return HadoopOutputFile.fromPath(path, conf);
+    }
+    java.nio.file.Path file = new File(path.toUri().getPath()).toPath();
+    Files.createDirectories(file.getParent());
+    return new LocalOutputFile(file);
   }
 
   public void write(InternalRow row) throws IOException {
@@ -102,7 +124,7 @@ final class ParquetOutput implements FileOutput {
   static final class Builder extends ParquetWriter.Builder {
     private final WriteRules rules;
 
-    Builder(HadoopOutputFile file, WriteRules rules) {
+    Builder(OutputFile file, WriteRules rules) {
       super(file);
       this.rules = rules;
     }

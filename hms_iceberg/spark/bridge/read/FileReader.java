@@ -9,7 +9,6 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.mapred.JobConf;
 import org.apache.parquet.filter2.predicate.FilterPredicate;
 import org.apache.spark.TaskContext;
-import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.catalyst.expressions.UnsafeProjection;
 import org.apache.spark.sql.execution.datasources.PartitionedFile;
 import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
@@ -19,7 +18,6 @@ import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
-import org.apache.spark.util.SerializableConfiguration;
 import org.apache.spark.util.TaskCompletionListener;
 import scala.runtime.AbstractFunction1;
 
@@ -28,7 +26,7 @@ final class FileReader extends AbstractFunction1 implements Serializable {
   /** Spark's reader fills a column of this name with the row's position in the file. */
   static final String POSITION = "_tmp_metadata_row_index";
 
-  private final Broadcast conf;
+  private final ExecutorConf conf;
   private final StructType wanted;
   private final StructType partitionSchema;
   private final String nameMapping;
@@ -42,7 +40,7 @@ final class FileReader extends AbstractFunction1 implements Serializable {
   private transient String lastJson;
 
   FileReader(
-      Broadcast conf, StructType wanted, StructType partitionSchema, String nameMapping, Filter[] filters,
+      ExecutorConf conf, StructType wanted, StructType partitionSchema, String nameMapping, Filter[] filters,
       boolean marksDeleted, ReadSettings settings) {
     this.conf = conf;
     this.wanted = wanted;
@@ -56,7 +54,7 @@ final class FileReader extends AbstractFunction1 implements Serializable {
   public Object apply(Object split) {
     PartitionedFile file = (PartitionedFile) split;
     FileTask task = (FileTask) file.otherConstantMetadataColumnValues().apply(FileTask.KEY);
-    Configuration hadoop = ((SerializableConfiguration) conf.value()).value();
+    Configuration hadoop = conf.value();
     ParquetFile parquet = null;
     try {
       parquet = new ParquetFile(own(hadoop), "data file", file.toPath(), file.start(), file.length(), settings);

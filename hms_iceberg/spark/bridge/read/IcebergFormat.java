@@ -13,12 +13,10 @@ import org.apache.spark.sql.types.MapType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.types.VariantType;
-import org.apache.spark.util.SerializableConfiguration;
 import scala.Function1;
 import scala.Option;
 import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
-import scala.reflect.ClassTag$;
 
 /** Spark's Parquet format, but columns are found as Iceberg finds them and deleted rows are left out. */
 public final class IcebergFormat extends ParquetFileFormat {
@@ -87,9 +85,7 @@ public final class IcebergFormat extends ParquetFileFormat {
     settings.pushStrings = sqlConf.parquetFilterPushDownStringPredicate();
     settings.inThreshold = sqlConf.parquetFilterPushDownInFilterThreshold();
     return new FileReader(
-        session.sparkContext().broadcast(
-            new SerializableConfiguration(conf), ClassTag$.MODULE$.apply(SerializableConfiguration.class)),
-        wanted, partitionSchema, nameMapping,
+        ExecutorConf.of(session, conf), wanted, partitionSchema, nameMapping,
         CollectionTools.filters(filters), marksDeleted, settings);
   }
 

@@ -3,24 +3,21 @@ package hms_iceberg.bridge;
 import java.io.Serializable;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.mapreduce.Job;
-import org.apache.spark.broadcast.Broadcast;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.connector.write.DataWriter;
 import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
 import org.apache.spark.util.CollectionAccumulator;
-import org.apache.spark.util.SerializableConfiguration;
 import java.io.IOException;
 import java.util.Iterator;
 import java.util.Map;
 import scala.collection.immutable.Map$;
-import scala.reflect.ClassTag$;
 
 /** Makes the writers of tasks, on executors. */
 final class RowWriters implements DataWriterFactory, StreamingDataWriterFactory, Serializable {
   private final WriteRules rules;
-  private final Broadcast conf;
+  private final ExecutorConf conf;
   private final CollectionAccumulator finished;
 
   RowWriters(SparkSession session, WriteRules rules, CollectionAccumulator finished) {
@@ -39,12 +36,11 @@ final class RowWriters implements DataWriterFactory, StreamingDataWriterFactory,
 
   /** The files of one task. */
   TaskFiles files(int partitionId, long taskId, long epoch) {
-    Configuration hadoop = ((SerializableConfiguration) conf.value()).value();
-    return new TaskFiles(rules, hadoop, finished, partitionId, taskId, epoch);
+    return new TaskFiles(rules, conf.value(), finished, partitionId, taskId, epoch);
   }
 
   /** What Spark's Parquet writer and file systems are told, on every executor. */
-  static Broadcast configuration(SparkSession session, WriteRules rules) {
+  private static ExecutorConf configuration(SparkSession session, WriteRules rules) {
     Configuration conf = ((org.apache.spark.sql.classic.SparkSession) session).sessionState().newHadoopConf();
     try {
       Job job = Job.getInstance(conf);
@@ -61,7 +57,6 @@ final class RowWriters implements DataWriterFactory, StreamingDataWriterFactory,
       Map.Entry entry = (Map.Entry) it.next();
       conf.set((String) entry.getKey(), (String) entry.getValue());
     }
-    return session.sparkContext().broadcast(
-        new SerializableConfiguration(conf), ClassTag$.MODULE$.apply(SerializableConfiguration.class));
+    return ExecutorConf.of(session, conf);
   }
 }
