@@ -158,3 +158,20 @@ def test_a_value_that_a_fixed_column_cannot_hold_is_refused(
             spark.sql(f"insert into {namespace}.{file_format} values (X'01', null)")
         with pytest.raises(Exception, match="uuid"):
             spark.sql(f"insert into {namespace}.{file_format} values (null, 'no uuid')")
+
+
+def test_a_setting_of_hadoop_counts_as_long_as_it_is_set(spark: SparkSession, catalog: Catalog, namespace: str) -> None:
+    table = catalog.create_table(f"{namespace}.t", pa.schema([("id", pa.int64())]))
+    settings, name = spark.sparkContext._jsc.hadoopConfiguration(), "fs.permissions.umask-mode"
+    usual, rights = settings.get(name), []
+    for umask in (usual, "077", None, usual):
+        if umask is None:
+            settings.unset(name)
+        else:
+            settings.set(name, umask)
+        before = {file.file.file_path for file in table.refresh().scan().plan_files()}
+        spark.sql(f"insert into {namespace}.t values (1)")
+        assert spark.table(f"{namespace}.t").count() == len(before) + 1
+        (new,) = {file.file.file_path for file in table.refresh().scan().plan_files()} - before
+        rights.append(Path(new.removeprefix("file:")).stat().st_mode & 0o777)
+    assert rights[1] == 0o600 and rights[0] == rights[2] == rights[3] != 0o600
