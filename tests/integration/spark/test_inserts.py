@@ -161,17 +161,18 @@ def test_a_value_that_a_fixed_column_cannot_hold_is_refused(
 
 
 def test_a_setting_of_hadoop_counts_as_long_as_it_is_set(spark: SparkSession, catalog: Catalog, namespace: str) -> None:
-    table = catalog.create_table(f"{namespace}.t", pa.schema([("id", pa.int64())]))
-    settings, name = spark.sparkContext._jsc.hadoopConfiguration(), "fs.permissions.umask-mode"
-    usual, rights = settings.get(name), []
-    for umask in (usual, "077", None, usual):
-        if umask is None:
+    properties = {"write.parquet.compression-codec": "gzip"}
+    table = catalog.create_table(f"{namespace}.t", pa.schema([("s", pa.string())]), properties=properties)
+    settings, name = spark.sparkContext._jsc.hadoopConfiguration(), "zlib.compress.level"
+    sizes, before = [], set()
+    for level in (None, "NO_COMPRESSION", "BEST_COMPRESSION", None):
+        if level is None:
             settings.unset(name)
         else:
-            settings.set(name, umask)
-        before = {file.file.file_path for file in table.refresh().scan().plan_files()}
-        spark.sql(f"insert into {namespace}.t values (1)")
+            settings.set(name, level)
+        spark.sql(f"insert into {namespace}.t values (repeat('a', 100000))")
         assert spark.table(f"{namespace}.t").count() == len(before) + 1
-        (new,) = {file.file.file_path for file in table.refresh().scan().plan_files()} - before
-        rights.append(Path(new.removeprefix("file:")).stat().st_mode & 0o777)
-    assert rights[1] == 0o600 and rights[0] == rights[2] == rights[3] != 0o600
+        now = {task.file.file_path for task in table.refresh().scan().plan_files()}
+        (new,), before = now - before, now
+        sizes.append(pq.read_metadata(new.removeprefix("file:")).row_group(0).column(0).total_compressed_size)
+    assert sizes[1] > 100_000 and max(sizes[0], sizes[2], sizes[3]) < 10_000
