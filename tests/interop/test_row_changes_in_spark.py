@@ -61,6 +61,12 @@ def test_each_continues_where_the_other_left_off(
     )
     found = [iceberg_java.sql(summary.format(names[each]))[-1] for each in ("ours", "theirs")]
     assert found[0] == found[1]
+    metrics = (
+        "select distinct content, file_format, value_counts is null, null_value_counts is null, "
+        "nan_value_counts is null, cardinality(lower_bounds), cardinality(upper_bounds) from ice.{}.all_delete_files"
+    )
+    found = [iceberg_java.sql(metrics.format(names[each])) for each in ("ours", "theirs")]
+    assert found[0] == found[1] and len(found[0]) == (mode == "merge-on-read")
 
 
 def _known(rows: list[list[Any]], version: int) -> list[list[Any]]:
