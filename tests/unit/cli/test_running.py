@@ -71,9 +71,14 @@ import os, signal, threading, time
 from concurrent.futures import ThreadPoolExecutor
 from hms_iceberg.lazy import pl
 
+def press():
+    for _ in range(6):  # a signal that comes just before Python waits is noticed with the next one
+        time.sleep(2)
+        signal.pthread_kill(main, signal.SIGINT)
+
 def work():
     pl.DataFrame()
-    threading.Timer(0.1, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
+    threading.Thread(target=press).start()
     time.sleep(20)
 
 main = threading.main_thread().ident
