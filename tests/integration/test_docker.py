@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
-import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyspark
 import pytest
 import yaml
 
@@ -26,6 +23,7 @@ from tests.support.hive_server.server import LOCK_TABLES, HiveServer
 from tests.support.maven import Artifact, UnavailableError, fetched
 from tests.support.postgres import postgres
 from tests.support.s3_store import S3Store, s3_store, s3a_jars
+from tests.support.spark_cluster import StandaloneCluster
 
 pytestmark = pytest.mark.slow
 
@@ -125,31 +123,8 @@ def test_tables_of_the_compose_files_catalog_are_in_its_warehouse(
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A Spark of its own kind of cluster, with two workers."""
-    home = Path(pyspark.__file__).parent
-    folder = tmp_path_factory.mktemp("cluster")
-    own = {**os.environ, "SPARK_HOME": str(home), "SPARK_WORKER_DIR": str(folder), "SPARK_DAEMON_MEMORY": "256m"}
-    own |= {"SPARK_NO_DAEMONIZE": "1", "SPARK_LOCAL_IP": "127.0.0.1"}
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = int(free.getsockname()[1])
-    address = f"spark://127.0.0.1:{port}"
-    master = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port)]
-    worker = ["org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "-c", "1", "-m", "700m", address]
-    log = folder / "master.log"
-    processes = []
-    try:
-        for words in (master, worker, worker):
-            with open(log if words is master else os.devnull, "ab") as told:
-                command = [str(home / "bin" / "spark-class"), *words, "--webui-port", "0"]
-                processes.append(subprocess.Popen(command, env=own, stdout=told, stderr=told))
-        deadline = time.monotonic() + 120
-        while log.read_text(errors="replace").count("Registering worker") < 2:
-            assert time.monotonic() < deadline, log.read_text()[-2000:]
-            time.sleep(0.2)
-        yield address
-    finally:
-        for process in processes:
-            process.terminate()
-            process.wait()
+    with StandaloneCluster(tmp_path_factory.mktemp("cluster"), ["127.0.0.1", "127.0.0.1"]) as started:
+        yield started.address
 
 
 @pytest.mark.spark
