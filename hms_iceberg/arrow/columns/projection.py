@@ -20,6 +20,7 @@ from hms_iceberg.arrow.columns.arrow_schema import (
     is_text,
     to_arrow_type,
 )
+from hms_iceberg.arrow.columns.selection import Selection
 from hms_iceberg.arrow.columns.values import constant
 from hms_iceberg.errors import CorruptDataFileError, TypeMismatchError, UnsupportedError
 from hms_iceberg.spec.types import (
@@ -108,22 +109,19 @@ class FileProjection:
         """The wanted columns of a batch that holds the chosen leaves, plain."""
         return [self.column(index, batch) for index in range(len(self._makers))]
 
-    def column(
-        self, index: int, batch: pa.RecordBatch, mask: pa.BooleanArray | None = None, rows: int | None = None
-    ) -> pa.Array:
+    def column(self, index: int, batch: pa.RecordBatch, rows: Selection | None = None) -> pa.Array:
         """One wanted column of a batch, plain.
 
         Args:
             index: its place among the wanted ones.
             batch: holds the chosen leaves.
-            mask: which rows to take; None for all.
-            rows: how many those are.
+            rows: which rows to take; None for all.
         """
         source, make = self._makers[index]
         if source is None:
-            return make(batch.num_rows if rows is None else rows)
+            return make(batch.num_rows if rows is None else rows.rows)
         column = batch.column(source)
-        return make(column if mask is None else column.filter(mask))
+        return make(column if rows is None else rows.of(column))
 
     # ------------------------------------------------------------------------------------------ compilation
 

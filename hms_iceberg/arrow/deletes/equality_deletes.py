@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -130,11 +131,16 @@ class KeySet:
             columns: the arrays of ``self.columns``.
 
         Returns:
-            The numbers of the deleted rows, a numpy array; empty if none is.
+            A numpy array of booleans.
         """
-        frame = _frame(self.ids, self.columns, columns).with_row_index("row")
+        frame = _frame(self.ids, self.columns, columns)
         names = self._deleted.columns
-        return frame.join(self._deleted, on=names, how="semi", nulls_equal=True)["row"].to_numpy()
+        if len(names) == 1 and frame.dtypes[0].is_integer():  # a fifth of the time of a join; text gains nothing
+            return frame[names[0]].is_in(self._deleted[names[0]].implode(), nulls_equal=True).to_numpy()
+        found = frame.with_row_index("row").join(self._deleted, on=names, how="semi", nulls_equal=True)
+        mask = np.zeros(frame.height, np.bool_)
+        mask[found["row"].to_numpy()] = True
+        return mask
 
 
 def _frame(ids: Sequence[int], columns: Sequence[NestedField], arrays: Sequence[pa.Array]) -> pl.DataFrame:

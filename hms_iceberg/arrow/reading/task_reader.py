@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.columns.nested import conform
 from hms_iceberg.arrow.columns.projection import FileProjection
+from hms_iceberg.arrow.columns.selection import Selection
 from hms_iceberg.arrow.columns.values import constant
 from hms_iceberg.arrow.deletes.equality_deletes import EqualityDeletes, KeySet
 from hms_iceberg.arrow.deletes.position_deletes import PositionDeletes
@@ -194,11 +195,11 @@ class _Columns:
             self._whole[index] = self._projection.column(index, self._batch)
         return self._whole[index]
 
-    def kept(self, index: int, mask: pa.BooleanArray | None, rows: int) -> pa.Array:
-        """A column of some rows only; of all without a mask."""
-        if index in self._whole or mask is None:
-            return self[index] if mask is None else self[index].filter(mask)
-        return self._projection.column(index, self._batch, mask, rows)
+    def kept(self, index: int, rows: Selection | None) -> pa.Array:
+        """A column of some rows only; None for all."""
+        if index in self._whole or rows is None:
+            return self[index] if rows is None else rows.of(self[index])
+        return self._projection.column(index, self._batch, rows)
 
 
 class _Deletes:
@@ -253,9 +254,8 @@ class _Deletes:
                 mask[self._positions[first:last] - position] = True
         for keys, indices in self._keys:
             found = keys.deleted([made[index] for index in indices])
-            if len(found):
-                mask = np.zeros(count, np.bool_) if mask is None else mask
-                mask[found] = True
+            if found.any():
+                mask = found if mask is None else mask | found
         return mask
 
 
@@ -369,24 +369,21 @@ class _TaskReader:
         count = batch.num_rows
         removed = self._deletes.removed(position, count, made)
         keep = self._wanted_rows(removed, position, count, made)
+        chosen = None if keep is None else Selection(keep)
+        rows = count if chosen is None else chosen.rows
+        if rows == 0:
+            return None
+        if rows == count:
+            keep = chosen = None
         positions = None
-        if keep is not None:
-            kept = int(np.count_nonzero(keep))
-            if kept == 0:
-                return None
-            if kept == count:
-                keep = None
         if self._needs_positions():
-            positions = np.arange(position, position + count)
-            positions = positions if keep is None else positions[keep]
-        mask = None if keep is None else pa.array(keep)
-        rows = count if keep is None else kept
+            positions = position + (np.arange(count) if keep is None else np.flatnonzero(keep))
         if removed is not None and keep is not None:
             removed = removed[keep]
         arrays = [
             self._metadata_array(field, rows, positions, removed)
             if index is None
-            else self._lineage(field, made.kept(index, mask, rows), positions)
+            else self._lineage(field, made.kept(index, chosen), positions)
             for index, field in zip(self._outputs, self._context.projected.fields, strict=True)
         ]
         return _batch(arrays, rows, self._context.arrow_schema)

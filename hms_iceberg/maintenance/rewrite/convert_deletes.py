@@ -22,6 +22,7 @@ from hms_iceberg.maintenance.rewrite.file_groups import FileGroup
 from hms_iceberg.maintenance.rewrite.options import RewriteOptions
 from hms_iceberg.maintenance.rewrite.rewrite_deletes import live_deletes
 from hms_iceberg.maintenance.rewrite.run_groups import rewrite_groups, workers_for
+from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.scan_plan import ScanRequest
 from hms_iceberg.scan.tasks import FileScanTask
@@ -135,8 +136,8 @@ class _Converter:
         tasks = {task.file.file_path: task for file in group.items for task in self._tasks.get(file.file_path, ())}
         deleted: list[DeletedPositions] = []
         obsolete: list[DataFile] = []
-        for task in tasks.values():
-            positions = self._deleted_by_key(task)
+        found = in_parallel(self._deleted_by_key, tasks.values(), self._metadata.location)
+        for task, positions in zip(tasks.values(), found, strict=True):
             if not len(positions):
                 continue
             earlier, repeated = earlier_positions(self._storage, task, self._metadata.format_version)
