@@ -16,10 +16,18 @@ from hms_iceberg.migration.hive.refusals import Refusal, Remedy
 from hms_iceberg.migration.hive.source_reasons import table_location
 from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlan, MigrationPlanner
 from hms_iceberg.migration.migration_progress import Progress, in_threads, silent
-from hms_iceberg.migration.state import MIGRATION_ID, MigrationState, copy_location, default_backup_name, find_state
+from hms_iceberg.migration.state import (
+    MIGRATION_ID,
+    MigrationState,
+    copy_location,
+    default_backup_name,
+    find_state,
+    staging_name,
+)
 from hms_iceberg.migration.warehouse.warehouse_plan import State, TablePlan, WarehousePlan
 
 LOOKING = "Looking at tables"
+_NOT_FINISHED = "an earlier migration of it was not finished."
 # What a switch takes besides looking at the files, and how much a rewrite reads and writes in a second.
 _SWITCH_SECONDS = 1.0
 _REWRITTEN_BYTES = 20 * 1024 * 1024
@@ -92,10 +100,10 @@ class _Look:
     def at(self, table: HiveTable) -> TablePlan:
         """What would become of one table."""
         name = str(table)
-        if table.is_iceberg:
-            return TablePlan(name, State.ICEBERG)
+        marked = MIGRATION_ID in table.parameters
         try:
-            marked = MIGRATION_ID in table.parameters
+            if table.is_iceberg:
+                return self._at_iceberg_table(table)
             state = find_state(self._hive, self._catalog.storage, table.database, table.name, None)
             if state is not None and (state.journal is not None or not marked):
                 return _begun(state, table)
@@ -104,6 +112,14 @@ class _Look:
             return self._at_hive_table(table)
         except (IcebergError, OSError) as error:
             return TablePlan(name, State.IMPOSSIBLE, (str(error),))
+
+    def _at_iceberg_table(self, table: HiveTable) -> TablePlan:
+        """Nothing is to be done, but for the last step of a migration that was killed before it."""
+        mark, name = table.parameters.get(MIGRATION_ID), staging_name(table.name)
+        staging = self._hive.find(table.database, name) if mark is not None else None
+        if staging is not None and staging.parameters.get(MIGRATION_ID) == mark:
+            return TablePlan(str(table), State.UNFINISHED, (_NOT_FINISHED,))
+        return TablePlan(str(table), State.ICEBERG)
 
     def _without_name(self, backup: HiveTable) -> TablePlan | None:
         """The plan of the table of a backup, if its migration ended between the two renames."""
@@ -144,7 +160,7 @@ class _Look:
 def _begun(state: MigrationState, hive: HiveTable) -> TablePlan:
     copied = (state.folder or "").startswith(copy_location(table_location(hive)))
     way = State.REWRITE if copied else State.UNFINISHED
-    return TablePlan(f"{state.database}.{state.name}", way, ("an earlier migration of it was not finished.",))
+    return TablePlan(f"{state.database}.{state.name}", way, (_NOT_FINISHED,))
 
 
 def _ready(plan: MigrationPlan, state: State, looked: float) -> TablePlan:

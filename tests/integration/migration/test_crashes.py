@@ -26,7 +26,7 @@ from hms_iceberg.errors import MigrationError, UnsupportedError
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.hive_metastore import HiveMetastore
-from hms_iceberg.hms.hive_tables import HiveTables
+from hms_iceberg.hms.hive_tables import HiveRowChange, HiveTables
 from hms_iceberg.migration import (
     Follower,
     MigrationOptions,
@@ -232,8 +232,12 @@ def test_a_new_plan_of_the_warehouse_goes_on_with_copies_that_were_killed(
         assert crash("rewrite", f"{warehouse.namespace}.{name}", int(name[1:])) == DEAD
     make(warehouse, "between", True)
     migrate(warehouse.catalog, f"{warehouse.namespace}.between")
-    HiveTables.of(warehouse.catalog.metastore).rename(warehouse.namespace, "between", staging_name("between"))
-    names.append("between")
+    hive = HiveTables.of(warehouse.catalog.metastore)
+    hive.rename(warehouse.namespace, "between", staging_name("between"))
+    make(warehouse, "after", False)
+    migrate(warehouse.catalog, f"{warehouse.namespace}.after")
+    hive.copy(warehouse.namespace, "after", staging_name("after"), HiveRowChange({}))
+    names += ["between", "after"]
 
     plan = plan_warehouse(warehouse.catalog, [f"{warehouse.namespace}.*"])
     migrate_warehouse(
@@ -242,7 +246,7 @@ def test_a_new_plan_of_the_warehouse_goes_on_with_copies_that_were_killed(
         rewrite=lambda catalog, name, options: rewrite(catalog, name, options, rows=FixedRows(catalog)),
     )
 
-    assert [ids(warehouse, name) for name in names] == [[1, 2, 3]] * 4
+    assert [ids(warehouse, name) for name in names] == [[1, 2, 3]] * 5
     assert warehouse.names() == sorted([*names, *(f"{name}_backup_" for name in names)])
 
 
