@@ -75,7 +75,7 @@ def add_hive_files(
     Raises:
         NoSuchTableError: there is no such table.
         UnsupportedError: the source is no Hive table of files, but a view or an Iceberg table, or it is transactional.
-        InvalidInputError: a filter on what is no partition column, no file is found, or one is in the table already.
+        InvalidInputError: a filter on what is no partition column, or a file is in the table already.
         SchemaMismatchError, TypeMismatchError, CorruptDataFileError: a file does not fit the table; nothing was added.
     """
     target = catalog.load_table(table)
@@ -158,8 +158,7 @@ def _add(
         )
     files = dict(_matching(source, partition_filter))
     if not files:
-        chosen = f" in the partitions {dict(partition_filter)}" if partition_filter else ""
-        raise InvalidInputError(f"Cannot add files to table {name}: {source.name} has no data files{chosen}.")
+        return AddFilesResult(0, 0)
     origin = Existing(MetadataVersion(table.metadata_location, table.metadata))
     transaction = Transaction(table.identifier, origin, table.metastore, table.storage)
     partitions = {path: values for path, values in files.items() if values}

@@ -55,7 +55,7 @@ def snapshot(
         catalog: the catalog on whose metastore the Hive table is.
         source: the Hive table, `"db.table"` or `("db", "table")`.
         target: the new table.
-        location: its folder, by default what the catalog says; not that of the Hive table.
+        location: its folder, by default what the catalog says; not that of the Hive table, below or above it.
         properties: of the new table.
         options: how types and files are taken, as of a migration.
         progress: told how far it is.
@@ -64,18 +64,13 @@ def snapshot(
         UnsupportedError: the table cannot be read as Iceberg; every reason is in the message, and nothing was made.
         NoSuchTableError: there is no such Hive table.
         TableAlreadyExistsError: the target's name is taken.
-        InvalidInputError: the location is that of the Hive table.
+        InvalidInputError: the location overlaps that of the Hive table.
     """
     database, name = (part.lower() for part in table_identifier(source))
     hive = HiveTables.of(catalog.metastore)
     row = hive.find(database, name)
     if row is None:
         raise NoSuchTableError(f"Table {database}.{name} does not exist in the metastore. Check its name.")
-    if location is not None and location.rstrip("/") == row.location.rstrip("/"):
-        raise InvalidInputError(
-            f"Cannot snapshot {row}: the location {location} is the Hive table's own, and files of the new table would "
-            "be read by Hive. Choose another one."
-        )
     given = options or MigrationOptions()
     plan = MigrationPlanner(hive, catalog.storage, given, progress).plan(row)
     transaction = catalog.create_table_transaction(
@@ -91,9 +86,11 @@ def snapshot(
         },
     )
     with transaction:
-        if transaction.metadata.location.rstrip("/") == row.location.rstrip("/"):
+        place = transaction.metadata.location.rstrip("/")
+        if f"{place}/".startswith(f"{plan.location}/") or plan.location.startswith(f"{place}/"):
             raise InvalidInputError(
-                f"Cannot snapshot {row}: the catalog puts the new table into its folder. Give a location."
+                f"Cannot snapshot {row}: the new table's location {place} and the Hive table's own would share files. "
+                "Choose another location."
             )
         if plan.data_files:
             transaction.add_data_files(plan.data_files, {"hive-table": str(row)})

@@ -27,7 +27,7 @@ from hms_iceberg.errors import (
 from hms_iceberg.spec.manifests.manifest import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.name_mapping import NameMapping
-from hms_iceberg.spec.partitions.partitioning import PartitionField
+from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.sorting import UNSORTED
 from hms_iceberg.spec.transforms import HourTransform, wrapped
 from hms_iceberg.spec.values.single_values import from_bytes, from_python
@@ -75,11 +75,13 @@ class FileImport:
                 rows = sum(each.rows for each in reader.ranges())
                 size = self.storage.length(location)
                 file = DataFile(file_path=location, file_format=file_format, record_count=rows, file_size_in_bytes=size)
-            spec = self.metadata.spec()
             named = _folders(location) if partition is None else {name.lower(): partition[name] for name in partition}
+            spec = self._spec_of(tuple(named)) if partition else self.metadata.spec()
             values = tuple(self._partition_value(field, file, named) for field in spec.fields)
             file = replace(file, spec_id=spec.spec_id, partition=values, sort_order_id=UNSORTED.order_id)
-            self._check_columns(reader, file)
+            self._check_columns(reader, file, spec)
+            if partition:
+                self._refuse_lost_values(reader, file, spec, named)
         finally:
             reader.close()
         return self._with_kept_metrics(file)
@@ -119,7 +121,7 @@ class FileImport:
 
     # --------------------------------------------------------------------------------------------- columns
 
-    def _check_columns(self, reader: ContentReader, file: DataFile) -> None:
+    def _check_columns(self, reader: ContentReader, file: DataFile, spec: PartitionSpec) -> None:
         schema = self.metadata.schema()
         leaves = [leaf for leaf in file_leaves(reader.schema) if leaf.field_id in schema.index_by_id]
         if not leaves:
@@ -132,7 +134,7 @@ class FileImport:
             self._check_name(leaf, file.file_path)
         constants = {
             field.source_id: value
-            for field, value in zip(self.metadata.spec().fields, file.partition, strict=True)
+            for field, value in zip(spec.fields, file.partition, strict=True)
             if field.transform.is_identity
         }
         try:
@@ -171,6 +173,29 @@ class FileImport:
                 )
 
     # ------------------------------------------------------------------------------------------ partitions
+
+    def _spec_of(self, names: tuple[str, ...]) -> PartitionSpec:
+        """The spec with exactly these partitions, the table's own or one that it had; else its own."""
+        own = self.metadata.spec()
+        for spec in (own, *self.metadata.partition_specs):
+            fields = tuple(field.name.lower() for field in spec.fields if field.transform.is_identity)
+            if fields == names and len(spec.fields) == len(names):
+                return spec
+        return own
+
+    def _refuse_lost_values(
+        self, reader: ContentReader, file: DataFile, spec: PartitionSpec, named: Mapping[str, str]
+    ) -> None:
+        """Refuses a file whose partition tells a column's value that neither it nor the table's spec keeps."""
+        kept = {field.source_id for field in spec.fields if field.transform.is_identity}
+        kept |= {field_id_of(field) for field in reader.schema}
+        for field in self.metadata.schema().fields:
+            if field.name.lower() in named and field.field_id not in kept:
+                raise InvalidInputError(
+                    f"Cannot add {file.file_path}: column {field.name!r} would be null, as its value is in the name of "
+                    "the partition only, and the table is not partitioned by it. Partition the table by "
+                    f"{', '.join(named)}, or append the rows."
+                )
 
     def _partition_value(self, field: PartitionField, file: DataFile, folders: Mapping[str, str]) -> Any:
         if field.transform.is_void:

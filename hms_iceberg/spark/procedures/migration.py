@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hms_iceberg.errors import InvalidInputError, UnsupportedError
+from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.migration.add_hive_files import add_folder, add_hive_files, folder_of
 from hms_iceberg.migration.migrate import migrate
 from hms_iceberg.migration.migration_plan import MigrationOptions
@@ -11,6 +12,7 @@ from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Paramete
 
 _PROPERTIES = Parameter("properties", "map<string,string>")
 _PARALLELISM = Parameter("parallelism", "int")
+# Nothing is to be done for it: a folder that is absent holds no rows, as Hive reads it.
 _IGNORE_MISSING = Parameter("ignore_missing_files", "boolean")
 _SOURCE = Parameter("source_table", "string", required=True)
 # Choices that Apache Iceberg's procedures do not offer, after its own parameters.
@@ -22,11 +24,6 @@ _CHOICES = (
 
 
 def _options(call: Call, backup_name: str | None = None) -> MigrationOptions:
-    if call.get("ignore_missing_files", False):
-        raise UnsupportedError(
-            "Cannot ignore missing files: a table that lacks rows without a word is none to rely on. Repair the Hive "
-            "table's partitions first (msck repair table)."
-        )
     threads = call.get("parallelism", 1)
     if threads <= 0:
         raise InvalidInputError(f"Parallelism should be larger than 0, value: {threads}")
@@ -49,17 +46,14 @@ def _source(call: Call) -> tuple[str, ...]:
 
 
 def _migrate(call: Call) -> list[Row]:
-    if call.get("drop_backup", False):
-        raise UnsupportedError(
-            "Cannot drop the backup in the same step: it is what a migration goes back to. Drop it later; that never "
-            "deletes a file."
-        )
     name = call.identifier[-1]
     # Spark's session catalog resolves names without regard to case, and the metastore has them in lower case.
     options = _options(call, backup_name=call.get("backup_table_name", f"{name}_BACKUP_"))
     result = migrate(call.catalog, call.identifier, options)
     if result.already_done:
         raise InvalidInputError(f"Cannot migrate {result.table}: it is an Iceberg table already.")
+    if call.get("drop_backup", False):
+        HiveTables.of(call.catalog.metastore).drop(*result.backup.split("."))
     return [(result.files,)]
 
 
@@ -78,12 +72,12 @@ def _add_files(call: Call) -> list[Row]:
         added = add_folder(
             call.catalog, call.identifier, folder, partition_filter=partitions, check_duplicate_files=check
         )
-        return [(added.files, None)]
+        return [(added.files, None if added.files else 0)]
     added = add_hive_files(
         call.catalog, call.identifier, _source(call), partition_filter=partitions, check_duplicate_files=check
     )
     # As in Apache Iceberg, which tells the number only where it adds files one by one.
-    return [(added.files, None if call.table().spec().fields else added.changed_partitions)]
+    return [(added.files, None if added.files and call.table().spec().fields else added.changed_partitions)]
 
 
 MIGRATE = Procedure(

@@ -14,7 +14,7 @@ from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import InvalidInputError, NoSuchTableError, TableAlreadyExistsError, UnsupportedError
 from hms_iceberg.maintenance import check_table, remove_orphan_files
 from hms_iceberg.migration import add_folder, add_hive_files, snapshot
-from hms_iceberg.migration.add_hive_files import folder_of
+from hms_iceberg.migration.add_hive_files import AddFilesResult, folder_of
 from tests.support.hive_warehouse import HiveWarehouse, all_files, local_path, write_files
 
 
@@ -59,8 +59,9 @@ def test_a_snapshot_reads_the_hive_tables_files_and_owns_none(
 
 def test_a_snapshot_has_a_folder_of_its_own(catalog: Catalog, namespace: str, warehouse: HiveWarehouse) -> None:
     location = warehouse.rows("plain").table.sd.location
-    with pytest.raises(InvalidInputError, match=rf"{namespace}\.plain.*own"):
-        snapshot(catalog, f"{namespace}.plain", f"{namespace}.copy", location=f"{location}/")
+    for place in (f"{location}/", f"{location}/below", location.rpartition("/")[0]):
+        with pytest.raises(InvalidInputError, match=rf"{namespace}\.plain.*own"):
+            snapshot(catalog, f"{namespace}.plain", f"{namespace}.copy", location=place)
     with pytest.raises(NoSuchTableError, match=rf"{namespace}\.nowhere"):
         snapshot(catalog, f"{namespace}.nowhere", f"{namespace}.copy")
     assert not catalog.table_exists(f"{namespace}.copy")
@@ -80,13 +81,33 @@ def test_files_of_chosen_partitions_are_added_once(catalog: Catalog, namespace: 
         add_hive_files(catalog, target, source)
     with pytest.raises(InvalidInputError, match=rf"{target}.*nope.*Valid partition columns: month"):
         add_hive_files(catalog, target, source, partition_filter={"nope": "1"})
-    with pytest.raises(InvalidInputError, match=rf"{target}.*no data files"):
-        add_hive_files(catalog, target, source, partition_filter={"month": "77"})
+    assert add_hive_files(catalog, target, source, partition_filter={"month": "77"}) == AddFilesResult(0, 0)
     with pytest.raises(UnsupportedError, match="no Hive table"):
         add_hive_files(catalog, target, target)
     assert catalog.load_table(target).metadata_location == before
     doubled = add_hive_files(catalog, target, source, partition_filter={"month": "2"}, check_duplicate_files=False)
     assert doubled.changed_partitions == 1 and ids(catalog, target) == [1, 2, 3, 4, 5]
+
+
+def test_partitions_are_added_by_a_spec_that_the_table_had_and_never_to_one_that_loses_their_values(
+    catalog: Catalog, namespace: str, warehouse: HiveWarehouse
+) -> None:
+    source, target = f"{namespace}.flights", f"{namespace}.target"
+    table = snapshot(catalog, source, target).table
+    expected = table.scan().to_arrow().sort_by("id")
+    table.delete()
+    with table.update_spec() as update:
+        update.add_field("id", "identity")
+    assert add_hive_files(catalog, target, source).files == 4
+    table = catalog.load_table(target)
+    assert {task.file.spec_id for task in table.scan().plan_files()} == {0}
+    assert table.scan().to_arrow().sort_by("id") == expected
+    assert table.scan("month = 1").count() == 3
+
+    plain = catalog.create_table(f"{namespace}.unpartitioned", schema=table.schema())
+    with pytest.raises(InvalidInputError, match=r"column 'month' would be null.*Partition the table by month"):
+        add_hive_files(catalog, plain.identifier, source)
+    assert catalog.load_table(plain.identifier).metadata == plain.metadata
 
 
 def test_files_of_a_folder_are_added_in_every_format(

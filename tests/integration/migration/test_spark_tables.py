@@ -194,12 +194,14 @@ def test_the_procedure_takes_the_choices_of_the_command(spark: SparkSession, war
     name = f"{warehouse.namespace}.t"
     spark.sql(f"create table {name} (c char(3), at timestamp) stored as parquet")
     spark.sql(f"insert into {name} values ('a', timestamp'2020-01-01')")
-    choices = "char_as_string => true, timestamp_type => 'timestamptz', include_subdirectories => true"
+    choices = "char_as_string => true, timestamp_type => 'timestamptz', include_subdirectories => true, "
+    choices += "ignore_missing_files => true"
 
     copied = spark.sql(f"call system.snapshot(source_table => '{name}', table => '{name}2', {choices})").collect()
-    moved = spark.sql(f"call system.migrate(table => '{name}', {choices})").collect()
+    moved = spark.sql(f"call system.migrate(table => '{name}', drop_backup => true, {choices})").collect()
 
     assert [tuple(copied[0]), tuple(moved[0])] == [(1,), (1,)]
+    assert warehouse.names() == ["t", "t2"] and spark.table(name).count() == 1
     for made in (name, f"{name}2"):
         assert [str(f.field_type) for f in warehouse.catalog.load_table(made).schema().fields] == [
             "string",
