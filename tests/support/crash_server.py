@@ -1,8 +1,8 @@
 """A process that migrates tables and dies in the middle, as often as it is asked to.
 
 It reads lines of JSON: the metastore's URI, the table, the command and after how many changes (of the metastore or of
-a file) to die. For each it forks a child, so that Python and its libraries are loaded once; the answer is the child's
-exit code: 0 for a finished command, 9 for a death.
+a file) to die; for a whole warehouse also how many jobs, and where the plan is kept. For each it forks a child, so that
+Python and its libraries are loaded once; the answer is the child's exit code: 0 for a finished command, 9 for a death.
 """
 
 from __future__ import annotations
@@ -10,9 +10,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 DEAD = 9
+Crash = Callable[..., int]
+"""Runs a command on a table and dies after so many changes; returns the exit code."""
 
 
 class Fuse:
@@ -88,6 +92,8 @@ def run(job: dict[str, Any]) -> None:
         migrate(catalog, job["table"])
     elif job["command"] == "rewrite":
         rewrite(catalog, job["table"], rows=FixedRows(catalog))
+    elif job["command"] == "warehouse":
+        _migrate_warehouse(catalog, job)
     elif job["command"] == "snapshot":
         snapshot(catalog, job["table"], f"{job['table']}_copy")
     elif job["command"] == "follow":
@@ -96,6 +102,28 @@ def run(job: dict[str, Any]) -> None:
         add_hive_files(catalog, f"{job['table']}_copy", job["table"])
     else:
         rollback(catalog, job["table"], as_hive=job["command"] == "as_hive")
+
+
+def _migrate_warehouse(catalog: Any, job: dict[str, Any]) -> None:
+    """By the plan that is kept, or by a new one."""
+    from hms_iceberg.migration import migrate_warehouse, plan_warehouse, recovery
+    from hms_iceberg.migration.rewrite import rewrite
+    from hms_iceberg.migration.warehouse.warehouse_plan import WarehousePlan
+    from tests.support.fixed_rows import FixedRows
+
+    recovery.SETTLED_SECONDS = 0.6
+    kept = Path(job["plan"]) if job["plan"] else None
+    old = kept is not None and kept.exists()
+    plan = WarehousePlan.read(kept) if kept and old else plan_warehouse(catalog, [job["table"]])
+    done = migrate_warehouse(
+        catalog,
+        plan,
+        jobs=job["jobs"],
+        kept_in=kept,
+        rewrite=lambda catalog, name, options: rewrite(catalog, name, options, rows=FixedRows(catalog)),
+    )
+    failed = [each for each in done.tables if not each.is_done]
+    assert not failed, failed
 
 
 def main() -> None:

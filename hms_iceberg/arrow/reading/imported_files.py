@@ -187,8 +187,8 @@ class FileImport:
         self, reader: ContentReader, file: DataFile, spec: PartitionSpec, named: Mapping[str, str]
     ) -> None:
         """Refuses a file whose partition tells a column's value that neither it nor the table's spec keeps."""
-        kept = {field.source_id for field in spec.fields if field.transform.is_identity}
-        kept |= {field_id_of(field) for field in reader.schema}
+        kept = {field_id_of(field) for field in reader.schema}
+        kept |= {field.source_id for field in spec.fields if field.transform.is_identity}
         for field in self.metadata.schema().fields:
             if field.name.lower() in named and field.field_id not in kept:
                 raise InvalidInputError(

@@ -5,14 +5,13 @@ For some, a spread of the changes is taken; HMS_ICEBERG_FAULTS=all takes all.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import socket
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -42,43 +41,14 @@ from hms_iceberg.migration.migration_journal import Journal, Worker, write_journ
 from hms_iceberg.migration.rewrite import rewrite
 from hms_iceberg.migration.state import staging_name
 from hms_iceberg.table import Table
-from tests.support.crash_server import DEAD
+from tests.support.crash_server import DEAD, Crash
 from tests.support.fixed_rows import FixedRows
 from tests.support.hive_warehouse import HiveWarehouse, Rows, all_files, data_files, write_files
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[3]
 TEXT = {"serdeInfo": ttypes.SerDeInfo(serializationLib="org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe")}
-Crash = Callable[[str, str, int], int]
 ALL = os.environ.get("HMS_ICEBERG_FAULTS") == "all"
-
-
-@pytest.fixture(scope="module")
-def crash(metastore: EmbeddedMetastore) -> Iterator[Crash]:
-    """Runs a command on a table in a process that dies after so many changes; returns its exit code."""
-    command = [sys.executable, str(ROOT / "tests" / "support" / "crash_server.py")]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=_environment()
-    ) as server:
-
-        def run(command: str, table: str, changes: int) -> int:
-            assert server.stdin is not None and server.stdout is not None
-            job = {"uri": metastore.uri, "table": table, "command": command, "changes": changes}
-            server.stdin.write(json.dumps(job) + "\n")
-            server.stdin.flush()
-            code = int(server.stdout.readline())
-            assert code in (0, DEAD)
-            return code
-
-        yield run
-        assert server.stdin is not None
-        server.stdin.close()
-        server.wait(30)
-
-
-def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 @pytest.fixture(autouse=True)
