@@ -18,10 +18,10 @@ from hms_iceberg.arrow.formats.file_layout import FileLayout
 from hms_iceberg.arrow.formats.parquet_writer import leaf_paths
 from hms_iceberg.spec.schema import Schema
 
-# Rows that are looked at, as a whole and in runs; and the part of a row group's values that may differ for a
-# dictionary to be worth its cost.
+# Rows that are looked at, as a whole and in runs.
 _SAMPLE_ROWS, _RUN_ROWS, _LEAST_ROWS = 20_000, 1_000, 2_000
-_MOST_DISTINCT = 0.6
+# What a dictionary and the numbers into it may take of the bytes of plain values, which compress better.
+_MOST_BYTES = 0.6
 # Smaller growth is chance.
 _LEAST_GROWTH = 0.1
 
@@ -84,7 +84,10 @@ def with_useful_dictionaries(
     paths = dict(leaf_paths(schema, layout))
     for name, each in repeated.items():
         distinct = each.distinct(rows)
-        if distinct > _MOST_DISTINCT * rows or distinct * each.value_bytes > options["dictionary_pagesize_limit"]:
+        dictionary = distinct * each.value_bytes
+        numbers = rows * math.log2(max(distinct, 2)) / 8
+        too_large = dictionary > options["dictionary_pagesize_limit"]
+        if too_large or dictionary + numbers > _MOST_BYTES * rows * each.value_bytes:
             paths.pop(name, None)
     return {**options, "use_dictionary": list(paths.values()) or False}
 

@@ -44,7 +44,7 @@ class RowOrder(ABC):
         if rows.num_rows < 2:
             return rows
         positions = self.positions(self.keys(rows.to_batches() if isinstance(rows, pa.Table) else [rows]))
-        return rows if _ascends(positions) else rows.take(pa.array(positions))
+        return rows if _ascends(positions) else rows.take(positions.to_arrow())
 
     def follows(self, last: pa.RecordBatch, first: pa.RecordBatch) -> bool:
         """Whether rows that begin as `first` may come after rows that end as `last`."""

@@ -35,6 +35,9 @@ class ZOrder(RowOrder):
         super().__init__(order_id=None, descending=[False], nulls_last=[False])
         self._paths = [source_path(schema, field_id) for field_id in field_ids]
         self._bits = min(_MOST_BITS, _KEY_BITS // len(field_ids))
+        ranks = np.arange(1 << self._bits)
+        spread = [((ranks >> bit) & 1) << (bit * len(field_ids)) for bit in range(self._bits)]
+        self._spread = np.bitwise_or.reduce(spread)  # a rank's bits, with room for those of the other columns
         batches = list(sample)
         paths = [source_path(sampled, field_id) for field_id in field_ids]
         self._cuts = [self._cut_points([column_at(batch, path) for batch in batches]) for path in paths]
@@ -45,8 +48,7 @@ class ZOrder(RowOrder):
         for number, (path, cuts) in enumerate(zip(self._paths, self._cuts, strict=True)):
             ranks = _ranks(cuts, _series([column_at(batch, path) for batch in batches]))
             ranks = (ranks << self._bits) // (len(cuts) + 2)  # so that the first bit halves every column
-            for bit in range(self._bits):
-                curve |= ((ranks >> bit) & 1) << (bit * len(self._paths) + len(self._paths) - 1 - number)
+            curve |= self._spread[ranks] << (len(self._paths) - 1 - number)
         return pl.DataFrame({"k0": curve})
 
     def _cut_points(self, chunks: Sequence[pa.Array]) -> pl.Series:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,45 +17,114 @@ from hms_iceberg.arrow.rows.row_order import RowOrder
 _BATCH_ROWS = 131_072
 _RUN_BATCH_ROWS = 16_384
 
+# Where rows begin in a run: the number of a batch, and of a row in it.
+_Place = tuple[int, int]
+_START: _Place = (0, 0)
 
-def sorted_batches(
-    batches: Iterable[pa.RecordBatch], schema: pa.Schema, order: RowOrder, memory_bytes: int
-) -> Iterator[pa.RecordBatch]:
-    """All rows in order.
+
+@contextmanager
+def sorted_parts(
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    order: RowOrder,
+    memory_bytes: int,
+    parts: int = 1,
+    readers: int = 1,
+) -> Iterator[list[Iterable[pa.RecordBatch]]]:
+    """All rows in order, in parts that follow one another and can be read side by side.
 
     Rows that do not fit are kept as sorted runs in the temporary folder of the machine, which needs room for them, and
-    then merged one range of keys after the other, so that memory holds one range at a time.
+    then merged one range of keys after the other, so that memory holds one range at a time of each part that is read.
 
     Args:
         batches: the rows.
         schema: their columns.
         order: how to sort.
         memory_bytes: about how many bytes of rows are kept in memory at once.
+        parts: how many, of about as many rows each unless rows are equal in the order.
+        readers: how many parts are read side by side.
 
     Yields:
-        Batches; none is empty.
+        The batches of each part, none of which is empty, to be read while the context is open.
     """
+    sort = _Sort(schema, order)
     with tempfile.TemporaryDirectory(prefix="hms-iceberg-sort-") as folder:
+        runs, rest = sort.spilled(batches, Path(folder), memory_bytes)
+        yield sort.merged(runs, memory_bytes // readers, parts) if runs else sort.sliced(rest, parts)
+
+
+class _Sort:
+    """Rows of a schema and the order they are brought into."""
+
+    def __init__(self, schema: pa.Schema, order: RowOrder) -> None:
+        self._schema = schema
+        self._order = order
+
+    def spilled(
+        self, batches: Iterable[pa.RecordBatch], folder: Path, memory_bytes: int
+    ) -> tuple[list[_Run], list[pa.RecordBatch]]:
+        """Sorted runs, or the rows if they fit into memory; one run is sorted while the next is read."""
         runs: list[_Run] = []
+        sorting: Future[_Run] | None = None
         waiting: list[pa.RecordBatch] = []
         size = 0
-        for batch in batches:
-            waiting.append(batch)
-            size += batch.nbytes
-            if size > memory_bytes // 2:  # sorting copies them
-                runs.append(_Run(Path(folder, f"{len(runs)}.arrow"), _in_order(waiting, schema, order)))
-                waiting, size = [], 0
-        if not runs:
-            yield from _in_order(waiting, schema, order).to_batches(max_chunksize=_BATCH_ROWS)
-            return
+        with ThreadPoolExecutor(1, thread_name_prefix="iceberg-sort") as background:
+            for batch in batches:
+                waiting.append(batch)
+                size += batch.nbytes
+                if size > memory_bytes // 3:  # sorting copies the rows of another run
+                    if sorting is not None:
+                        runs.append(sorting.result())
+                    sorting = background.submit(self._spill, waiting, folder / f"{len(runs)}.arrow")
+                    waiting, size = [], 0
+            if sorting is None:
+                return [], waiting
+            runs.append(sorting.result())
         if waiting:
-            runs.append(_Run(Path(folder, f"{len(runs)}.arrow"), _in_order(waiting, schema, order)))
-        del waiting
-        yield from _merged(runs, schema, order, memory_bytes)
+            runs.append(self._spill(waiting, folder / f"{len(runs)}.arrow"))
+        return runs, []
 
+    def sliced(self, batches: list[pa.RecordBatch], parts: int) -> list[Iterable[pa.RecordBatch]]:
+        """The parts of rows that are in memory."""
+        rows = self._in_order(batches)
+        size = -(-rows.num_rows // parts)
+        return [rows.slice(part * size, size).to_batches(max_chunksize=_BATCH_ROWS) for part in range(parts)]
 
-def _in_order(batches: list[pa.RecordBatch], schema: pa.Schema, order: RowOrder) -> pa.Table:
-    return order.sort(pa.Table.from_batches(batches, schema))
+    def merged(self, runs: list[_Run], memory_bytes: int, parts: int) -> list[Iterable[pa.RecordBatch]]:
+        """The parts of all runs, of which so many bytes each are in memory at once."""
+        marks = self._in_order([run.middles for run in runs]).combine_chunks().to_batches()[0]
+        # A range is in memory as it is read, as it is sorted, and as it waits to be written.
+        step = max(1, marks.num_rows * memory_bytes // (4 * sum(run.bytes for run in runs)))
+        begins = [marks.num_rows * part // parts for part in range(parts + 1)]
+        places = [[run.cut(marks.slice(at, 1), self._order)[0] for run in runs] for at in begins[1:-1]]
+        places = [[_START] * len(runs), *places, [run.end for run in runs]]
+        bounds = [[marks.slice(at, 1) for at in range(*ends)[step::step]] for ends in pairwise(begins)]
+        return [self._merge(runs, places[part], bounds[part], places[part + 1]) for part in range(parts)]
+
+    def _merge(
+        self, runs: list[_Run], starts: Sequence[_Place], bounds: list[pa.RecordBatch], stops: Sequence[_Place]
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows between two bounds are sorted together; those equal to a bound, which may be many, need no sorting."""
+        for bound in bounds:
+            cuts = [run.cut(bound, self._order) for run in runs]
+            begins = [min(below, stop) for (below, _), stop in zip(cuts, stops, strict=True)]
+            yield from self._between(runs, starts, begins)
+            ends = [min(upto, stop) for (_, upto), stop in zip(cuts, stops, strict=True)]
+            for run, start, begin, end in zip(runs, starts, begins, ends, strict=True):
+                yield from run.rows(max(begin, start), end)
+            starts = ends
+        yield from self._between(runs, starts, stops)
+
+    def _between(self, runs: list[_Run], starts: Sequence[_Place], ends: Sequence[_Place]) -> Iterator[pa.RecordBatch]:
+        parts = [part for run, start, end in zip(runs, starts, ends, strict=True) for part in run.rows(start, end)]
+        if parts:
+            yield from self._in_order(parts).to_batches(max_chunksize=_BATCH_ROWS)
+
+    def _spill(self, batches: list[pa.RecordBatch], path: Path) -> _Run:
+        return _Run(path, self._in_order(batches))
+
+    def _in_order(self, batches: list[pa.RecordBatch]) -> pa.Table:
+        return self._order.sort(pa.Table.from_batches(batches, self._schema))
 
 
 class _Run:
@@ -63,64 +135,42 @@ class _Run:
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
             for batch in batches:
                 writer.write_batch(batch)
-        self.firsts = [batch.take([0]) for batch in batches]
+        self._path = str(path)
+        self.firsts = pa.concat_batches([batch.take([0]) for batch in batches])
+        self.middles = pa.concat_batches([batch.take([batch.num_rows // 2]) for batch in batches])
         self.bytes = rows.nbytes
-        # Read and not mapped: pages of a mapped file count as memory of the process.
-        self._batches = pa.ipc.open_file(pa.OSFile(str(path), "rb"))
-        self._count = len(batches)
+        self.end = (len(batches), 0)
 
-    def cut(self, row: pa.RecordBatch, order: RowOrder, after: bool) -> tuple[int, int]:
-        """Where the rows begin that are not below another row, or those above it: a batch's number, a row in it."""
-        number = _rank(row, self.firsts, order, after)
-        if number == 0:
-            return 0, 0
-        return number - 1, _rank(row, [self._batches.get_batch(number - 1)], order, after)
+    def cut(self, row: pa.RecordBatch, order: RowOrder) -> tuple[_Place, _Place]:
+        """Where the rows begin that are not below another row, and where those that are above it."""
+        numbers = _ranks(row, [self.firsts], order)
+        with self._opened() as batches:
+            ranks = {number: _ranks(row, [batches.get_batch(number - 1)], order) for number in set(numbers) if number}
+        below, upto = [(number - 1, ranks[number][at]) if number else _START for at, number in enumerate(numbers)]
+        return below, upto
 
-    def rows(self, start: tuple[int, int], end: tuple[int, int] | None) -> Iterator[pa.RecordBatch]:
-        """The rows from one place to another; to the end where there is none."""
-        last = (self._count, 0) if end is None else end
-        for number in range(start[0], min(last[0] + 1, self._count)):
-            first = start[1] if number == start[0] else 0
-            batch = self._batches.get_batch(number)
-            stop = last[1] if number == last[0] else batch.num_rows
-            if first < stop:
-                yield batch.slice(first, stop - first)
-
-
-def _rank(row: pa.RecordBatch, ordered: list[pa.RecordBatch], order: RowOrder, after: bool) -> int:
-    """How many of the ordered rows are below a row, or equal to it as well."""
-    count = sum(batch.num_rows for batch in ordered)
-    positions = order.positions(order.keys([*ordered, row] if after else [row, *ordered]))
-    return int((positions == (count if after else 0)).arg_true()[0])
-
-
-def _merged(runs: list[_Run], schema: pa.Schema, order: RowOrder, memory_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Rows between two bounds are sorted together; those equal to a bound, which may be many, need no sorting."""
-    firsts = order.sort(pa.Table.from_batches([row for run in runs for row in run.firsts], schema))
-    # A range is in memory as it is read, as it is sorted, and as it waits to be written.
-    step = max(1, firsts.num_rows * memory_bytes // (4 * sum(run.bytes for run in runs)))
-    starts: list[tuple[int, int]] = [(0, 0)] * len(runs)
-    for at in [*range(step, firsts.num_rows, step), None]:
-        if at is None:
-            yield from _between(runs, starts, [None] * len(runs), schema, order)
+    def rows(self, start: _Place, end: _Place) -> Iterator[pa.RecordBatch]:
+        """The rows from one place to another."""
+        if start >= end:
             return
-        bound = firsts.slice(at, 1).combine_chunks().to_batches()[0]
-        begins = [run.cut(bound, order, after=False) for run in runs]
-        if any(begin > start for start, begin in zip(starts, begins, strict=True)):
-            yield from _between(runs, starts, begins, schema, order)
-        ends = [run.cut(bound, order, after=True) for run in runs]
-        for run, begin, start, end in zip(runs, begins, starts, ends, strict=True):
-            yield from run.rows(max(begin, start), end)
-        starts = ends
+        with self._opened() as batches:
+            for number in range(start[0], end[0] + (end[1] > 0)):
+                first = start[1] if number == start[0] else 0
+                batch = batches.get_batch(number)
+                stop = end[1] if number == end[0] else batch.num_rows
+                if first < stop:
+                    yield batch.slice(first, stop - first)
+
+    @contextmanager
+    def _opened(self) -> Iterator[pa.RecordBatchFileReader]:
+        """The file, for one reader; it is read and not mapped, as mapped pages count as memory of the process."""
+        with pa.OSFile(self._path, "rb") as file, pa.ipc.open_file(file) as reader:
+            yield reader
 
 
-def _between(
-    runs: list[_Run],
-    starts: Sequence[tuple[int, int]],
-    ends: Sequence[tuple[int, int] | None],
-    schema: pa.Schema,
-    order: RowOrder,
-) -> Iterator[pa.RecordBatch]:
-    parts = [part for run, start, end in zip(runs, starts, ends, strict=True) for part in run.rows(start, end)]
-    if parts:
-        yield from _in_order(parts, schema, order).to_batches(max_chunksize=_BATCH_ROWS)
+def _ranks(row: pa.RecordBatch, ordered: list[pa.RecordBatch], order: RowOrder) -> tuple[int, int]:
+    """How many of the ordered rows are below a row, and how many are not above it."""
+    count = sum(batch.num_rows for batch in ordered)
+    positions = order.positions(order.keys([row, *ordered, row]))
+    below, upto = (positions == 0).arg_true()[0], (positions == count + 1).arg_true()[0]
+    return int(below), int(upto) - 1

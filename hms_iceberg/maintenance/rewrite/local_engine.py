@@ -6,17 +6,20 @@ Source: Iceberg specification, "Row Lineage": a row that is written anew keeps i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 
+import numpy as np
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.formats.parquet_writer import CODEC_LEVEL, parquet_codec
+from hms_iceberg.arrow.parallel import default_workers
 from hms_iceberg.arrow.reading.read import read_tasks
 from hms_iceberg.arrow.reading.row_rewrites import RowRewriter
 from hms_iceberg.arrow.rows.row_order import RowOrder, RowSorter
 from hms_iceberg.arrow.rows.zorder import ZOrder
-from hms_iceberg.arrow.writing.external_sort import sorted_batches
+from hms_iceberg.arrow.writing.external_sort import sorted_parts
 from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.maintenance.rewrite.commits import Replaced
 from hms_iceberg.maintenance.rewrite.file_groups import FileGroup
@@ -31,7 +34,9 @@ from hms_iceberg.spec.sorting import UNSORTED
 from hms_iceberg.storage import Storage
 
 # Rows in memory over all groups: those that wait for their row group, and those that are being sorted.
-_MEMORY_BYTES = 320 * 1024 * 1024
+_MEMORY_BYTES = 256 * 1024 * 1024
+# Of them for a file, if several are written at once: a row group.
+_FILE_BYTES = 128 * 1024 * 1024
 # Apache Iceberg's level; pyarrow's own is 1. Files that are written once and read for long are 5% smaller, for 15% more
 # time to encode them; a table's own level goes before it.
 _COMPRESSION = {CODEC_LEVEL: "3"}
@@ -97,26 +102,45 @@ class GroupWriter:
             MissingFileError, CorruptDataFileError: a file is gone or damaged.
             StorageError: a file cannot be written.
         """
-        schema = to_arrow(self._schema)
-        batches = self._rows(group.items, self._schema)
-        if self._layout.sorts:
-            batches = sorted_batches(batches, schema, self._order(group.items), self._memory_bytes)
-        first = next(iter(islice(batches, 1)), None)
-        if first is None:
-            return ()
-        files = write_data_files(
+        rows = self._rows(group.items, self._schema)
+        if not self._layout.sorts:
+            return tuple(self._written(group, rows, on_create, self._memory_bytes))
+        schema, order, parts = to_arrow(self._schema), self._order(group.items), self._parts(group)
+        writers = min(default_workers(self._memory_bytes // _FILE_BYTES), parts)
+
+        def write(part: Iterable[pa.RecordBatch]) -> list[DataFile]:
+            return list(self._written(group, part, on_create, self._memory_bytes // writers))
+
+        with (
+            sorted_parts(rows, schema, order, self._memory_bytes, parts, writers) as ordered,
+            ThreadPoolExecutor(writers, thread_name_prefix="iceberg-sorted") as pool,
+        ):
+            return tuple(chain.from_iterable(pool.map(write, ordered)))
+
+    def _parts(self, group: FileGroup[FileScanTask]) -> int:
+        """A part for each file that is expected; rows of several partitions stay together, for fewer files."""
+        of_one = group.partition and self._spec.spec_id == self._metadata.default_spec_id
+        return group.output_files if of_one or self._spec.is_unpartitioned() else 1
+
+    def _written(
+        self,
+        group: FileGroup[FileScanTask],
+        rows: Iterable[pa.RecordBatch],
+        on_create: Callable[[str], None],
+        buffer_bytes: int,
+    ) -> Iterator[DataFile]:
+        return write_data_files(
             self._metadata,
             self._storage,
-            pa.RecordBatchReader.from_batches(schema, _again(first, batches)),
+            pa.RecordBatchReader.from_batches(to_arrow(self._schema), rows),
             table=self._table,
             spec=self._spec,
             properties=self._properties | {"write.target-file-size-bytes": str(group.output_bytes)},
             schema=self._schema,
             order=self._layout.order or (UNSORTED if self._layout.zorder else None),
             on_create=on_create,
-            buffer_bytes=self._memory_bytes,
+            buffer_bytes=buffer_bytes,
         )
-        return tuple(files)
 
     def _rows(self, tasks: Sequence[FileScanTask], schema: Schema) -> Iterator[pa.RecordBatch]:
         filter_schema = self._metadata.schema()
@@ -142,14 +166,9 @@ class GroupWriter:
         rows = sum(task.file.record_count for task in chosen)
         every = max(1, rows // _SAMPLED_ROWS)
         for batch in self._rows(chosen, columns):
-            yield batch.take(pa.array(range(0, batch.num_rows, every)))
+            yield batch.take(pa.array(np.arange(0, batch.num_rows, every)))
 
 
 def _compression(properties: Mapping[str, str]) -> dict[str, str]:
     """The level that the table leaves open."""
     return {} if CODEC_LEVEL in properties or parquet_codec(properties) != "zstd" else _COMPRESSION
-
-
-def _again(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from rest

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import random
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from typing import Any
 
 import duckdb
@@ -12,7 +14,7 @@ import pytest
 
 from hms_iceberg.arrow.rows.row_order import RowSorter
 from hms_iceberg.arrow.rows.zorder import ZOrder
-from hms_iceberg.arrow.writing.external_sort import sorted_batches
+from hms_iceberg.arrow.writing.external_sort import sorted_parts
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sorting import NullOrder, SortDirection, SortField, SortOrder
 from hms_iceberg.spec.transforms import IdentityTransform
@@ -31,18 +33,23 @@ def random_rows(count: int, distinct: int) -> pa.Table:
     return pa.table({"a": numbers, "b": texts, "c": doubles}, schema=ARROW)
 
 
-def in_order(rows: pa.Table, order: Any, memory: int) -> pa.Table:
-    batches = rows.to_batches(max_chunksize=1000)
-    return pa.Table.from_batches(sorted_batches(batches, ARROW, order, memory), ARROW)
+def in_order(rows: pa.Table, order: Any, memory: int, parts: int = 1) -> pa.Table:
+    """The rows of all parts, which are read side by side."""
+    with (
+        sorted_parts(rows.to_batches(max_chunksize=1000), ARROW, order, memory, parts) as found,
+        ThreadPoolExecutor(parts) as pool,
+    ):
+        assert len(found) == parts
+        return pa.Table.from_batches(chain.from_iterable(pool.map(list, found)), ARROW)
 
 
 @pytest.mark.parametrize("memory", [1, 50_000, 10**9])
-@pytest.mark.parametrize("distinct", [1, 5, 10_000])
-def test_the_order_is_that_of_a_database(memory: int, distinct: int) -> None:
+@pytest.mark.parametrize(("distinct", "parts"), [(1, 2), (5, 1), (5, 3), (10_000, 1), (10_000, 2)])
+def test_the_order_is_that_of_a_database(memory: int, distinct: int, parts: int) -> None:
     rows = random_rows(20_000, distinct)
     fields = [(1, DESC, LAST), (2, ASC, FIRST), (3, ASC, LAST)]
     order = SortOrder(*(SortField(source, IdentityTransform(), way, nulls) for source, way, nulls in fields))
-    found = in_order(rows, RowSorter(SCHEMA, order), memory)
+    found = in_order(rows, RowSorter(SCHEMA, order), memory, parts)
     expected = duckdb.sql("from rows order by a desc nulls last, b nulls first, c nulls last").to_arrow_table()
     assert repr(found.to_pylist()) == repr(expected.to_pylist())
 

@@ -491,6 +491,16 @@ def test_a_column_that_hardly_repeats_a_value_has_no_dictionary(
     assert encodings(asked) == {"id": True, "name": True}
 
 
+def test_values_that_occur_twice_have_a_dictionary_if_they_are_long(
+    make_metadata: MakeMetadata, storage: ArrowStorage
+) -> None:
+    """Short ones compress as well by themselves, and whoever skips pages still needs the whole dictionary."""
+    rows = pa.table({"id": [i // 2 for i in range(30_000)], "name": [f"{i // 2:040}" for i in range(30_000)]})
+    (file,) = write_data_files(make_metadata(SCHEMA), storage, rows)
+    group = pq.read_metadata(storage.filesystem(file.file_path)[1]).row_group(0)
+    assert [group.column(number).has_dictionary_page for number in (0, 1)] == [False, True]
+
+
 def test_a_column_that_repeats_values_over_all_but_hardly_within_a_partition_has_no_dictionary(
     make_metadata: MakeMetadata, storage: ArrowStorage
 ) -> None:
@@ -507,8 +517,8 @@ def test_a_column_whose_order_brings_ever_new_values_has_no_dictionary_that_woul
 ) -> None:
     """As after a sort or z-order: the first rows repeat values, and the row group has more than a dictionary holds."""
     count = 600_000
-    ids = np.sort(np.random.default_rng(1).integers(0, count // 2, count))
-    names = pa.array([f"n{number}" for number in range(100)]).take(pa.array(ids // (count // 200)))
+    ids = np.sort(np.random.default_rng(1).integers(0, count // 4, count))
+    names = pa.array([f"n{number}" for number in range(100)]).take(pa.array(ids // (count // 400)))
     metadata = make_metadata(SCHEMA, properties={"write.parquet.dict-size-bytes": str(1 << 20)})
     for rows, has_dictionary in ((count, False), (count // 6, True)):
         batches = pa.table({"id": ids[:rows], "name": names[:rows]}).to_batches(max_chunksize=50_000)

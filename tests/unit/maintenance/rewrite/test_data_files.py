@@ -159,6 +159,21 @@ def test_sorted_files_hold_the_same_rows_in_order(tmp_path: Path, order: str) ->
         assert found.to_pylist() == duck.to_pylist()
 
 
+def test_sorted_files_that_are_written_side_by_side_follow_one_another(tmp_path: Path) -> None:
+    table = create(tmp_path, 2, schema=SCHEMA)
+    chance = random.Random(1)
+    ids = chance.sample(range(10**9), 20_000)
+    cities = [chance.choice([None, "Ulm", "Köln", ""]) for _ in ids]
+    table.append(pa.table({"id": ids, "city": cities, "amount": [None] * len(ids)}, schema=ARROW))
+    options = ALL | {"target-file-size-bytes": "32768"}
+    rewrite_data_files(table, strategy="sort", sort_order="city desc nulls last, id", options=options)
+    found = table.scan().to_arrow()
+    expected = duckdb.sql("from found order by city desc nulls last, id").to_arrow_table()
+    assert found.equals(expected.cast(found.schema))
+    assert len(files(table)) > 2 and max(file.record_count for file in files(table)) < 10_000
+    assert check_table(table, record_counts=True).findings == ()
+
+
 def test_files_are_compressed_as_by_java_unless_the_table_says_otherwise(tmp_path: Path) -> None:
     chance, sizes = random.Random(1), {}
     data = pa.table({"id": range(20_000), "city": [f"{chance.random():.3f} Ulm" for _ in range(20_000)]})
