@@ -76,8 +76,8 @@ class FileImport:
                 size = self.storage.length(location)
                 file = DataFile(file_path=location, file_format=file_format, record_count=rows, file_size_in_bytes=size)
             named = _folders(location) if partition is None else {name.lower(): partition[name] for name in partition}
-            spec = self._spec_of(tuple(named)) if partition else self.metadata.spec()
-            values = tuple(self._partition_value(field, file, named) for field in spec.fields)
+            own = self._spec_of(tuple(named)) if partition else self.metadata.spec()
+            spec, values = self._partition_of(file, own, named)
             file = replace(file, spec_id=spec.spec_id, partition=values, sort_order_id=UNSORTED.order_id)
             self._check_columns(reader, file, spec)
             if partition:
@@ -182,6 +182,18 @@ class FileImport:
             if fields == names and len(spec.fields) == len(names):
                 return spec
         return own
+
+    def _partition_of(
+        self, file: DataFile, spec: PartitionSpec, named: Mapping[str, str]
+    ) -> tuple[PartitionSpec, tuple[Any, ...]]:
+        """The file's partition; a file of several is left whole where the table had no partitions once."""
+        try:
+            return spec, tuple(self._partition_value(field, file, named) for field in spec.fields)
+        except InvalidInputError:
+            whole = next((each for each in self.metadata.partition_specs if not each.fields), None)
+            if named or whole is None:
+                raise
+            return whole, ()
 
     def _refuse_lost_values(
         self, reader: ContentReader, file: DataFile, spec: PartitionSpec, named: Mapping[str, str]

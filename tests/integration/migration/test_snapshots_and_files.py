@@ -109,6 +109,13 @@ def test_partitions_are_added_by_a_spec_that_the_table_had_and_never_to_one_that
         add_hive_files(catalog, plain.identifier, source)
     assert catalog.load_table(plain.identifier).metadata == plain.metadata
 
+    with plain.update_spec() as update:
+        update.add_field("id", "identity")
+    assert add_hive_files(catalog, plain.identifier, f"{namespace}.plain").files == 2
+    files = [task.file for task in catalog.load_table(plain.identifier).scan().plan_files()]
+    assert sorted((file.spec_id, file.record_count) for file in files) == [(0, 2), (1, 1)]
+    assert ids(catalog, f"{namespace}.unpartitioned") == [1, 2, 3]
+
 
 def test_files_of_a_folder_are_added_in_every_format(
     catalog: Catalog, namespace: str, warehouse: HiveWarehouse, tmp_path: Path
