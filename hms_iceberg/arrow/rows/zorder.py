@@ -1,8 +1,9 @@
-"""Rows along a z-order curve: near in several columns at once."""
+"""Rows along a curve through several columns: near in all of them at once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +18,11 @@ _MOST_BITS = 16
 
 
 class ZOrder(RowOrder):
-    """Sorts batches by the interleaved ranks of some columns.
+    """Sorts batches by the places that the ranks of some columns have on Hilbert's curve.
 
     Apache Iceberg interleaves the bytes of the values as they are, so that columns of different ranges do not mix; a
-    value's rank in a sample makes all columns count alike.
+    value's rank in a sample makes all columns count alike. Hilbert's curve never leaps as that of Z does: fewer pages
+    hold a range of values.
 
     Args:
         schema: the columns of the batches.
@@ -44,11 +46,13 @@ class ZOrder(RowOrder):
 
     def keys(self, batches: Sequence[pa.RecordBatch]) -> pl.DataFrame:
         """The place of each row on the curve."""
-        curve = np.zeros(sum(batch.num_rows for batch in batches), np.int64)
-        for number, (path, cuts) in enumerate(zip(self._paths, self._cuts, strict=True)):
-            ranks = _ranks(cuts, _series([column_at(batch, path) for batch in batches]))
-            ranks = (ranks << self._bits) // (len(cuts) + 2)  # so that the first bit halves every column
-            curve |= self._spread[ranks] << (len(self._paths) - 1 - number)
+        ranks = []
+        for path, cuts in zip(self._paths, self._cuts, strict=True):
+            found = _ranks(cuts, _series([column_at(batch, path) for batch in batches]))
+            ranks.append((found << self._bits) // (len(cuts) + 2))  # so that the first bit halves every column
+        curve = np.zeros(len(ranks[0]), np.int64)
+        for number, digits in enumerate(along_hilbert(ranks, self._bits)):
+            curve |= self._spread[digits] << (len(ranks) - 1 - number)
         return pl.DataFrame({"k0": curve})
 
     def _cut_points(self, chunks: Sequence[pa.Array]) -> pl.Series:
@@ -58,6 +62,32 @@ class ZOrder(RowOrder):
         values = _series(chunks).drop_nulls().sort()
         places = np.linspace(0, max(len(values) - 1, 0), min(len(values), (1 << self._bits) - 2)).astype(np.int64)
         return values.gather(places.tolist()).unique(maintain_order=True)
+
+
+def along_hilbert(cells: list[np.ndarray], bits: int) -> list[np.ndarray]:
+    """Coordinates changed so that their interleaved bits are the place on Hilbert's curve.
+
+    Args:
+        cells: the coordinates of all points, an array each column.
+        bits: of each coordinate.
+
+    Source: John Skilling, "Programming the Hilbert curve", AIP Conference Proceedings 707 (2004).
+    """
+    first, *others = (each.astype(np.int32) for each in cells)
+    for bit in range(bits - 1, 0, -1):
+        below = (1 << bit) - 1
+        first ^= -((first >> bit) & 1) & below
+        for each in others:
+            is_set = -((each >> bit) & 1)
+            swapped = (first ^ each) & ~is_set & below
+            first ^= swapped | (is_set & below)
+            each ^= swapped
+    changed = list(accumulate([first, *others], np.bitwise_xor))
+    last = changed[-1]
+    flips = np.zeros_like(last)
+    for bit in range(bits - 1, 0, -1):
+        flips ^= -((last >> bit) & 1) & ((1 << bit) - 1)
+    return [each ^ flips for each in changed]
 
 
 def _ranks(cuts: pl.Series, values: pl.Series) -> np.ndarray:
