@@ -28,6 +28,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SLOWLY = "({0} + 0 * aggregate(sequence(1, {1} + cast({0} % 2 as int)), 0L, (sum, each) -> sum + each))"
+"""A number, after some steps of work."""
+
 
 class Driver:
     """The process, as a context manager that kills it, its JVM, its executors and its workers."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from tests.support.spark_statements import SLOWLY
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -20,15 +22,15 @@ pytestmark = pytest.mark.spark
 
 ROWS = 4000
 STATEMENTS = {
-    "inserted": "insert into {t} select slow(id), id from range(0, 4000, 1, 2)",
-    "updated_mor": "update {t} set v = slow(v) + 1 where id >= 0",
+    "inserted": f"insert into {{t}} select {SLOWLY.format('id', 200_000)}, id from range(0, {ROWS}, 1, 2)",
+    "updated_mor": f"update {{t}} set v = {SLOWLY.format('v', 200_000)} + 1 where id >= 0",
 }
 """By the names of tables: statements that write for some time."""
 
 
 def make(catalog: Catalog, name: str) -> Table:
     mode = "merge-on-read" if name.endswith("_mor") else "copy-on-write"
-    properties = {f"write.{kind}.mode": mode for kind in ("delete", "update", "merge")}
+    properties = {"write.update.mode": mode, "write.update.distribution-mode": "none"}  # written row after row
     table = catalog.create_table(name, pa.schema([("id", pa.int64()), ("v", pa.int64())]), properties=properties)
     table.append(pa.table({"id": range(ROWS), "v": range(ROWS)}))
     return table
@@ -46,9 +48,6 @@ def test_a_cancelled_statement_changes_nothing_and_leaves_no_file(
 ) -> None:
     table = make(catalog, f"{namespace}.{name}")
     before = data_files(table)
-    session = spark.newSession()
-    session.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 50)  # or the rows arrive all at once, at the end
-    session.udf.register("slow", lambda value: (time.sleep(0.01), value)[1], "bigint")
 
     def cancel() -> None:
         until = time.monotonic() + 60
@@ -59,7 +58,7 @@ def test_a_cancelled_statement_changes_nothing_and_leaves_no_file(
     thread = threading.Thread(target=cancel)
     thread.start()
     with pytest.raises(Exception, match="cancelled"):
-        session.sql(STATEMENTS[name].format(t=f"{namespace}.{name}"))
+        spark.sql(STATEMENTS[name].format(t=f"{namespace}.{name}"))
     thread.join()
     until = time.monotonic() + 30
     while data_files(table) != before and time.monotonic() < until:  # tasks end a little later than their job

@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.integration.hms.test_fault_matrix import ALL, SEED
-from tests.support.spark_statements import Driver
+from tests.support.spark_statements import SLOWLY, Driver
 from tests.support.thrift_proxy import Fault, ThriftProxy
 
 if TYPE_CHECKING:
@@ -63,8 +63,6 @@ MOST_STEPS = {"deleted_cow": 30_000}
 """Its condition is evaluated twice: to find the files, and only then to write them."""
 BY_DRIVER = "deleted_mor"
 """Its tasks tell the driver the positions, and write no file."""
-SLOWLY = "({0} + 0 * aggregate(sequence(1, {1} + cast({0} % 2 as int)), 0L, (sum, each) -> sum + each))"
-"""A number, after some steps of work."""
 POINTS = WRITING, SENT, MADE = "its tasks write", "its commit is sent", "its commit is made"
 SHIFTS = range(len(POINTS)) if ALL else [SEED % len(POINTS)]
 
