@@ -245,13 +245,9 @@ ITEMS = {
 
 def convert(catalog: Catalog, scale: float, version: str) -> None:
     """Equality deletes converted, beside one read of the key columns; what reads take, beside raw `pyarrow`."""
-    name = f"convert_{version}"
-    table = table_of_rows(catalog, name, 8, count(1_000_000, scale), **{"format-version": version})
+    convert_equality_deletes(_with_equality_deletes(catalog, f"convert_{version}_small", scale * _SMALL, version))
+    table = _with_equality_deletes(catalog, f"convert_{version}", scale, version)
     files = [parse_location(task.file.file_path).path for task in table.scan().plan_files()]
-    keys = np.random.default_rng(2).choice(LARGEST, count(100_000, scale), replace=False)
-    with table.new_row_delta() as delta:
-        delta.delete_equal(pa.table({"c1": pa.array(keys)}), columns=["c1"])
-    table.refresh()
     keys_read = _least(lambda: pq.read_table(files, columns=["c1"]))
     raw = _least(lambda: pq.read_table(files))
     before = _least(lambda: table.scan().to_arrow())
@@ -264,6 +260,14 @@ def convert(catalog: Catalog, scale: float, version: str) -> None:
     for when, cost in (("before", before), ("after", after)):
         ratio = f"{cost.seconds / raw.seconds:.2f} and {cost.processor / raw.processor:.2f}"
         say(f"           a read {when} {cost}, {ratio} of raw pyarrow ({raw})")
+
+
+def _with_equality_deletes(catalog: Catalog, name: str, scale: float, version: str) -> Table:
+    table = table_of_rows(catalog, name, 8, count(1_000_000, scale), **{"format-version": version})
+    keys = np.random.default_rng(2).choice(LARGEST, count(100_000, scale), replace=False)
+    with table.new_row_delta() as delta:
+        delta.delete_equal(pa.table({"c1": pa.array(keys)}), columns=["c1"])
+    return table.refresh()
 
 
 def _least(work: Callable[[], Any]) -> Cost:
