@@ -15,7 +15,8 @@ import pyarrow.ipc
 from hms_iceberg.arrow.rows.row_order import RowOrder
 
 _BATCH_ROWS = 131_072
-_RUN_BATCH_ROWS = 16_384
+# For a range of keys, whole batches of every run are in memory, and a large table has many runs.
+_RUN_BATCH_BYTES = 256 * 1024
 
 # Where rows begin in a run: the number of a batch, and of a row in it.
 _Place = tuple[int, int]
@@ -131,7 +132,7 @@ class _Run:
     """Sorted rows in a file, read if they are asked for."""
 
     def __init__(self, path: Path, rows: pa.Table) -> None:
-        batches = rows.to_batches(max_chunksize=_RUN_BATCH_ROWS)
+        batches = rows.to_batches(max_chunksize=max(1, _RUN_BATCH_BYTES * rows.num_rows // max(rows.nbytes, 1)))
         with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
             for batch in batches:
                 writer.write_batch(batch)
