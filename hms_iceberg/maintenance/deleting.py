@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from hms_iceberg.arrow.storage.filesystems import parse_location
@@ -14,6 +14,8 @@ from hms_iceberg.table.table import Table
 logger = logging.getLogger(__name__)
 
 _DELETERS = 8
+# Files that one of them takes at a time: to hand over each costs more than to delete it on a local disk.
+_AT_ONCE = 100
 
 
 def path_of(location: str) -> str:
@@ -25,7 +27,8 @@ def path_of(location: str) -> str:
         path = parse_location(location).path
     except StorageError:
         return location
-    return re.sub("/+", "/", f"/{path}")
+    path = path if path.startswith("/") else f"/{path}"
+    return re.sub("/+", "/", path) if "//" in path else path
 
 
 def delete_files(table: Table, locations: Iterable[str], workers: int = _DELETERS) -> dict[str, str]:
@@ -40,15 +43,19 @@ def delete_files(table: Table, locations: Iterable[str], workers: int = _DELETER
         Those that could not be deleted, by location with the reason.
     """
 
-    def delete(location: str) -> tuple[str, str | None]:
-        try:
-            table.storage.delete(location)
-        except IcebergError as error:
-            logger.warning(
-                "Could not delete %s, which no snapshot of %s needs: %s", location, ".".join(table.name()), error
-            )
-            return location, str(error)
-        return location, None
+    def delete(part: Sequence[str]) -> dict[str, str]:
+        left = {}
+        for location in part:
+            try:
+                table.storage.delete(location)
+            except IcebergError as error:
+                name = ".".join(table.name())
+                logger.warning("Could not delete %s, which no snapshot of %s needs: %s", location, name, error)
+                left[location] = str(error)
+        return left
 
+    every = list(locations)
+    size = min(_AT_ONCE, max(1, len(every) // (2 * workers)))  # of few files each gets some
+    parts = [every[start : start + size] for start in range(0, len(every), size)]
     with ThreadPoolExecutor(workers, thread_name_prefix="iceberg-delete") as pool:
-        return {location: reason for location, reason in pool.map(delete, locations) if reason is not None}
+        return {location: reason for left in pool.map(delete, parts) for location, reason in left.items()}

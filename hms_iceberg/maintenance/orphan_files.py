@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 _THREE_DAYS_MS = 3 * 24 * 60 * 60 * 1000
 _EQUAL_SCHEMES = {"s3n,s3a": "s3"}
 _VERSION_HINT = "version-hint.text"
+# A scheme and an authority.
+_Prefix = tuple[str, str]
 
 
 class PrefixMismatch(str, Enum):
@@ -168,31 +170,38 @@ def named_files(metadata: TableMetadata, metadata_location: str, storage: Storag
     yield from manifests
     data = [each for each in manifests.values() if each.content is ManifestContent.DATA]
     deletes = [each for each in manifests.values() if each.content is ManifestContent.DELETES]
-    yield from planner.data_files(data, {}).frame["file_path"]
-    yield from planner.delete_files(deletes).frame["file_path"]
+    yield from planner.data_files(data, {}).frame["file_path"].to_list()
+    yield from planner.delete_files(deletes).frame["file_path"].to_list()
 
 
 class _Named:
-    """The files that a table names, by path, and what is known of their schemes and authorities."""
+    """The files that a table names, by folder: a folder is taken apart once, not each of its files."""
 
     def __init__(self, locations: Iterable[str], schemes: Mapping[str, str], authorities: Mapping[str, str]) -> None:
         self._schemes = schemes
         self._authorities = authorities
-        self._prefixes: dict[str, set[tuple[str, str]]] = {}
+        self._folders: dict[str, tuple[str, _Prefix]] = {}
+        self._names: dict[str, dict[_Prefix, set[str]]] = {}
         for location in locations:
-            self._prefixes.setdefault(path_of(location), set()).add(self._prefix(location))
+            path, prefix, name = self._parts(location)
+            self._names.setdefault(path, {}).setdefault(prefix, set()).add(name)
 
     def match(self, location: str) -> str:
         """`same`, `other prefix` or `none`."""
-        found = self._prefixes.get(path_of(location))
-        if found is None:
-            return "none"
-        return "same" if self._prefix(location) in found else "other prefix"
+        path, prefix, name = self._parts(location)
+        named = [each for each, names in self._names.get(path, {}).items() if name in names]
+        return "none" if not named else "same" if prefix in named else "other prefix"
 
-    def _prefix(self, location: str) -> tuple[str, str]:
-        parsed = parse_location(location)
-        scheme = self._schemes.get(parsed.scheme, parsed.scheme)
-        return scheme, self._authorities.get(parsed.authority, parsed.authority)
+    def _parts(self, location: str) -> tuple[str, _Prefix, str]:
+        """The path of its folder, its scheme and authority as they are compared, and its name."""
+        folder, _, name = location.rpartition("/")
+        found = self._folders.get(folder)
+        if found is None or "\0" in name:
+            parsed = parse_location(location)
+            scheme = self._schemes.get(parsed.scheme, parsed.scheme)
+            prefix = scheme, self._authorities.get(parsed.authority, parsed.authority)
+            found = self._folders[folder] = path_of(location).rpartition("/")[0], prefix
+        return *found, name
 
 
 def _flattened(equal: Mapping[str, str]) -> dict[str, str]:
@@ -230,7 +239,10 @@ def _partition_folders(metadata: TableMetadata) -> tuple[str, ...]:
 
 def _is_hidden(path: str, partitions: tuple[str, ...]) -> bool:
     """Whether a part of the path says that it is no data: `_x` and `.x`, but not a partition's `_x=1`."""
+    if path.endswith(_VERSION_HINT):
+        return True
+    if "/_" not in path and "/." not in path:
+        return False
     folder, _, name = path.rpartition("/")
     parts = folder.split("/") if is_unfinished(name) else path.split("/")
-    hidden = any(part.startswith(("_", ".")) and not part.startswith(partitions) for part in parts)
-    return hidden or path.endswith(_VERSION_HINT)
+    return any(part.startswith(("_", ".")) and not part.startswith(partitions) for part in parts)

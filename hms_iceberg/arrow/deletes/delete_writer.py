@@ -6,6 +6,7 @@ Source: Iceberg specification, "Delete Formats"; Iceberg documentation, "Configu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -16,8 +17,11 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.deletes.puffin_writer import write_deletion_vectors
 from hms_iceberg.arrow.formats.content_writers import ContentFormat, delete_properties, format_name
+from hms_iceberg.arrow.formats.parquet_writer import DICTIONARIES
 from hms_iceberg.arrow.metrics.metrics_modes import FULL
+from hms_iceberg.arrow.parallel import default_workers
 from hms_iceberg.arrow.storage.data_locations import DataLocations
+from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
@@ -101,10 +105,14 @@ def write_row_deletes(
         return write_deletion_vectors(storage, location, ((each.file, each.merged()) for each in found))
     writer = _PositionDeletes(metadata, storage, properties, locations, on_create)
     if delete_granularity(metadata.properties) == "file":
-        return [writer.write([each]) for each in found]
-    ordered = sorted(found, key=lambda each: (each.file.spec_id, repr(each.file.partition), each.file.file_path))
-    groups = groupby(ordered, key=lambda each: (each.file.spec_id, repr(each.file.partition)))
-    return [writer.write(list(group)) for _, group in groups]
+        groups = [[each] for each in found]
+    else:
+        ordered = sorted(found, key=lambda each: (each.file.spec_id, repr(each.file.partition), each.file.file_path))
+        by_partition = groupby(ordered, key=lambda each: (each.file.spec_id, repr(each.file.partition)))
+        groups = [list(group) for _, group in by_partition]
+    workers = default_workers(len(groups), not parse_location(metadata.location).is_local)
+    with ThreadPoolExecutor(workers, thread_name_prefix="iceberg-deletes") as pool:
+        return list(pool.map(writer.write, groups))
 
 
 def delete_granularity(properties: Mapping[str, str]) -> str:
@@ -154,6 +162,8 @@ class _PositionDeletes:
         # Whole bounds: they say which data file the deletes are about.
         modes = {field.field_id: FULL for field in schema.fields}
         name = format_name(metadata.properties, deletes=True)
+        # No position comes twice: a dictionary of them makes a file of scattered ones three times as large.
+        properties = {f"{DICTIONARIES}{DELETE_FILE_POSITION.name}": "false"} | dict(properties)
         self._format = ContentFormat(storage, name, schema, properties, modes)
 
     def write(self, group: Sequence[RowDeletes]) -> DataFile:

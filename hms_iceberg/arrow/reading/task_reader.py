@@ -378,7 +378,9 @@ class _TaskReader:
         positions = None
         if self._needs_positions():
             positions = position + (np.arange(count) if keep is None else np.flatnonzero(keep))
-        if removed is not None and keep is not None:
+        if not self._context.marks_deleted:
+            removed = None  # they are left out
+        elif removed is not None and keep is not None:
             removed = removed[keep]
         arrays = [
             self._metadata_array(field, rows, positions, removed)

@@ -112,6 +112,25 @@ def test_properties_of_delete_files_go_before_those_of_data_files(
     assert pq.read_metadata(file.file_path).row_group(0).column(0).compression == "SNAPPY"
 
 
+@pytest.mark.parametrize("asked", [None, "true"])
+def test_positions_take_no_dictionary_unless_the_table_asks_for_one(
+    make_metadata: MakeMetadata, storage: ArrowStorage, asked: str | None
+) -> None:
+    properties = {} if asked is None else {"write.delete.parquet.dict-encoding-enabled.column.pos": asked}
+    metadata = make_metadata(SCHEMA, format_version=2, properties=properties)
+    (file,) = write_row_deletes(metadata, storage, [deleted("a", *range(0, 3_000, 2))])
+    group = pq.read_metadata(file.file_path).row_group(0)
+    assert group.column(0).has_dictionary_page and group.column(1).has_dictionary_page == (asked is not None)
+
+
+def test_delete_files_come_in_the_order_of_the_data_files(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:
+    metadata = make_metadata(SCHEMA, format_version=2)
+    written = write_row_deletes(metadata, storage, [deleted(f"{name:02}", *range(name + 1)) for name in range(40)])
+    assert [(file.referenced_data_file, file.record_count) for file in written] == [
+        (f"/data/{name:02}.parquet", name + 1) for name in range(40)
+    ]
+
+
 def test_a_granularity_that_does_not_exist_is_refused(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:
     metadata = make_metadata(SCHEMA, format_version=2, properties={"write.delete.granularity": "row"})
     with pytest.raises(ConfigurationError, match="'row'"):

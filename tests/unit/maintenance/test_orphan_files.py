@@ -67,6 +67,16 @@ def test_an_inventory_of_the_store_may_take_the_place_of_a_listing(table: Table)
     assert set(result.locations) == {str(orphans[0]), str(orphans[2])} and orphans[1].exists()
 
 
+def test_what_cannot_be_deleted_is_told_and_stops_no_other(table: Table) -> None:
+    before = on_disk(table)
+    orphans = [str(put(table, f"data/{number}.parquet")) for number in range(2_000)]
+    folders = [f"{table.location()}/data", f"{table.location()}/metadata"]  # an inventory may name anything
+    named = [FileInfo(each, 0, 0) for each in [folders[0], *orphans, folders[1]]]
+    result = remove_orphan_files(table, files=named, workers=3)
+    assert (result.deleted, set(result.left)) == (2_000, set(folders))
+    assert on_disk(table) == before
+
+
 def test_metadata_files_that_no_log_names_go(table: Table) -> None:
     table.set_properties({"write.metadata.previous-versions-max": "1"})
     table.set_properties({"a": "1"})

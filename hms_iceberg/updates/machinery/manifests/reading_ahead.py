@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeVar
 
 from hms_iceberg.errors import CorruptFileError, StorageError
@@ -23,16 +23,22 @@ def in_batches(
 ) -> Iterator[list[tuple[T, bytes | Exception]]]:
     """Items with what is in their files, a few hundred at a time; an error where one cannot be read."""
 
-    def read(item: T) -> tuple[T, bytes | Exception]:
-        try:
-            return item, reader.read(location(item))
-        except (StorageError, CorruptFileError) as error:
-            return item, error
+    def read(part: Sequence[T]) -> list[tuple[T, bytes | Exception]]:
+        return [(item, _contents(reader, location(item))) for item in part]
 
     left = iter(items)
     with ThreadPoolExecutor(_READERS, thread_name_prefix="iceberg-read") as pool:
         while batch := list(islice(left, _AT_ONCE)):
-            yield list(pool.map(read, batch))
+            size = max(1, len(batch) // (2 * _READERS))
+            parts = [batch[start : start + size] for start in range(0, len(batch), size)]
+            yield list(chain.from_iterable(pool.map(read, parts)))
+
+
+def _contents(reader: FileReader, location: str) -> bytes | Exception:
+    try:
+        return reader.read(location)
+    except (StorageError, CorruptFileError) as error:
+        return error
 
 
 def tell(error: Exception, on_unreadable: OnUnreadable) -> None:
