@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from hms_iceberg.errors import IcebergError, InvalidInputError, StorageError, UnsupportedError
+from hms_iceberg.errors import IcebergError, InvalidInputError, StorageError
 from hms_iceberg.maintenance.rewrite.rewriting import DataFileRewrite
 from hms_iceberg.spark.bridge_service import BridgeService
 from hms_iceberg.spark.rewriting.runs import SparkRewrite
@@ -40,14 +40,8 @@ class SparkEngine:
         """Writes the groups of a plan; see `hms_iceberg.maintenance.rewrite.rewriting.Engine`.
 
         Raises:
-            UnsupportedError: z-order, which Spark is not asked for.
             IcebergError: as of `rewrite_data_files`.
         """
-        if rewrite.layout.zorder:
-            raise UnsupportedError(
-                f"Cannot rewrite the data files of table {rewrite.name} along a z-order with Spark. Leave the engine "
-                "out: this process does it in bounded memory."
-            )
         run, planner = SparkRewrite(rewrite), BridgeService()
         header = planner.rewrites.open(run)
         try:

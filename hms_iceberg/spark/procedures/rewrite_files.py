@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from hms_iceberg.maintenance.rewrite.data_files import plan_data_files
-from hms_iceberg.maintenance.rewrite.local_engine import LocalEngine
 from hms_iceberg.maintenance.rewrite.rewrite_deletes import rewrite_position_delete_files
 from hms_iceberg.maintenance.rewrite.rewriting import RewriteResult
 from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, Row
@@ -29,10 +28,7 @@ def _rewrite_data_files(call: Call) -> list[Row] | SparkRewrite:
         branch=call.get("branch", "main"),
         case_sensitive=False,
     )
-    if planned.plan.groups and not planned.layout.zorder:
-        return SparkRewrite(planned, _rows)
-    LocalEngine().run(planned)
-    return _rows(planned.result())
+    return SparkRewrite(planned, _rows) if planned.plan.groups else _rows(planned.result())
 
 
 def _rows(result: RewriteResult) -> list[Row]:

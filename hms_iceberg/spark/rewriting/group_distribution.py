@@ -30,7 +30,9 @@ def write_settings(
         "target-file-size-bytes": str(group.output_bytes),
         "output-spec-id": str(rewrite.plan.output_spec_id),
     }
-    if rewrite.layout.order is not None:
+    if rewrite.layout.zorder:
+        options["use-table-distribution-and-ordering"] = "false"  # the rows come along the curve
+    elif rewrite.layout.order is not None:
         options["output-sort-order-id"] = str(rewrite.layout.order.order_id)
     else:
         options["distribution-mode"] = "range" if _moves(rewrite, group) else "none"

@@ -19,6 +19,7 @@ from hms_iceberg.spark.reading.worker_files import subset
 from hms_iceberg.spark.rewriting.group_distribution import group_distribution, split_size, write_settings
 from hms_iceberg.spark.rowlevel.begin_rows import with_lineage
 from hms_iceberg.spark.writing.begin_write import begun
+from hms_iceberg.spark.writing.distribution import quoted
 from hms_iceberg.spark.writing.write_questions import BeginWrite, CommitWrite
 from hms_iceberg.spark.writing.written_files import data_files
 from hms_iceberg.storage import Storage
@@ -59,12 +60,15 @@ class SparkRewrite:
 
     def header(self, number: int) -> dict[str, Any]:
         """What the bridge needs to know to begin."""
-        groups = self.rewrite.plan.groups
+        groups, schema = self.rewrite.plan.groups, self._metadata.schema()
         return {
             "run": number,
             "name": self.rewrite.name,
             "metadata_location": self._metadata_location,
             "splits": [split_size(group) for group in groups],
+            "rows": [sum(task.file.record_count for task in group.items) for group in groups],
+            "files": [max(1, group.output_files) for group in groups],
+            "curve": [quoted(schema, field_id) for field_id in self.rewrite.layout.zorder],
             "at_once": self.rewrite.groups_at_once,
             "lineage": self._metadata.format_version >= 3,
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,13 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hms_iceberg.errors import StorageError, UnsupportedError
+from hms_iceberg.errors import StorageError
 from hms_iceberg.maintenance import check_table
 from hms_iceberg.spark import SparkEngine
 from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import IdentityTransform
-from hms_iceberg.spec.types import LongType, NestedField, StringType
+from hms_iceberg.spec.types import DoubleType, LongType, NestedField, StringType, StructType
+from tests.support.every_type import EVERY_TYPE
+from tests.support.every_type import ROWS as ROWS_OF_EVERY_TYPE
 from tests.support.spark_tables import Rows, data_files, rows_of
 
 if TYPE_CHECKING:
@@ -79,11 +82,14 @@ def test_spark_sorts_rows_for_a_call_of_python(spark: SparkSession, ice: SparkSe
         assert ids == [number for _, _, number in by_bucket if number in ids]
 
 
-def test_rows_move_into_the_partitions_of_another_spec(spark: SparkSession, table: Table) -> None:
+@pytest.mark.parametrize("order", [{}, {"strategy": "sort", "sort_order": "zorder(p, id)"}])
+def test_rows_move_into_the_partitions_of_another_spec(
+    spark: SparkSession, table: Table, order: dict[str, str]
+) -> None:
     before = seen(spark, table)
     with table.update_spec() as change:
         change.add_field("id", "bucket[2]")
-    result = table.maintenance.rewrite_data_files(engine=SparkEngine(spark), options=ALL)
+    result = table.maintenance.rewrite_data_files(engine=SparkEngine(spark), options=ALL, **order)
     assert result.rewritten_data_files_count == 6 and result.failures == ()
     assert {file.spec_id for file in data_files(table.refresh())} == {table.metadata.default_spec_id}
     assert seen(spark, table) == before
@@ -107,6 +113,42 @@ def test_a_group_that_fails_is_told_and_the_others_are_kept(spark: SparkSession,
     assert table.refresh().metadata_location == version and sorted(folder.rglob("*.parquet")) == files
 
 
-def test_a_curve_is_refused(spark: SparkSession, table: Table) -> None:
-    with pytest.raises(UnsupportedError, match="z-order with Spark"):
-        table.maintenance.rewrite_data_files(engine=SparkEngine(spark), strategy="sort", sort_order="zorder(id, p)")
+def test_rows_along_a_curve_are_near_in_both_columns(spark: SparkSession, catalog: Catalog, namespace: str) -> None:
+    schema = Schema(
+        NestedField(1, "x", LongType()), NestedField(2, "at", StructType(NestedField(3, "y", DoubleType())))
+    )
+    table = catalog.create_table(f"{namespace}.grid", schema, properties={"format-version": "3"})
+    cells = [(number // 64, {"y": number % 64 / 7}) for number in range(64 * 64)]
+    random.Random(5).shuffle(cells)
+    for start in range(0, len(cells), 512):
+        table.append(Rows({"x": pa.int64(), "at": pa.struct([("y", pa.float64())])})(cells[start : start + 512]))
+    before = seen(spark, table)
+    ((rewritten, added, *_),) = spark.sql(
+        f"call spark_catalog.system.rewrite_data_files(table => '{namespace}.grid', sort_order => 'zorder(x, at.y)', "
+        "options => map('rewrite-all', 'true'))"
+    ).collect()
+    assert (rewritten, added) == (8, 1)
+    assert seen(spark, table) == before
+    places = table.refresh().scan().to_arrow().to_pylist()
+    for quarter in range(4):
+        for axis in ([row["x"] for row in places], [round(row["at"]["y"] * 7) for row in places]):
+            part = axis[quarter * 1024 : (quarter + 1) * 1024]
+            assert max(part) - min(part) < 40  # of 64; in an order by one column the other has all 64
+
+
+def test_any_types_may_be_of_a_curve(spark: SparkSession, catalog: Catalog, namespace: str) -> None:
+    table = catalog.create_table(f"{namespace}.every", EVERY_TYPE)
+    for _ in range(3):
+        spark.sql(f"insert into {namespace}.every values {ROWS_OF_EVERY_TYPE}")
+    before = repr(rows_of(spark, f"select * from {namespace}.every"))
+    primitive = [f"`{field.name}`" for field in EVERY_TYPE.fields if field.field_type.is_primitive]
+    result = table.maintenance.rewrite_data_files(
+        engine=SparkEngine(spark),
+        strategy="sort",
+        sort_order=f"zorder({', '.join([*primitive, 'st.x', 'st.u'])})",
+        options={**ALL, "target-file-size-bytes": "20000", "max-file-size-bytes": "21000"},
+    )
+    assert result.failures == () and result.added_data_files_count > 1
+    spark.sql(f"refresh table {namespace}.every")
+    assert repr(rows_of(spark, f"select * from {namespace}.every")) == before
+    assert not check_table(table.refresh()).findings

@@ -15,9 +15,19 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import org.apache.spark.sql.Column;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
+import org.apache.spark.sql.catalyst.expressions.Ascending$;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.NullsFirst$;
+import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
+import org.apache.spark.sql.catalyst.plans.logical.RepartitionByExpression$;
+import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.Dataset$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogPlugin;
@@ -36,6 +46,8 @@ import scala.jdk.javaapi.CollectionConverters;
  * rows anew. Python is told of each group, and commits.
  */
 final class GroupRewrites {
+  private static final double SAMPLED_ROWS = 200000;
+
   private final SparkSession session;
   private final Planner planner;
   private final JsonNode rewrite;
@@ -106,7 +118,7 @@ final class GroupRewrites {
     options.put("split-size", Json.at(rewrite.get("splits"), number).asText());
     options.put("file-open-cost", "1");
     IcebergTable files = (IcebergTable) source.load(source.metadataLocation(), null, null, null, options);
-    LogicalPlan rows = rows(files);
+    LogicalPlan rows = alongCurve(rows(files), number);
     Target target = new Target(files, rows.schema());
     // It has the functions to sort by.
     Option catalog = Option.apply((CatalogPlugin) session.sessionState().catalogManager().v2SessionCatalog());
@@ -131,6 +143,34 @@ final class GroupRewrites {
       }
     }
     return new Project(CollectionTools.seq(columns), full);
+  }
+
+  /** For a z-order, the rows along the curve, a task for each file that is expected; a sample tells what is where. */
+  private LogicalPlan alongCurve(LogicalPlan rows, int number) {
+    JsonNode names = rewrite.get("curve");
+    if (names.size() == 0) {
+      return rows;
+    }
+    Column[] columns = new Column[names.size()];
+    for (int i = 0; i < columns.length; i++) {
+      columns[i] = new Column(Json.at(names, i).asText());
+    }
+    Dataset keys = Dataset$.MODULE$.ofRows(session, rows).select(columns);
+    List terms = new ArrayList();
+    List fields = CollectionConverters.asJava(((Project) keys.queryExecution().analyzed()).projectList());
+    for (int i = 0; i < fields.size(); i++) {
+      terms.add(fields.get(i) instanceof Alias ? ((Alias) fields.get(i)).child() : fields.get(i));
+    }
+    double part = SAMPLED_ROWS / Math.max(1.0, Json.at(rewrite.get("rows"), number).asDouble());
+    List sample = (part < 1 ? keys.sample(false, part, 17L) : keys).collectAsList();
+    Expression key = new ApplyFunctionExpression(new CurveFunction(keys.schema(), sample), CollectionTools.seq(terms));
+    SortOrder order = new SortOrder(
+        key, Ascending$.MODULE$, NullsFirst$.MODULE$, CollectionTools.seq(new ArrayList()));
+    List orders = new ArrayList();
+    orders.add(order);
+    LogicalPlan spread = RepartitionByExpression$.MODULE$.apply(
+        CollectionTools.seq(orders), rows, Json.at(rewrite.get("files"), number).asInt());
+    return new Sort(CollectionTools.seq(orders), false, spread, Option.empty());
   }
 
   final class Group implements Callable {
