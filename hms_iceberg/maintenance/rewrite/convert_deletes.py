@@ -134,18 +134,21 @@ class _Converter:
     def convert(self, group: FileGroup[DataFile], on_create: Callable[[str], None]) -> Replaced:
         """The positions that a group's deletes delete, as files, in the place of the group's."""
         tasks = {task.file.file_path: task for file in group.items for task in self._tasks.get(file.file_path, ())}
-        deleted: list[DeletedPositions] = []
-        obsolete: list[DataFile] = []
-        found = in_parallel(self._deleted_by_key, tasks.values(), self._metadata.location)
-        for task, positions in zip(tasks.values(), found, strict=True):
-            if not len(positions):
-                continue
-            earlier, repeated = earlier_positions(self._storage, task, self._metadata.format_version)
-            deleted.append(DeletedPositions(task.file, positions, earlier))
-            obsolete += repeated
-        written = write_row_deletes(self._metadata, self._storage, deleted, on_create)
-        referenced = frozenset(each.file.file_path for each in deleted)
+        found = in_parallel(self._deleted, tasks.values(), self._metadata.location)
+        deleted = [each for each in found if each is not None]
+        obsolete = [file for _, repeated in deleted for file in repeated]
+        positions = [each for each, _ in deleted]
+        written = write_row_deletes(self._metadata, self._storage, positions, on_create)
+        referenced = frozenset(each.file.file_path for each in positions)
         return Replaced((*group.items, *obsolete), tuple(written), referenced)
+
+    def _deleted(self, task: FileScanTask) -> tuple[DeletedPositions, tuple[DataFile, ...]] | None:
+        """The rows of a data file that equality deletes delete, and earlier deletes that the new ones repeat."""
+        positions = self._deleted_by_key(task)
+        if not len(positions):
+            return None
+        earlier, repeated = earlier_positions(self._storage, task, self._metadata.format_version)
+        return DeletedPositions(task.file, positions, earlier), repeated
 
     def _deleted_by_key(self, task: FileScanTask) -> Any:
         """Positions of rows that equality deletes delete and nothing else does."""
