@@ -419,7 +419,7 @@ def _decode_without_maps(
 def _read_avro(blocks: Sequence[bytes], rows: int, schema: bytes, columns: list[str]) -> pl.DataFrame | None:
     """Some columns of decompressed blocks, which are put together as one; None if polars refuses them.
 
-    Blocks are decompressed before because zlib is faster at it than polars, because polars need not put one block
+    Blocks are decompressed before because ISA-L is faster at it than polars, because polars need not put one block
     together from parts, and because it believes a block whatever it says of its size.
     """
     sync = bytes(SYNC_SIZE)
