@@ -1,6 +1,6 @@
 """Commits: how long one writer's take beside the peers', and how long many writers need for as many commits.
 
-    python -m tests.benchmarks.commits [--one] [--contended] [--apart] [--commits 30] [--no-java] [--no-pyiceberg]
+    python -m tests.benchmarks.commits [--one | --contended] [--apart] [--commits 30] [--no-java] [--no-pyiceberg]
 
 One metastore of this script's own serves all; the writers take turns, so that all see it equally warm. `--one`: the
 median of a commit that appends one existing file, with a lock and by compare-and-swap; Java is timed around
@@ -300,8 +300,9 @@ def main() -> None:
         writer(*sys.argv[2:])
         return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--one", action="store_true", help="only one writer")
-    parser.add_argument("--contended", action="store_true", help="only many writers")
+    part = parser.add_mutually_exclusive_group()
+    part.add_argument("--one", action="store_true", help="only one writer")
+    part.add_argument("--contended", action="store_true", help="only many writers")
     parser.add_argument("--commits", type=int, default=30)
     parser.add_argument("--mode", choices=MODES, action="append")
     parser.add_argument("--shape", action="append", help="such as 4x15, 8x10, or 32x5t for threads")

@@ -106,20 +106,26 @@ def table_pointer(row: ttypes.Table) -> TablePointer:
 # --------------------------------------------------------------------------------------------------- writing
 
 
-def new_row(identifier: Identifier, new: MetadataVersion, settings: RowSettings) -> ttypes.Table:
-    """The row of a table that is created: external, unpartitioned (Hive's partitions are not Iceberg's)."""
+def empty_row(identifier: Identifier, properties: Mapping[str, str], table_type: str) -> ttypes.Table:
+    """The row of a table or view that is created, before its metadata is put into it."""
     now = int(time.time())
-    row = ttypes.Table(
+    return ttypes.Table(
         tableName=identifier[1],
         dbName=identifier[0],
-        owner=new.metadata.properties.get(OWNER) or current_user(),
+        owner=properties.get(OWNER) or current_user(),
         createTime=now,
         lastAccessTime=now,
         retention=2**31 - 1,
         partitionKeys=[],
-        parameters={"EXTERNAL": "TRUE"},
-        tableType=EXTERNAL_TABLE,
+        parameters={},
+        tableType=table_type,
     )
+
+
+def new_row(identifier: Identifier, new: MetadataVersion, settings: RowSettings) -> ttypes.Table:
+    """The row of a table that is created: external, unpartitioned (Hive's partitions are not Iceberg's)."""
+    row = empty_row(identifier, new.metadata.properties, EXTERNAL_TABLE)
+    row.parameters["EXTERNAL"] = "TRUE"
     update_row(row, None, new, settings)
     # Read and removed by the server: without it, it lists every file below the table's location.
     row.parameters["DO_NOT_UPDATE_STATS"] = "true"

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
 from hms_iceberg.errors import NoSuchViewError
-from hms_iceberg.hms.connection.client_settings import current_user
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.rows.row_settings import RowSettings
 from hms_iceberg.hms.rows.table_rows import (
@@ -14,6 +11,7 @@ from hms_iceberg.hms.rows.table_rows import (
     PREVIOUS_METADATA_LOCATION,
     TABLE_TYPE,
     VIRTUAL_VIEW,
+    empty_row,
     put_parameter,
     shown_schema,
     storage_descriptor,
@@ -50,18 +48,7 @@ def view_pointer(row: ttypes.Table) -> TablePointer:
 
 def new_view_row(identifier: Identifier, new: ViewMetadataVersion, settings: RowSettings) -> ttypes.Table:
     """The row of a view that is created."""
-    now = int(time.time())
-    row = ttypes.Table(
-        tableName=identifier[1],
-        dbName=identifier[0],
-        owner=new.metadata.properties.get(OWNER) or current_user(),
-        createTime=now,
-        lastAccessTime=now,
-        retention=2**31 - 1,
-        partitionKeys=[],
-        parameters={},
-        tableType=VIRTUAL_VIEW,
-    )
+    row = empty_row(identifier, new.metadata.properties, VIRTUAL_VIEW)
     update_view_row(row, None, new, settings)
     return row
 

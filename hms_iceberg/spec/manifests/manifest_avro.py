@@ -17,6 +17,7 @@ from typing import Any
 
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError, InvalidInputError
 from hms_iceberg.spec.manifests.avro_container import DEFAULT_CODEC, read_container, read_records, write_container
+from hms_iceberg.spec.manifests.avro_types import decimal_bytes
 from hms_iceberg.spec.manifests.manifest import (
     DataFile,
     DataFileContent,
@@ -28,7 +29,7 @@ from hms_iceberg.spec.manifests.manifest import (
 from hms_iceberg.spec.manifests.manifest_counts import check_entries
 from hms_iceberg.spec.manifests.manifest_layout import EntryLayout, entry_layout
 from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list, encode_manifest_list
-from hms_iceberg.spec.manifests.manifest_schema import decimal_bytes, entry_schema
+from hms_iceberg.spec.manifests.manifest_schema import entry_schema
 from hms_iceberg.spec.manifests.manifest_summary import PartitionSummary
 from hms_iceberg.spec.partitions.partitioning import PartitionSpec, spec_fields_to_json
 from hms_iceberg.spec.schema import Schema

@@ -15,47 +15,10 @@ from typing import Any
 
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.manifests.avro_container import parsed_schema
-from hms_iceberg.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UnknownType,
-    UUIDType,
-)
+from hms_iceberg.spec.manifests.avro_types import avro_primitive
+from hms_iceberg.spec.types import GeographyType, GeometryType, NestedField, StructType
 
 SUPPORTED_FORMAT_VERSIONS = (1, 2, 3)
-
-_PLAIN_TYPES: dict[type[IcebergType], Any] = {
-    BooleanType: "boolean",
-    IntegerType: "int",
-    LongType: "long",
-    FloatType: "float",
-    DoubleType: "double",
-    StringType: "string",
-    BinaryType: "bytes",
-    UnknownType: "null",
-    DateType: {"type": "int", "logicalType": "date"},
-    TimeType: {"type": "long", "logicalType": "time-micros"},
-    TimestampType: {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
-    TimestamptzType: {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True},
-    TimestampNanoType: {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": False},
-    TimestamptzNanoType: {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": True},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +27,6 @@ class AvroSchema:
 
     text: bytes
     parsed: Any
-
-
-def decimal_bytes(precision: int) -> int:
-    """How many bytes an unscaled decimal of this precision needs, sign included."""
-    return ((10**precision - 1).bit_length() + 8) // 8
 
 
 def avro_name(name: str) -> str:
@@ -245,33 +203,12 @@ def _map(key_id: int, value_id: int, value_type: str) -> dict[str, Any]:
 
 def _avro_type(field: NestedField, named: set[str]) -> Any:
     """The Avro type of a partition field; a named type is defined once and then referred to by its name."""
-    field_type = field.field_type
-    plain = _PLAIN_TYPES.get(type(field_type))
-    if plain is not None:
-        return plain
-    described: dict[str, Any]
-    if isinstance(field_type, UUIDType):
-        described = {"type": "fixed", "name": "uuid_fixed", "size": 16, "logicalType": "uuid"}
-    elif isinstance(field_type, FixedType):
-        described = {"type": "fixed", "name": f"fixed_{field_type.length}", "size": field_type.length}
-    elif isinstance(field_type, DecimalType):
-        described = {
-            "type": "fixed",
-            "name": f"decimal_{field_type.precision}_{field_type.scale}",
-            "size": decimal_bytes(field_type.precision),
-            "logicalType": "decimal",
-            "precision": field_type.precision,
-            "scale": field_type.scale,
-        }
-    else:
+    found = avro_primitive(field.field_type, named)
+    if found is None or isinstance(field.field_type, (GeometryType, GeographyType)):
         raise UnsupportedError(
-            f"Cannot write partition field {field.name!r}: values of type {field_type} cannot be partition values"
+            f"Cannot write partition field {field.name!r}: values of type {field.field_type} cannot be partition values"
         )
-    name = described["name"]
-    if name in named:
-        return name
-    named.add(name)
-    return described
+    return found
 
 
 def _check_version(format_version: int) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError, InvalidInputError, UnsupportedError
 from hms_iceberg.spec.manifests.avro_container import codec_name, compress, decompress
+from hms_iceberg.spec.manifests.avro_types import decimal_bytes
 from hms_iceberg.spec.manifests.manifest import (
     DataFile,
     DataFileContent,
@@ -30,7 +31,7 @@ from hms_iceberg.spec.manifests.manifest_avro import (
     encode_manifest,
     encode_manifest_list,
 )
-from hms_iceberg.spec.manifests.manifest_schema import avro_name, decimal_bytes
+from hms_iceberg.spec.manifests.manifest_schema import avro_name
 from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.transforms import BucketTransform, DayTransform, IdentityTransform, VoidTransform

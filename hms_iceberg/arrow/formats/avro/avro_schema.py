@@ -9,51 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from hms_iceberg.errors import UnsupportedError
-from hms_iceberg.spec.manifests.manifest_schema import decimal_bytes
+from hms_iceberg.spec.manifests.avro_types import avro_primitive
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
-    IcebergType,
-    IntegerType,
-    ListType,
-    LongType,
-    MapType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
-    UUIDType,
-)
-
-_PLAIN: dict[type[IcebergType], Any] = {
-    BooleanType: "boolean",
-    IntegerType: "int",
-    LongType: "long",
-    FloatType: "float",
-    DoubleType: "double",
-    StringType: "string",
-    BinaryType: "bytes",
-    GeometryType: "bytes",
-    GeographyType: "bytes",
-    DateType: {"type": "int", "logicalType": "date"},
-    TimeType: {"type": "long", "logicalType": "time-micros"},
-    TimestampType: {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False},
-    TimestamptzType: {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": True},
-    TimestampNanoType: {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": False},
-    TimestamptzNanoType: {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": True},
-}
+from hms_iceberg.spec.types import IcebergType, ListType, MapType, NestedField, StringType, StructType
 
 
 def avro_schema(schema: Schema) -> dict[str, Any]:
@@ -84,9 +42,6 @@ def _optional(kind: Any, optional: bool) -> Any:
 
 
 def _type(kind: IcebergType, field_id: int, named: set[str]) -> Any:
-    plain = _PLAIN.get(type(kind))
-    if plain is not None:
-        return plain
     if isinstance(kind, StructType):
         return _record(f"r{field_id}", kind.fields, named)
     if isinstance(kind, ListType):
@@ -94,27 +49,10 @@ def _type(kind: IcebergType, field_id: int, named: set[str]) -> Any:
         return {"type": "array", "items": element, "element-id": kind.element_id}
     if isinstance(kind, MapType):
         return _map(kind, named)
-    described: dict[str, Any]
-    if isinstance(kind, UUIDType):
-        described = {"type": "fixed", "name": "uuid_fixed", "size": 16, "logicalType": "uuid"}
-    elif isinstance(kind, FixedType):
-        described = {"type": "fixed", "name": f"fixed_{kind.length}", "size": kind.length}
-    elif isinstance(kind, DecimalType):
-        described = {
-            "type": "fixed",
-            "name": f"decimal_{kind.precision}_{kind.scale}",
-            "size": decimal_bytes(kind.precision),
-            "logicalType": "decimal",
-            "precision": kind.precision,
-            "scale": kind.scale,
-        }
-    else:
+    found = avro_primitive(kind, named)
+    if found is None:
         raise UnsupportedError(f"Cannot write Avro files: values of type {kind} have no form in them.")
-    name = described["name"]
-    if name in named:
-        return name
-    named.add(name)
-    return described
+    return found
 
 
 def _map(kind: MapType, named: set[str]) -> dict[str, Any]:

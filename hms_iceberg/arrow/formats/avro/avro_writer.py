@@ -32,8 +32,8 @@ from hms_iceberg.spec.manifests.avro_container import (
     parsed_schema,
     write_header,
 )
+from hms_iceberg.spec.manifests.avro_types import decimal_bytes
 from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.manifests.manifest_schema import decimal_bytes
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.types import DecimalType, IcebergType, ListType, MapType, StringType, StructType, UUIDType
 from hms_iceberg.storage import Storage
