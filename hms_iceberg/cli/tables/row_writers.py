@@ -57,30 +57,24 @@ def write_csv(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
 
 def write_arrow(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
     """Writes an Arrow stream, which is read from files and pipes alike; returns how many rows."""
-    count = 0
-    with pa.ipc.new_stream(to, rows.schema) as writer:
-        for batch in rows:
-            writer.write_batch(batch)
-            count += batch.num_rows
-    return count
+    return _written(rows, pa.ipc.new_stream(to, rows.schema))
 
 
 def write_arrow_file(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
     """Writes an Arrow file; returns how many rows."""
-    count = 0
-    with pa.ipc.new_file(to, rows.schema) as writer:
-        for batch in rows:
-            writer.write_batch(batch)
-            count += batch.num_rows
-    return count
+    return _written(rows, pa.ipc.new_file(to, rows.schema))
 
 
 def write_parquet(rows: pa.RecordBatchReader, to: BinaryIO) -> int:
     """Writes a Parquet file; returns how many rows."""
     import pyarrow.parquet as pq
 
+    return _written(rows, pq.ParquetWriter(to, rows.schema, compression="zstd"))
+
+
+def _written(rows: pa.RecordBatchReader, writer: Any) -> int:
     count = 0
-    with pq.ParquetWriter(to, rows.schema, compression="zstd") as writer:
+    with writer:
         for batch in rows:
             writer.write_batch(batch)
             count += batch.num_rows
