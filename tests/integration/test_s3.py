@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -120,7 +121,28 @@ def test_a_store_that_is_busy_for_a_moment_is_asked_again(store: S3Store, table:
 
 
 @pytest.mark.spark
-def test_spark_reads_and_writes_by_s3a_with_its_own_settings(
+def test_spark_reads_and_writes_by_s3a_and_changes_nothing_without_the_right_to(
     metastore: EmbeddedMetastore, catalog: Catalog, table: Table, store: S3Store
 ) -> None:
-    changed_by_spark(metastore, catalog, table, s3a_jars(), store.hadoop)
+    closed = catalog.create_table("web.closed", SCHEMA, properties={"format-version": "3"})
+    closed.append(rows(1, 2))
+    for method in ("PUT", "POST", "DELETE"):
+        store.failures.append(Failure(method, "/web.db/closed", 403))
+    files = sorted(info.location for info in ArrowStorage(store.properties).list(closed.location()))
+    writes = [
+        "insert into web.closed values (3, 'c')",
+        "delete from web.closed where id = 1",
+        "update web.closed set page = 'x' where id = 1",
+        "alter table web.closed add column seconds double",
+        "create table web.closed_too (id bigint) using iceberg",
+        "create table web.closed_copy using iceberg as select * from web.closed",
+    ]
+    reads = ["select * from web.closed", "describe extended web.closed"]
+    errors = changed_by_spark(metastore, catalog, table, s3a_jars(), store.hadoop, [*writes, *reads])
+    denied = r"(?is)web\.db/closed.*(denied|forbidden)|denied.*web\.db/closed"
+    assert all(re.search(denied, errors[statement] or "") for statement in writes), errors
+    assert [errors[statement] for statement in reads] == [None, None]
+    store.failures.clear()
+    assert sorted(info.location for info in ArrowStorage(store.properties).list(closed.location())) == files
+    assert ids(closed) == [1, 2]
+    assert {name for _, name in catalog.list_tables("web")}.isdisjoint({"closed_too", "closed_copy"})

@@ -31,21 +31,47 @@ spark.sql(f"update {table} set page = '/new' where id = 1")
 spark.sql(f"merge into {table} t using (select 8L as id) s on t.id = s.id when matched then delete")
 spark.sql(f"create table {table}_orc using iceberg tblproperties ('write.format.default' = 'orc') as table {table}")
 after = spark.sql(f"select id, page from {table}_orc order by id").collect()
-print(json.dumps([[list(row) for row in rows] for rows in (before, after)]))
+
+def error_of(statement):
+    try:
+        spark.sql(statement).collect()
+    except Exception as error:
+        return str(error)
+
+errors = {statement: error_of(statement) for statement in sys.argv[6:]}
+print(json.dumps([[[list(row) for row in rows] for rows in (before, after)], errors]))
 """
 
 
 def changed_by_spark(
-    metastore: EmbeddedMetastore, catalog: Catalog, table: Table, jars: Sequence[Path], hadoop: Mapping[str, str]
-) -> None:
-    """Lets Spark read a table of the rows 1 and 2, change it, and copy it as ORC; and reads what came of it."""
+    metastore: EmbeddedMetastore,
+    catalog: Catalog,
+    table: Table,
+    jars: Sequence[Path],
+    hadoop: Mapping[str, str],
+    statements: Sequence[str] = (),
+) -> dict[str, str | None]:
+    """Lets Spark read a table of the rows 1 and 2, change it, and copy it as ORC; and reads what came of it.
+
+    Args:
+        metastore: the metastore.
+        catalog: a catalog of it.
+        table: the table.
+        jars: what Spark needs for the store.
+        hadoop: settings of Hadoop.
+        statements: what Spark tries after that.
+
+    Returns:
+        The error of each statement; None of one that passes.
+    """
     name = ".".join(table.name())
-    own = [metastore.uri, metastore.warehouse, ",".join(map(str, jars)), json.dumps(dict(hadoop)), name]
+    own = [metastore.uri, metastore.warehouse, ",".join(map(str, jars)), json.dumps(dict(hadoop)), name, *statements]
     command = [sys.executable, "-c", _SPARK, *own]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert ran.returncode == 0, ran.stderr[-3000:]
-    before, after = json.loads(ran.stdout.splitlines()[-1])
+    (before, after), errors = json.loads(ran.stdout.splitlines()[-1])
     assert before == [[1, "/1"], [2, "/2"]]
     assert after == [[1, "/new"], [2, "/2"], [7, "/7"]]
     assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [1, 2, 7]
     assert catalog.load_table(f"{name}_orc").scan().count() == 3
+    return dict(errors)
