@@ -67,6 +67,24 @@ _PRIMITIVES: Mapping[type[IcebergType], str] = {
     UnknownType: "void",
     VariantType: "variant",
 }
+# What the simple types of Spark's JSON are in Iceberg.
+ICEBERG_PRIMITIVES: Mapping[str, IcebergType] = {
+    "boolean": BooleanType(),
+    "byte": IntegerType(),
+    "short": IntegerType(),
+    "integer": IntegerType(),
+    "long": LongType(),
+    "float": FloatType(),
+    "double": DoubleType(),
+    "string": StringType(),
+    "string collate UTF8_BINARY": StringType(),
+    "binary": BinaryType(),
+    "date": DateType(),
+    "timestamp": TimestamptzType(),
+    "timestamp_ntz": TimestampType(),
+    "void": UnknownType(),
+    "variant": VariantType(),
+}
 
 
 def spark_schema(schema: Schema, table: str) -> dict[str, Any]:

@@ -12,46 +12,24 @@ from typing import Any
 import msgspec
 
 from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.spark.schemas import ICEBERG_PRIMITIVES
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     BinaryType,
-    BooleanType,
-    DateType,
     DecimalType,
     DoubleType,
     FloatType,
     IcebergType,
-    IntegerType,
     ListType,
-    LongType,
     MapType,
     NestedField,
     StringType,
     StructType,
-    TimestampType,
-    TimestamptzType,
     TimeType,
     UnknownType,
     VariantType,
 )
 
-_PRIMITIVES: dict[str, IcebergType] = {
-    "boolean": BooleanType(),
-    "byte": IntegerType(),
-    "short": IntegerType(),
-    "integer": IntegerType(),
-    "long": LongType(),
-    "float": FloatType(),
-    "double": DoubleType(),
-    "string": StringType(),
-    "string collate UTF8_BINARY": StringType(),
-    "binary": BinaryType(),
-    "date": DateType(),
-    "timestamp": TimestamptzType(),
-    "timestamp_ntz": TimestampType(),
-    "void": UnknownType(),
-    "variant": VariantType(),
-}
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _TEXT = re.compile(r"(char|varchar)\(\d+\)")
 _TIME = re.compile(r"time\(([0-6])\)")
@@ -131,7 +109,7 @@ def _field(field: dict[str, Any], table: str, column: str, ids: Iterator[int]) -
 
 
 def _primitive(name: str, table: str, column: str) -> IcebergType:
-    known = _PRIMITIVES.get(name)
+    known = ICEBERG_PRIMITIVES.get(name)
     if known is not None:
         return known
     if match := _DECIMAL.fullmatch(name):

@@ -10,51 +10,26 @@ from typing import Any
 
 from hms_iceberg.arrow.formats.file_layout import sanitized
 from hms_iceberg.errors import SchemaMismatchError, UnsupportedError
-from hms_iceberg.spark.schemas import FIELD_ID, KIND
+from hms_iceberg.spark.schemas import FIELD_ID, ICEBERG_PRIMITIVES, KIND
 from hms_iceberg.spec.promotion import can_promote
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.types import (
     BinaryType,
-    BooleanType,
-    DateType,
     DecimalType,
-    DoubleType,
     FixedType,
-    FloatType,
     IcebergType,
-    IntegerType,
     ListType,
-    LongType,
     MapType,
     NestedField,
     StringType,
     StructType,
-    TimestampType,
-    TimestamptzType,
     TimeType,
     UnknownType,
     UUIDType,
-    VariantType,
 )
 
 NESTED = "iceberg.nested"
 _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
-_TYPES: Mapping[str, IcebergType] = {
-    "boolean": BooleanType(),
-    "byte": IntegerType(),
-    "short": IntegerType(),
-    "integer": IntegerType(),
-    "long": LongType(),
-    "float": FloatType(),
-    "double": DoubleType(),
-    "date": DateType(),
-    "timestamp": TimestamptzType(),
-    "timestamp_ntz": TimestampType(),
-    "string": StringType(),
-    "binary": BinaryType(),
-    "void": UnknownType(),
-    "variant": VariantType(),
-}
 
 
 @dataclass(frozen=True)
@@ -213,7 +188,7 @@ def primitive(kind: str) -> IcebergType | None:
         return TimeType()
     if kind.startswith(("string", "char(", "varchar(")):
         return StringType()
-    return _TYPES.get(kind)
+    return ICEBERG_PRIMITIVES.get(kind)
 
 
 def _fits(incoming: IcebergType, own: IcebergType) -> bool:
