@@ -20,7 +20,6 @@ from hms_iceberg.errors import SqlParseError
 from hms_iceberg.spark.sql.statement_tokens import Token, parse_error, tokenize
 from hms_iceberg.spark.sql.statements import (
     AddPartitionField,
-    AlterTable,
     AnyStatement,
     DropIdentifierFields,
     DropPartitionField,
@@ -30,6 +29,7 @@ from hms_iceberg.spark.sql.statements import (
     SetIdentifierFields,
     SetWriteOrder,
     SortTerm,
+    TableStatement,
     TransformOf,
 )
 
@@ -44,7 +44,7 @@ _TRANSFORMS = {
 _PARAMETERIZED = {"BUCKET": "bucket", "TRUNCATE": "truncate"}
 
 
-def parse_statement(text: str) -> AlterTable | None:
+def parse_statement(text: str) -> TableStatement | None:
     """The statement of a text that Spark's own parser does not understand.
 
     Args:
@@ -67,7 +67,7 @@ class _Parser:
         self._tokens = tokenize(text)
         self._index = 0
 
-    def whole(self) -> AlterTable | None:
+    def whole(self) -> TableStatement | None:
         """The statement up to the end of the text."""
         if not self._take("ALTER", "TABLE"):
             return None
@@ -81,7 +81,7 @@ class _Parser:
                 self._take(";")
                 if self._token.kind != "end":
                     raise self._unexpected("the end of the statement")
-                return AlterTable(table, f"ALTER TABLE ... {' '.join(words)}", statement)
+                return TableStatement(table, f"ALTER TABLE ... {' '.join(words)}", statement)
         return None
 
     def _statements(self) -> dict[tuple[str, ...], Callable[[], AnyStatement]]:

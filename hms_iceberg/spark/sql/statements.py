@@ -110,7 +110,7 @@ AnyStatement = (
 )
 
 
-class AlterTable(msgspec.Struct, frozen=True):
+class TableStatement(msgspec.Struct, frozen=True):
     """A statement with the table that it names.
 
     Attributes:
