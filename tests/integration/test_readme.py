@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-import shlex
+import subprocess
+import sys
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hms_iceberg.cli.main import main
-
-README = Path(__file__).parents[2] / "README.md"
-
-
-def lines_of(section: str) -> list[list[str]]:
-    """The words of each line of the first shell block of a section."""
-    text = README.read_text(encoding="utf-8").split(f"\n## {section}\n")[1]
-    block = text.split("```bash\n")[1].split("```")[0]
-    return [shlex.split(line.split(" >> ")[0], comments=True) for line in block.splitlines()]
+from tests.support.readme import README, lines_of
 
 
 def test_the_readme_s_catalog_example_runs_as_it_stands(metastore: Any, catalog: Any) -> None:
@@ -126,10 +119,17 @@ def test_the_readme_s_migrations_and_its_maintenance_run_in_their_order(
     spark.sql("create table web.tmp_clicks using parquet as select 1L as id")
     spark.sql("create table sales.fact_orders stored as textfile as select 1L as id")
 
-    for words in (*lines_of("Migrate Hive tables"), lines_of("Maintain")[0]):
+    once, service = lines_of("Maintain")
+    for words in (*lines_of("Migrate Hive tables"), once):
         here = [word.replace("thrift://metastore:9083", metastore.uri) for word in words[1:]]
         assert main([*here, "--once"] if "--follow" in here else here) == 0, words
 
+    here = [word.replace("thrift://metastore:9083", metastore.uri) for word in service[1:]]
+    with subprocess.Popen([sys.executable, "-m", "hms_iceberg", *here], stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        assert any("tables looked at" in line for line in running.stdout)
+        running.terminate()
+        assert running.wait(60) == 0
     assert [catalog.load_table(name).scan().count() for name in ("web.clicks", "sales.fact_orders")] == [1, 1]
     assert not catalog.table_exists("web.tmp_clicks")
     for database in ("web", "sales"):

@@ -40,6 +40,20 @@ def _delete_manifest(table: Table) -> list[str]:
     return [each.manifest_path for each in manifests if each.content is ManifestContent.DELETES][:1]
 
 
+def _metadata(table: Table) -> list[str]:
+    return [table.metadata_location]
+
+
+def _delete_files(table: Table) -> list[str]:
+    return sorted(set(table.inspect.delete_files()["file_path"].to_pylist()))
+
+
+def _equality_delete(table: Table) -> list[str]:
+    before = _delete_files(table)
+    table.new_row_delta().delete_equal(pa.table({"id": [3]}), ["id"]).commit()
+    return [each for each in _delete_files(table) if each not in before]
+
+
 def _file_twice(table: Table) -> list[str]:
     (file,) = [task.file for task in table.scan("id = 7").plan_files()]
     with table.new_fast_append() as append:
@@ -47,11 +61,19 @@ def _file_twice(table: Table) -> list[str]:
     return []
 
 
-HARMS = [_lists, _data_manifests, _data_file, _delete_manifest, _file_twice]
+SAFE = [_lists, _data_manifests, _delete_manifest, _file_twice]
+LEFT = [[2, "b"], [3, None], [4, "d"], [6, "f"], [7, "g"]]
+# What is left where something is lost.
+LOSSES: dict[Any, list[list[Any]]] = {
+    _metadata: LEFT[:-1],
+    _data_file: LEFT[:-1],
+    _delete_files: [[1, "a"], *LEFT[:3], [5, "e"], *LEFT[3:]],
+    _equality_delete: LEFT,
+}
 
 
 @pytest.mark.parametrize("version", [2, 3])
-@pytest.mark.parametrize("harm", HARMS, ids=lambda each: each.__name__.strip("_"))
+@pytest.mark.parametrize("harm", [*SAFE, *LOSSES], ids=lambda each: each.__name__.strip("_"))
 def test_java_reads_and_changes_what_was_repaired(
     harm: Any, version: int, iceberg_java: Any, catalog: Catalog, namespace: str
 ) -> None:
@@ -66,18 +88,18 @@ def test_java_reads_and_changes_what_was_repaired(
     lost = harm(table)
     for location in lost:
         Path(location.removeprefix("file:")).unlink()
-    result = repair_table(catalog, (namespace, "t"), dry_run=False, accept_loss=harm is _data_file)
+    result = repair_table(catalog, (namespace, "t"), dry_run=False, accept_loss=harm in LOSSES)
     assert result.plan.steps and not result.plan.refused
 
-    left = [[2, "b"], [3, None], [4, "d"], [6, "f"]] + ([] if harm is _data_file else [[7, "g"]])
+    left = LOSSES.get(harm, LEFT)
     assert sorted(iceberg_java.sql(f"select * from ice.{name}")) == left
     repaired = catalog.load_table(name)
-    for snapshot in table.snapshots()[:3]:
+    for snapshot in table.snapshots()[: 2 if harm is _delete_files else 3]:  # the third still names those
         (counted,) = iceberg_java.sql(f"select count(*) from ice.{name} version as of {snapshot.snapshot_id}")
         assert counted == [repaired.scan(snapshot_id=snapshot.snapshot_id).count()]
     iceberg_java.sql(f"insert into ice.{name} values (8, 'h')")
     iceberg_java.sql(f"delete from ice.{name} where id = 2")
     iceberg_java.sql(f"call ice.system.rewrite_manifests('{name}')")
-    assert sorted(iceberg_java.sql(f"select * from ice.{name}")) == [*left[1:], [8, "h"]]
-    if harm is not _data_file:
+    assert sorted(iceberg_java.sql(f"select * from ice.{name}")) == [*(row for row in left if row[0] != 2), [8, "h"]]
+    if harm in SAFE:
         assert check_table(catalog.load_table(name)).findings == ()

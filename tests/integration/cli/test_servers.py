@@ -19,12 +19,16 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from tests.support.readme import lines_of
+
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
     from hms_iceberg.hms.embedded import EmbeddedMetastore
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
+# The README's lines; what a test says of addresses and ports comes after them, and holds.
+SHELL, QUERY, THRIFT, CONNECT = (words[1:] for words in lines_of("A shell and servers"))
 SMALL = ("--master", "local[2]", "--conf", "spark.driver.memory=1g", "--conf", "spark.sql.shuffle.partitions=2")
 
 CLIENTS = """
@@ -48,6 +52,34 @@ threads = [threading.Thread(target=write, args=(number,)) for number in range(8)
 assert not problems, problems
 """
 
+JDBC_CLIENTS = """
+import java.sql.*;
+import java.util.concurrent.*;
+
+class Clients {
+  public static void main(String[] words) throws Exception {
+    ExecutorService pool = Executors.newFixedThreadPool(8);
+    Future<?>[] ends = new Future<?>[8];
+    for (int i = 0; i < 8; i++) {
+      int id = 10 + i;
+      ends[i] = pool.submit(() -> {
+        try (Connection client = DriverManager.getConnection(words[0], "me", "")) {
+          Statement to = client.createStatement();
+          to.execute("set spark.sql.shuffle.partitions = 1");
+          to.execute("insert into " + words[1] + " values (" + id + ", 'client')");
+          ResultSet found = to.executeQuery("select count(*), max(name) from " + words[1] + " where id = " + id);
+          found.next();
+          if (found.getInt(1) != 1 || !"client".equals(found.getString(2))) throw new Exception("row " + id);
+        }
+        return null;
+      });
+    }
+    for (Future<?> end : ends) end.get();
+    pool.shutdown();
+  }
+}
+"""
+
 
 @pytest.fixture
 def table(catalog: Catalog, namespace: str) -> str:
@@ -62,13 +94,13 @@ def command(metastore: EmbeddedMetastore, *words: str) -> list[str]:
 
 
 @contextmanager
-def server(metastore: EmbeddedMetastore, name: str, tmp_path: Path) -> Iterator[int]:
+def server(metastore: EmbeddedMetastore, line: list[str], tmp_path: Path) -> Iterator[int]:
     """A server that listens, and ends by SIGTERM with exit code 0."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with open(tmp_path / "stderr.log", "w") as log:
-        words = command(metastore, name, "--port", str(port))
+        words = command(metastore, *line, "--port", str(port))
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=log, text=True, cwd=os.getcwd())
     try:
         assert process.stdout is not None
@@ -88,11 +120,18 @@ def server(metastore: EmbeddedMetastore, name: str, tmp_path: Path) -> Iterator[
         process.stdout.close()
 
 
+def run(*command: str) -> str:
+    """What a client that ends well writes."""
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    return ran.stdout
+
+
 def rows(catalog: Catalog, table: str) -> list[tuple[int, str]]:
     return sorted((row["id"], row["name"]) for row in catalog.load_table(table).scan().to_arrow().to_pylist())
 
 
-def test_beeline_writes_and_reads_tables_and_calls_procedures(
+def test_beeline_then_eight_clients_side_by_side_write_and_read_tables_by_jdbc(
     metastore: EmbeddedMetastore, catalog: Catalog, table: str, namespace: str, tmp_path: Path
 ) -> None:
     import pyspark
@@ -106,20 +145,14 @@ def test_beeline_writes_and_reads_tables_and_calls_procedures(
         f"call system.rewrite_manifests('{table}');"
         f"select name, id from {table} order by id;"
     )
-    with server(metastore, "thriftserver", tmp_path) as port:
-        beeline = [
-            "java",
-            "-cp",
-            f"{jars}/*",
-            "org.apache.hive.beeline.BeeLine",
-            "-u",
-            f"jdbc:hive2://127.0.0.1:{port}",
-        ]
+    (tmp_path / "Clients.java").write_text(JDBC_CLIENTS)
+    with server(metastore, THRIFT, tmp_path) as port:
+        java, url = ["java", "-cp", f"{jars}/*"], f"jdbc:hive2://127.0.0.1:{port}"
         quiet = ["-n", "me", "--outputformat=csv2", "--silent=true", "--showHeader=false", "-e", statements]
-        ran = subprocess.run([*beeline, *quiet], capture_output=True, text=True, timeout=200, check=False)
-    assert ran.returncode == 0, ran.stderr[-3000:]
-    assert ran.stdout.split()[-2:] == ["a,1", "z,3"]
-    assert rows(catalog, table) == [(1, "a"), (3, "z")]
+        beeline = run(*java, "org.apache.hive.beeline.BeeLine", "-u", url, *quiet)
+        run(*java, str(tmp_path / "Clients.java"), url, table)
+    assert beeline.split()[-2:] == ["a,1", "z,3"]
+    assert rows(catalog, table) == [(1, "a"), (3, "z"), *((10 + number, "client") for number in range(8))]
 
 
 def test_eight_clients_of_connect_write_side_by_side(
@@ -127,10 +160,8 @@ def test_eight_clients_of_connect_write_side_by_side(
 ) -> None:
     pytest.importorskip("grpc", reason="needs the client of Spark Connect: pip install 'pyspark[connect]'")
     program = textwrap.dedent(CLIENTS).replace("{table}", table)
-    with server(metastore, "connect", tmp_path) as port:
-        words = [sys.executable, "-W", "ignore", "-c", program, f"sc://127.0.0.1:{port}"]
-        ran = subprocess.run(words, capture_output=True, text=True, timeout=200, check=False)
-    assert ran.returncode == 0, ran.stderr[-3000:]
+    with server(metastore, CONNECT, tmp_path) as port:
+        run(sys.executable, "-W", "ignore", "-c", program, f"sc://127.0.0.1:{port}")
     assert rows(catalog, table) == [(0, "changed"), *((number, "client") for number in range(1, 8))]
 
 
@@ -142,13 +173,15 @@ def test_statements_of_the_command_line_end_at_the_first_that_fails(
         f"select id, ';' as c, array(name) as names from {table} order by id; select nope from {table};\nx"
     )
     insert = f"insert into {table} values (1, 'a'), (2, null) -- ; no end"
-    words = command(metastore, "sql", "--output", "json", "-e", insert, "-f", str(script))
+    query = [word.replace("web.visits", table) for word in QUERY]
+    words = command(metastore, *query, "--output", "json", "-e", insert, "-f", str(script))
     ran = subprocess.run(words, capture_output=True, text=True, timeout=200, check=False)
     told = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert told[:2] == [{"id": 1, "c": ";", "names": ["a"]}, {"id": 2, "c": ";", "names": [None]}], ran.stderr
-    assert told[2]["type"] == "SqlFailedError"
-    assert "UNRESOLVED_COLUMN" in told[2]["message"]
-    assert (len(told), ran.returncode) == (3, 1)
+    count, *selected, error = told
+    assert count == {"count(1)": 0}
+    assert selected == [{"id": 1, "c": ";", "names": ["a"]}, {"id": 2, "c": ";", "names": [None]}], ran.stderr
+    assert error["type"] == "SqlFailedError" and "UNRESOLVED_COLUMN" in error["message"]
+    assert ran.returncode == 1
 
 
 def test_the_prompt_runs_statements_completes_names_and_keeps_a_history(
@@ -157,7 +190,7 @@ def test_the_prompt_runs_statements_completes_names_and_keeps_a_history(
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ.update(XDG_STATE_HOME=str(tmp_path), TERM="dumb", NO_COLOR="1")
-        os.execv(sys.executable, command(metastore, "sql"))
+        os.execv(sys.executable, command(metastore, *SHELL))
 
     def until(text: str) -> str:
         shown = ""

@@ -15,9 +15,8 @@ import pytest
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.table import Table
 from tests.support.hive_warehouse import all_files
+from tests.support.rights import AS_USER, without_right_to_write
 
-# Root may write everywhere, unless it gives up its capabilities.
-AS_USER = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
 RUN = """
 import contextlib, io, json, sys
 from hms_iceberg.cli.main import main
@@ -77,12 +76,8 @@ def readable(lake: Catalog, table: Table, tmp_path: Path) -> Iterator[Path]:
     table.append(table.scan("id = 1").to_arrow())
     (tmp_path / "lake/db/t/data/orphan.parquet").write_bytes(b"PAR1")
     (tmp_path / "more.csv").write_text("id,page,price\n4,/,1\n")
-    places = [tmp_path / "lake", *(tmp_path / "lake").rglob("*")]
-    for place in places:
-        place.chmod(0o555 if place.is_dir() else 0o444)
-    yield tmp_path / "lake"
-    for place in places:
-        place.chmod(0o755)
+    with without_right_to_write(tmp_path / "lake"):
+        yield tmp_path / "lake"
 
 
 def answers(lines: tuple[str, ...]) -> dict[str, Any]:

@@ -10,8 +10,7 @@ import click
 import pytest
 
 from hms_iceberg.cli.main import cli
-
-README = Path(__file__).parents[3] / "README.md"
+from tests.support.readme import README
 
 
 def commands() -> list[str]:

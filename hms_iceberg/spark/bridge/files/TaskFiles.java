@@ -188,7 +188,11 @@ final class TaskFiles implements TaskCompletionListener {
     void write(InternalRow row) throws IOException {
       if (output == null) {
         String folder = rules.spec(partition.specId).folder(partition);
-        output = opened(rules.names.location(partitionId, taskId, epoch, ++count, folder));
+        try {
+          output = opened(rules.names.location(partitionId, taskId, epoch, ++count, folder));
+        } catch (IOException e) {
+          throw StorageDenied.told(e);
+        }
       }
       output.write(row);
       if (++unchecked == ROWS_BETWEEN_CHECKS) {
@@ -201,7 +205,11 @@ final class TaskFiles implements TaskCompletionListener {
 
     void finish() throws IOException {
       if (output != null) {
-        written.add(output.close(partition));
+        try {
+          written.add(output.close(partition)); // object stores get the file here
+        } catch (IOException e) {
+          throw StorageDenied.told(e);
+        }
         output = null;
         unchecked = 0;
       }

@@ -1,0 +1,18 @@
+package hms_iceberg.bridge;
+
+import java.io.FileNotFoundException;
+import java.io.IOException;
+import java.nio.file.AccessDeniedException;
+import org.apache.hadoop.security.AccessControlException;
+
+/** A file that a task has no right to write: the words that the driver has for it, in the place of a bare path. */
+final class StorageDenied {
+  private StorageDenied() {}
+
+  static IOException told(IOException error) {
+    boolean denied = error instanceof AccessDeniedException || error instanceof AccessControlException
+        || (error instanceof FileNotFoundException && String.valueOf(error.getMessage()).contains("Permission denied"));
+    return !denied ? error : new IOException("StorageDeniedError: Cannot write " + error.getMessage() + ". Give the user"
+        + " of Spark's executors, or the key that the store was given, the right to, or use one that has it.", error);
+  }
+}
