@@ -83,6 +83,8 @@ def thrift_server(spark: SparkSession, host: str, port: int) -> Iterator[None]:
     Raises:
         UnsupportedError: it does not start.
     """
+    gateway: Any = spark.sparkContext._gateway
+    gateway.jvm.hms_iceberg.bridge.ThriftSessions.leaveOutFunctions()
     companion = _object(spark, "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2$")
     server = companion.startWithSparkSession(spark._jsparkSession, False)
     try:

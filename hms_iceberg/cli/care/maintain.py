@@ -55,6 +55,8 @@ def maintain(
 
     if once and every is not None:
         raise click.UsageError("--once and --every exclude each other")
+    if every == 0:
+        raise click.UsageError("--every needs a time above 0, such as 10m")
     stop = threading.Event()
     policies = Policies() if policy_file is None else Policies.load(policy_file)
     tell = _Teller(output)

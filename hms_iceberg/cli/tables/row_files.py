@@ -65,11 +65,14 @@ def read_batches(path: Path, schema: pa.Schema, given: str | None = None, null: 
 
     Raises:
         InvalidInputError: it cannot be read as that format.
+        SchemaMismatchError, TypeMismatchError: its rows do not fit those columns.
     """
     kind = format_of(path, given)
     try:
         with _opened(path) as stream:
             yield from _batches(stream, kind, schema, null)
+    except (SchemaMismatchError, TypeMismatchError) as error:
+        raise type(error)(f"Cannot read {path} as {kind}: {error}") from error
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, (InvalidInputError, BrokenPipeError)):
             raise

@@ -38,7 +38,7 @@ def _names(ctx: click.Context, parameter: click.Parameter, text: str | None) -> 
 )
 @click.option("--filter", "row_filter", metavar="FILTER", help="Only rows such as \"page = '/' and id > 2\".")
 @click.option("--columns", metavar="NAMES", callback=_names, help="Only these columns, with commas: id,address.city.")
-@click.option("--limit", type=click.IntRange(0), help="At most so many rows; 100 on a terminal by default.")
+@click.option("--limit", type=click.IntRange(0, 2**63 - 1), help="At most so many rows; 100 on a terminal by default.")
 @click.option("--snapshot", "snapshot_id", type=int, metavar="ID", help="Of this snapshot.")
 @click.option("--as-of", metavar="TIME", help="As it was at a time such as 2026-01-31T12:00:00 (UTC).")
 @click.option("--branch", metavar="NAME", help="Of this branch.")

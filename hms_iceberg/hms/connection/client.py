@@ -319,8 +319,8 @@ def _typed(error: TException, method: str, subject: str, server: str) -> Iceberg
     of_namespace = subject.startswith("namespace ")
     if isinstance(error, ttypes.NoSuchObjectException | ttypes.UnknownDBException | ttypes.UnknownTableException):
         if of_namespace or isinstance(error, ttypes.UnknownDBException):
-            return NoSuchNamespaceError(f"The {subject} does not exist in the metastore at {server}. {said}")
-        return NoSuchTableError(f"The {subject} does not exist in the metastore at {server}. {said}")
+            return NoSuchNamespaceError(f"The {subject} does not exist in the metastore at {server}. Check its name.")
+        return NoSuchTableError(f"The {subject} does not exist in the metastore at {server}. Check its name.")
     if isinstance(error, ttypes.AlreadyExistsException):
         if of_namespace:
             return NamespaceAlreadyExistsError(f"The {subject} exists already in the metastore at {server}.")
@@ -329,7 +329,7 @@ def _typed(error: TException, method: str, subject: str, server: str) -> Iceberg
         if method == "drop_database" and "not empty" in said.lower():
             return NamespaceNotEmptyError(f"The {subject} still holds tables, and is kept. {said}")
         if method.startswith("alter_table") and ("doesn't exist" in said or said.endswith("table not found")):
-            return NoSuchTableError(f"The {subject} does not exist in the metastore at {server}. {said}")
+            return NoSuchTableError(f"The {subject} does not exist in the metastore at {server}. Check its name.")
         if method.startswith("alter_table") and "already exists" in said:
             return TableAlreadyExistsError(f"Cannot rename {subject}, the new name is taken: {said}")
     return MetastoreError(f"The metastore at {server} refused `{method}` for {subject}: {said}")

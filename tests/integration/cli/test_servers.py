@@ -74,8 +74,8 @@ class Clients {
         return null;
       });
     }
-    for (Future<?> end : ends) end.get();
     pool.shutdown();
+    for (Future<?> end : ends) end.get();
   }
 }
 """

@@ -119,6 +119,11 @@ def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -
     assert "No such command 'migrat'" in capsys.readouterr().err
 
 
+def test_a_service_without_a_pause_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["maintain", "--every", "0"]) == 2
+    assert "--every needs a time above 0" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "near"), [(["migrat"], "migrate"), (["metastor", "start"], "metastore"), (["locks", "relase"], "release")]
 )
