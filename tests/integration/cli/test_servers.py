@@ -53,31 +53,24 @@ assert not problems, problems
 """
 
 JDBC_CLIENTS = """
-import java.sql.*;
-import java.util.concurrent.*;
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pyspark.java_gateway import launch_gateway
 
-class Clients {
-  public static void main(String[] words) throws Exception {
-    ExecutorService pool = Executors.newFixedThreadPool(8);
-    Future<?>[] ends = new Future<?>[8];
-    for (int i = 0; i < 8; i++) {
-      int id = 10 + i;
-      ends[i] = pool.submit(() -> {
-        try (Connection client = DriverManager.getConnection(words[0], "me", "")) {
-          Statement to = client.createStatement();
-          to.execute("set spark.sql.shuffle.partitions = 1");
-          to.execute("insert into " + words[1] + " values (" + id + ", 'client')");
-          ResultSet found = to.executeQuery("select count(*), max(name) from " + words[1] + " where id = " + id);
-          found.next();
-          if (found.getInt(1) != 1 || !"client".equals(found.getString(2))) throw new Exception("row " + id);
-        }
-        return null;
-      });
-    }
-    pool.shutdown();
-    for (Future<?> end : ends) end.get();
-  }
-}
+jvm = launch_gateway().jvm  # with Spark's jars, among which is Hive's driver
+jvm.java.lang.Class.forName("org.apache.hive.jdbc.HiveDriver")
+
+def write(number):
+    client = jvm.java.sql.DriverManager.getConnection(sys.argv[1], "me", "")
+    to = client.createStatement()
+    to.execute("set spark.sql.shuffle.partitions = 1")
+    to.execute(f"insert into {table} values ({number}, 'client')")
+    found = to.executeQuery(f"select count(*), max(name) from {table} where id = {number}")
+    assert found.next() and (found.getLong(1), found.getString(2)) == (1, "client")
+    client.close()
+
+with ThreadPoolExecutor(8) as pool:
+    list(pool.map(write, range(10, 18)))
 """
 
 
@@ -145,12 +138,12 @@ def test_beeline_then_eight_clients_side_by_side_write_and_read_tables_by_jdbc(
         f"call system.rewrite_manifests('{table}');"
         f"select name, id from {table} order by id;"
     )
-    (tmp_path / "Clients.java").write_text(JDBC_CLIENTS)
+    program = textwrap.dedent(JDBC_CLIENTS).replace("{table}", table)
     with server(metastore, THRIFT, tmp_path) as port:
-        java, url = ["java", "-cp", f"{jars}/*"], f"jdbc:hive2://127.0.0.1:{port}"
+        url = f"jdbc:hive2://127.0.0.1:{port}"
         quiet = ["-n", "me", "--outputformat=csv2", "--silent=true", "--showHeader=false", "-e", statements]
-        beeline = run(*java, "org.apache.hive.beeline.BeeLine", "-u", url, *quiet)
-        run(*java, str(tmp_path / "Clients.java"), url, table)
+        beeline = run("java", "-cp", f"{jars}/*", "org.apache.hive.beeline.BeeLine", "-u", url, *quiet)
+        run(sys.executable, "-W", "ignore", "-c", program, url)
     assert beeline.split()[-2:] == ["a,1", "z,3"]
     assert rows(catalog, table) == [(1, "a"), (3, "z"), *((10 + number, "client") for number in range(8))]
 
