@@ -29,6 +29,7 @@ from hms_iceberg.spec.manifests.manifest_list_avro import encode_manifest_list
 from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
 from hms_iceberg.spec.snapshots import Summary
 from hms_iceberg.table import Table
+from tests.support.file_damages import DAMAGES
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.tables import QUICK
 
@@ -125,27 +126,6 @@ KINDS: dict[str, Callable[[Table], str]] = {
 }
 
 
-def removed(path: Path, other: Path) -> None:
-    path.unlink()
-
-
-def cut(path: Path, other: Path) -> None:
-    data = path.read_bytes()
-    path.write_bytes(data[: len(data) // 10])
-
-
-def flipped(path: Path, other: Path) -> None:
-    data = bytearray(path.read_bytes())
-    for position in (0, 40, len(data) // 2, -1):
-        data[position] ^= 1
-    path.write_bytes(bytes(data))
-
-
-def exchanged(path: Path, other: Path) -> None:
-    shutil.copyfile(other, path)
-
-
-DAMAGES = (removed, cut, flipped, exchanged)
 # What of the rows is left, and whether anything has to be accepted as lost; other kinds lose nothing.
 LOSSES: dict[str, Callable[[list[int]], list[int]]] = {
     "metadata": lambda rows: rows,
