@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog, load_catalog
     from hms_iceberg.errors import IcebergError
-    from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
+    from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
     from hms_iceberg.spec.schema import Schema
-    from hms_iceberg.spec.sorting import SortField, SortOrder
+    from hms_iceberg.spec.sort_orders import SortField, SortOrder
     from hms_iceberg.table import StaticTable, Table
 
 __version__ = "0.1.0"
@@ -22,11 +22,11 @@ __version__ = "0.1.0"
 _HOMES = {
     "Catalog": "hms_iceberg.catalog",
     "IcebergError": "hms_iceberg.errors",
-    "PartitionField": "hms_iceberg.spec.partitions.partitioning",
-    "PartitionSpec": "hms_iceberg.spec.partitions.partitioning",
+    "PartitionField": "hms_iceberg.spec.partitions.partition_specs",
+    "PartitionSpec": "hms_iceberg.spec.partitions.partition_specs",
     "Schema": "hms_iceberg.spec.schema",
-    "SortField": "hms_iceberg.spec.sorting",
-    "SortOrder": "hms_iceberg.spec.sorting",
+    "SortField": "hms_iceberg.spec.sort_orders",
+    "SortOrder": "hms_iceberg.spec.sort_orders",
     "StaticTable": "hms_iceberg.table",
     "Table": "hms_iceberg.table",
     "load_catalog": "hms_iceberg.catalog",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hms_iceberg.spec.manifests.manifest import (
+from hms_iceberg.spec.manifests.manifest_values import (
     DataFile,
     DataFileContent,
     FileFormat,
@@ -11,7 +11,7 @@ from hms_iceberg.spec.manifests.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
-from hms_iceberg.spec.manifests.manifest import (
+from hms_iceberg.spec.manifests.manifest_values import (
     FieldSummary as PartitionFieldSummary,
 )
 

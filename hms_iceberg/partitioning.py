@@ -1,14 +1,14 @@
-"""PyIceberg's door to partition specs: `hms_iceberg.spec.partitions.partitioning`."""
+"""PyIceberg's door to partition specs: `hms_iceberg.spec.partitions.partition_specs`."""
 
 from __future__ import annotations
 
 from hms_iceberg.spec.partitions.partition_key import PartitionFieldValue, PartitionKey
-from hms_iceberg.spec.partitions.partitioning import (
+from hms_iceberg.spec.partitions.partition_specs import (
     PARTITION_FIELD_ID_START,
     PartitionField,
     PartitionSpec,
 )
-from hms_iceberg.spec.partitions.partitioning import (
+from hms_iceberg.spec.partitions.partition_specs import (
     UNPARTITIONED as UNPARTITIONED_PARTITION_SPEC,
 )
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.spec.data_types import NestedField
 from hms_iceberg.spec.schema import (
     Schema,
 )
 from hms_iceberg.spec.schema import (
     assign_fresh_ids as assign_fresh_schema_ids,
 )
-from hms_iceberg.spec.types import NestedField
 
 
 def index_by_id(schema: Schema) -> dict[int, NestedField]:

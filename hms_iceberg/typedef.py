@@ -5,7 +5,7 @@ from __future__ import annotations
 from hms_iceberg.metastore import (
     Identifier,
 )
-from hms_iceberg.spec.manifests.manifest import (
+from hms_iceberg.spec.manifests.manifest_values import (
     Record,
 )
 

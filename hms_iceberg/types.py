@@ -1,17 +1,17 @@
-"""PyIceberg's door to the types: `hms_iceberg.spec.types`."""
+"""PyIceberg's door to the types: `hms_iceberg.spec.data_types`."""
 
 from __future__ import annotations
 
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     DEFAULT_CRS as DEFAULT_GEOGRAPHY_CRS,
 )
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     DEFAULT_CRS as DEFAULT_GEOMETRY_CRS,
 )
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     DEFAULT_EDGE_ALGORITHM as DEFAULT_GEOGRAPHY_ALGORITHM,
 )
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,

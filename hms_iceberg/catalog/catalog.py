@@ -24,14 +24,14 @@ from hms_iceberg.metastore_names import metadata_file_location, namespace_name, 
 from hms_iceberg.scan.manifests.cache import bound_shared_cache
 from hms_iceberg.scan.manifests.preload import planning_ready
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionSpec
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.sorting import UNSORTED, SortOrder
+from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
 from hms_iceberg.table.changes.table_definition import TableDefinition
 from hms_iceberg.table.purge import check_right_to_purge, purge_files
-from hms_iceberg.table.transaction import TableTransaction
+from hms_iceberg.table.table_transaction import TableTransaction
 from hms_iceberg.transaction.eagerness import Freshness
 from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Created, CreatedOrReplaced, Origin

@@ -33,9 +33,9 @@ SUBJECTS: dict[str, dict[str, Entry]] = {
             uuid="Show a table's UUID.",
             files="List the files of a table.",
         ),
-        **_of("tables.scan", scan="Show rows of a table, or write them to a file."),
-        **_of("tables.append", append="Append the rows of files to a table."),
-        **_of("tables.properties", properties="Look at and change properties."),
+        **_of("tables.scan_rows", scan="Show rows of a table, or write them to a file."),
+        **_of("tables.append_rows", append="Append the rows of files to a table."),
+        **_of("tables.show_properties", properties="Look at and change properties."),
         **_of(
             "tables.define",
             create="Create a namespace or a table.",
@@ -51,7 +51,7 @@ SUBJECTS: dict[str, dict[str, Entry]] = {
             rollback="Go back to an earlier snapshot.",
         ),
         **_of(
-            "snapshots.refs",
+            "snapshots.branches_and_tags",
             list_refs="List branches and tags.",
             branch="Create, remove and list branches.",
             tag="Create, remove and list tags.",
@@ -86,7 +86,7 @@ SUBJECTS: dict[str, dict[str, Entry]] = {
         ),
     },
     "Migration": _of(
-        "migration.migrate",
+        "migration.migrate_table",
         migrate="Turn Hive tables into Iceberg tables, in place.",
         rollback_migration="Turn a migrated table back into the Hive table it was.",
         verify="Compare an Iceberg table with a Hive table.",
@@ -94,7 +94,7 @@ SUBJECTS: dict[str, dict[str, Entry]] = {
     "Metastore": {
         **_of("care.doctor", doctor="Look at machine, metastore, storage, locks and clocks."),
         **_of("servers.locks", locks="Look at the metastore's locks; release one of a dead holder."),
-        **_of("servers.metastore", metastore="Start, stop and look at an embedded Hive Metastore."),
+        **_of("servers.embedded_metastore", metastore="Start, stop and look at an embedded Hive Metastore."),
     },
     "This program": {
         **_of("completion", completion="Print what makes a shell complete commands.", version="Print the version."),

@@ -137,7 +137,7 @@ class _Demo:
             return self._show_sql(spark, _BY_MONTH, limit=3)
 
     def _migrate(self, catalog: Catalog) -> int:
-        from hms_iceberg.cli.migration.migrate import describe_migration, progress_bars
+        from hms_iceberg.cli.migration.migrate_table import describe_migration, progress_bars
         from hms_iceberg.migration import migrate
 
         with self._step("Turn the Hive table into an Iceberg table, in place"):

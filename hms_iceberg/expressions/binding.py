@@ -35,8 +35,8 @@ from hms_iceberg.expressions.tree import (
     SetPredicate,
     UnboundPredicate,
 )
+from hms_iceberg.spec.data_types import DoubleType, FloatType, PrimitiveType, StringType, StructType, UnknownType
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import DoubleType, FloatType, PrimitiveType, StringType, StructType, UnknownType
 
 Columns = Union[Schema, StructType]  # noqa: UP007  (an alias is evaluated, also by Python 3.10)
 

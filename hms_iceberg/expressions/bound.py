@@ -14,8 +14,8 @@ from typing import Any, Union
 from hms_iceberg.expressions.literals import Literal, stored_literal
 from hms_iceberg.expressions.terms import Reference, Term, Transformed
 from hms_iceberg.expressions.tree import BooleanExpression, Operator, predicate
-from hms_iceberg.spec.transforms import Transform
-from hms_iceberg.spec.types import IcebergType, NestedField
+from hms_iceberg.spec.data_types import IcebergType, NestedField
+from hms_iceberg.spec.partition_transforms import Transform
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from uuid import UUID
 
 from hms_iceberg.expressions.literals import Literal
 from hms_iceberg.expressions.text.text_values import literal_from_text
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     LOCAL_TIMESTAMPS,
     NANO_TIMESTAMPS,
     TIMESTAMPS,

@@ -9,8 +9,8 @@ from hms_iceberg.expressions.binding import Columns, bind
 from hms_iceberg.expressions.bound import BoundReference, BoundTerm, BoundTransform
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.expressions.visitors import BoundExpressionVisitor, fold
+from hms_iceberg.spec.data_types import DoubleType, FloatType, NestedField, StructType
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import DoubleType, FloatType, NestedField, StructType
 
 Test = Callable[[Any], bool]
 

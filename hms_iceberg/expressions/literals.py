@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from hms_iceberg.errors import TypeMismatchError
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     MAX_DECIMAL_PRECISION,
     BinaryType,
     BooleanType,

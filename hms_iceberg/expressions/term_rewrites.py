@@ -19,16 +19,7 @@ from hms_iceberg.expressions.bound import (
 )
 from hms_iceberg.expressions.conversion import ABOVE_ALL, BELOW_ALL, LiteralPlace, integer_place, value_range
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Operator, Or
-from hms_iceberg.spec.transforms import (
-    DayTransform,
-    HourTransform,
-    MonthTransform,
-    Transform,
-    TruncateTransform,
-    UnknownTransform,
-    YearTransform,
-)
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     NANO_TIMESTAMPS,
     DateType,
     DecimalType,
@@ -36,6 +27,15 @@ from hms_iceberg.spec.types import (
     IntegerType,
     LongType,
     StringType,
+)
+from hms_iceberg.spec.partition_transforms import (
+    DayTransform,
+    HourTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    UnknownTransform,
+    YearTransform,
 )
 from hms_iceberg.spec.values.datetimes import (
     MICROS_PER_DAY,

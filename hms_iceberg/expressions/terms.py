@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Union
 from hms_iceberg.errors import TypeMismatchError
 
 if TYPE_CHECKING:
-    from hms_iceberg.spec.transforms import Transform
+    from hms_iceberg.spec.partition_transforms import Transform
 
 _PLAIN_NAME = re.compile(r"[^\W\d]\w*")
 # Words that are never read as a column where they stand without quotes.
@@ -41,7 +41,7 @@ class Transformed:
 
     Args:
         reference: the source column.
-        transform: any transform of `hms_iceberg.spec.transforms`.
+        transform: any transform of `hms_iceberg.spec.partition_transforms`.
     """
 
     reference: Reference

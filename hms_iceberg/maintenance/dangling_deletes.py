@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.scan_plan import ScanRequest
-from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent
+from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import MAIN_BRANCH
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import Table
 from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of

@@ -18,7 +18,7 @@ from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.maintenance.deleting import delete_files, path_of
 from hms_iceberg.scan.manifests.manifest_source import manifests_of
 from hms_iceberg.scan.planner import Planner, manifest_source
-from hms_iceberg.spec.manifests.manifest import ManifestContent
+from hms_iceberg.spec.manifests.manifest_values import ManifestContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import GC_ENABLED, bool_property
 from hms_iceberg.storage import FileInfo, Storage

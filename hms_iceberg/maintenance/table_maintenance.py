@@ -15,8 +15,8 @@ from hms_iceberg.maintenance.rewrite.rewrite_deletes import DeleteRewriteResult,
 from hms_iceberg.maintenance.snapshot_expiry import SnapshotExpiry
 from hms_iceberg.maintenance.statistics.partition_statistics import compute_partition_stats
 from hms_iceberg.maintenance.statistics.table_statistics import compute_table_stats
-from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.statistics import PartitionStatisticsFile, StatisticsFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile
+from hms_iceberg.spec.statistics_files import PartitionStatisticsFile, StatisticsFile
 from hms_iceberg.table.table import Table
 
 

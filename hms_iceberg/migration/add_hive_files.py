@@ -19,7 +19,7 @@ from hms_iceberg.metastore_names import table_identifier
 from hms_iceberg.migration.hive.source_files import list_files
 from hms_iceberg.migration.hive.source_reasons import TRANSACTIONAL
 from hms_iceberg.migration.migration_progress import Progress, silent
-from hms_iceberg.spec.snapshots import MAIN_BRANCH
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.table import Table
 from hms_iceberg.table.changes.add_files import add_files as add_to_table
 from hms_iceberg.table.changes.change_options import ChangeOptions
@@ -44,7 +44,7 @@ class AddFilesResult:
 
 
 @dataclass(frozen=True)
-class _Source:
+class _PartitionedFiles:
     """Files with the names and values of their partitions."""
 
     name: str
@@ -122,11 +122,11 @@ def add_folder(
     listing = list_files(catalog.storage, [root], _THREADS, progress)
     files = {each.location: _folders(each.location[len(root) + 1 :]) for each in listing.files}
     keys = tuple(dict.fromkeys(name for values in files.values() for name in values))
-    found = _Source(location, keys, files, listing.transactional)
+    found = _PartitionedFiles(location, keys, files, listing.transactional)
     return _add(target, found, partition_filter or {}, check_duplicate_files)
 
 
-def _of_hive_table(catalog: Catalog, hive: HiveTables, row: HiveTable, progress: Progress) -> _Source:
+def _of_hive_table(catalog: Catalog, hive: HiveTables, row: HiveTable, progress: Progress) -> _PartitionedFiles:
     keys = tuple(column.name for column in row.partition_keys)
     partitions = list(hive.partitions(row.database, row.name)) if keys else []
     locations = [each.storage.location for each in partitions] if keys else [row.location]
@@ -135,7 +135,7 @@ def _of_hive_table(catalog: Catalog, hive: HiveTables, row: HiveTable, progress:
         each.location: dict(zip(keys, partitions[each.partition].values, strict=True)) if keys else {}
         for each in listing.files
     }
-    return _Source(str(row), keys, files, listing.transactional)
+    return _PartitionedFiles(str(row), keys, files, listing.transactional)
 
 
 def _folders(path: str) -> dict[str, str]:
@@ -144,7 +144,7 @@ def _folders(path: str) -> dict[str, str]:
 
 
 def _add(
-    table: Table, source: _Source, partition_filter: Mapping[str, str], check_duplicate_files: bool
+    table: Table, source: _PartitionedFiles, partition_filter: Mapping[str, str], check_duplicate_files: bool
 ) -> AddFilesResult:
     name = ".".join(table.identifier)
     if source.transactional:
@@ -176,7 +176,7 @@ def _transactional(table: Table, what: str) -> UnsupportedError:
     )
 
 
-def _matching(source: _Source, wanted: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, str]]]:
+def _matching(source: _PartitionedFiles, wanted: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, str]]]:
     lower = {key.lower(): str(value) for key, value in wanted.items()}
     for path, values in source.files.items():
         mine = {key.lower(): value for key, value in values.items()}

@@ -22,18 +22,18 @@ from hms_iceberg.migration.hive.source_files import Listing, list_files
 from hms_iceberg.migration.hive.source_reasons import TRANSACTIONAL
 from hms_iceberg.migration.migration_progress import Progress, silent
 from hms_iceberg.migration.state import HIDDEN_FOLDER, PARTITIONED_METADATA, UNPARTITIONED_METADATA
-from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.name_mapping import NAME_MAPPING_PROPERTY
-from hms_iceberg.spec.partitions.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import IdentityTransform
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     IcebergType,
     NestedField,
     NestedType,
     TimestampType,
     TimestamptzType,
 )
+from hms_iceberg.spec.field_mapping import NAME_MAPPING_PROPERTY
+from hms_iceberg.spec.manifests.manifest_values import DataFile
+from hms_iceberg.spec.partition_transforms import IdentityTransform
+from hms_iceberg.spec.partitions.partition_specs import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 
 logger = logging.getLogger(__name__)

@@ -22,9 +22,9 @@ from hms_iceberg.migration.migration_journal import Journal
 from hms_iceberg.migration.migration_plan import MigrationOptions
 from hms_iceberg.migration.migration_progress import silent
 from hms_iceberg.migration.state import HIVE_TABLE, MIGRATION_ID, PARTITIONED_METADATA, copy_location
-from hms_iceberg.spec.partitions.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from hms_iceberg.spec.partition_transforms import IdentityTransform
+from hms_iceberg.spec.partitions.partition_specs import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import IdentityTransform
 from hms_iceberg.table import Table
 
 

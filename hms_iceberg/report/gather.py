@@ -11,11 +11,11 @@ from hms_iceberg.maintenance.service.assessment import needs_of
 from hms_iceberg.maintenance.service.policy import Policy
 from hms_iceberg.report.portrait import Advice, Bin, PartitionShare, SnapshotPoint, TablePortrait
 from hms_iceberg.report.words import partition_fields, sort_fields
-from hms_iceberg.spec.manifests.manifest import DataFileContent
+from hms_iceberg.spec.manifests.manifest_values import DataFileContent
 
 if TYPE_CHECKING:
     from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-    from hms_iceberg.spec.snapshots import Snapshot
+    from hms_iceberg.spec.snapshots_and_refs import Snapshot
     from hms_iceberg.table.table import Table
 
 MOST_PARTITIONS = 20

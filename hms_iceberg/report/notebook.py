@@ -10,7 +10,7 @@ from hms_iceberg.report.words import partition_fields, time
 
 if TYPE_CHECKING:
     from hms_iceberg.spec.schema import Schema
-    from hms_iceberg.spec.snapshots import Snapshot
+    from hms_iceberg.spec.snapshots_and_refs import Snapshot
     from hms_iceberg.table.readable import ReadableTable
     from hms_iceberg.table.reading.scan import TableScan
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hms_iceberg.report.portrait import Bin
-from hms_iceberg.spec.partitions.partitioning import PartitionSpec
+from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.sorting import SortOrder
+from hms_iceberg.spec.sort_orders import SortOrder
 from hms_iceberg.spec.values.datetimes import format_milliseconds
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")

@@ -13,7 +13,7 @@ from typing import Any
 from hms_iceberg.errors import CorruptFileError
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.partition_columns import polars_dtype
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     NANO_TIMESTAMPS,
     TIMESTAMPS,
     BinaryType,

@@ -22,10 +22,10 @@ from hms_iceberg.scan.manifests.cache import ManifestCache
 from hms_iceberg.scan.manifests.manifest_source import ManifestSource, manifests_of, named_snapshot, named_table
 from hms_iceberg.scan.planner import KeptFiles, Planner, manifest_source
 from hms_iceberg.scan.scan_plan import FileScanTask, ScanPlan
-from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent, ManifestFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots import Operation, Snapshot
+from hms_iceberg.spec.snapshots_and_refs import Operation, Snapshot
 from hms_iceberg.storage import Storage
 
 # What tells one delete file from another: deletion vectors share a file.

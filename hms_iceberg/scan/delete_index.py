@@ -18,8 +18,8 @@ from hms_iceberg.errors import CorruptManifestError
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.bound_columns import decode_bounds, has_bounds
 from hms_iceberg.scan.partition_columns import PartitionColumns
-from hms_iceberg.spec.manifests.manifest import DataFileContent
-from hms_iceberg.spec.types import DoubleType, FloatType, IcebergType, PrimitiveType
+from hms_iceberg.spec.data_types import DoubleType, FloatType, IcebergType, PrimitiveType
+from hms_iceberg.spec.manifests.manifest_values import DataFileContent
 
 # Field id of the path column of position delete files (specification, "Reserved Field IDs").
 DELETE_FILE_PATH_ID = 2147483546

@@ -13,8 +13,8 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.scan.bound_columns import decode_bounds
 from hms_iceberg.scan.metrics_filter import rows_may_match
 from hms_iceberg.scan.partition_columns import PartitionColumns
-from hms_iceberg.spec.manifests.manifest import FieldSummary, ManifestFile
-from hms_iceberg.spec.types import DoubleType, FloatType, StructType, UnknownType, UUIDType
+from hms_iceberg.spec.data_types import DoubleType, FloatType, StructType, UnknownType, UUIDType
+from hms_iceberg.spec.manifests.manifest_values import FieldSummary, ManifestFile
 
 
 def keep_manifests(

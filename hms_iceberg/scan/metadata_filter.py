@@ -16,7 +16,8 @@ from hms_iceberg.expressions.visitors import ExpressionVisitor, RebuildingVisito
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.partition_columns import PartitionColumns, polars_dtype
 from hms_iceberg.scan.partition_filter import partition_predicate
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.data_types import NestedField, StructType
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import (
     DELETED,
@@ -28,7 +29,6 @@ from hms_iceberg.spec.metadata_columns import (
     metadata_column,
 )
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import NestedField, StructType
 
 # In a filter the fields of `_partition` have ids of their own: a table's columns may have those of partition fields.
 _PARTITION_FIELDS = 2_100_000_000

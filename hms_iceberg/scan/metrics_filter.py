@@ -35,7 +35,7 @@ from hms_iceberg.expressions.visitors import BoundExpressionVisitor, bound_predi
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.bound_columns import bound_dtype, comparable, has_bounds, stored_value
 from hms_iceberg.scan.manifests.metric_columns import ContentMetrics, Metric, MetricColumns, ObjectMetrics
-from hms_iceberg.spec.types import DoubleType, FloatType, UnknownType
+from hms_iceberg.spec.data_types import DoubleType, FloatType, UnknownType
 
 
 class ValueSummaries(Protocol):

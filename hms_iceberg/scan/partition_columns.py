@@ -12,9 +12,7 @@ from typing import Any
 
 from hms_iceberg.errors import CorruptMetadataError
 from hms_iceberg.lazy import pl
-from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitions.partitioning import PartitionField
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     TIMESTAMPS,
     BooleanType,
     DateType,
@@ -30,6 +28,8 @@ from hms_iceberg.spec.types import (
     TimeType,
     UnknownType,
 )
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.partitions.partition_specs import PartitionField
 
 
 @dataclass(frozen=True)

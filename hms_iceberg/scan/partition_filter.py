@@ -14,7 +14,7 @@ from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.expressions.visitors import BoundExpressionVisitor, fold
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.partition_columns import polars_dtype
-from hms_iceberg.spec.types import DoubleType, FloatType, UUIDType
+from hms_iceberg.spec.data_types import DoubleType, FloatType, UUIDType
 
 
 def partition_predicate(expression: BooleanExpression, columns: Mapping[int, str]) -> pl.Expr:

@@ -29,11 +29,11 @@ from hms_iceberg.scan.metrics_filter import may_match, metrics_of
 from hms_iceberg.scan.partition_columns import field_types, partition_columns
 from hms_iceberg.scan.partition_filter import partition_predicate
 from hms_iceberg.scan.scan_plan import PlanMetrics, ScanPlan, ScanRequest
-from hms_iceberg.spec.manifests.manifest import DataFileContent, ManifestContent, ManifestFile
+from hms_iceberg.spec.data_types import IcebergType
+from hms_iceberg.spec.manifests.manifest_values import DataFileContent, ManifestContent, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots import Snapshot
-from hms_iceberg.spec.types import IcebergType
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.storage import Storage
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.scan.tasks import FileScanTask, planned_tasks
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
 
 __all__ = ["FileScanTask", "PlanMetrics", "ScanPlan", "ScanRequest"]
 

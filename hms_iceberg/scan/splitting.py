@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.scan.tasks import FileScanTask
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.table_properties import (
     SPLIT_LOOKBACK,
     SPLIT_OPEN_FILE_COST,

@@ -20,11 +20,11 @@ from hms_iceberg.expressions.visitors import bound_predicates
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.metadata_filter import file_constants, is_of_file
 from hms_iceberg.scan.partition_columns import PartitionColumns
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.data_types import StructType, UUIDType
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots import Snapshot
-from hms_iceberg.spec.types import StructType, UUIDType
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
 
 _ROWS_AT_ONCE = 1000
 _REQUIRED = ("file_path", "file_format", "record_count", "file_size_in_bytes", "spec_id")

@@ -9,18 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from hms_iceberg.errors import UnsupportedError
-from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.metadata_columns import (
-    DELETED,
-    FILE,
-    LAST_UPDATED_SEQUENCE_NUMBER,
-    POSITION,
-    ROW_ID,
-    SPEC_ID,
-    partition_column,
-)
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -44,6 +33,17 @@ from hms_iceberg.spec.types import (
     VariantType,
     leaves,
 )
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.metadata_columns import (
+    DELETED,
+    FILE,
+    LAST_UPDATED_SEQUENCE_NUMBER,
+    POSITION,
+    ROW_ID,
+    SPEC_ID,
+    partition_column,
+)
+from hms_iceberg.spec.schema import Schema
 
 FIELD_ID = "parquet.field.id"
 KIND = "iceberg.type"

@@ -9,10 +9,10 @@ import re
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.partition_transforms import BucketTransform, Transform, TruncateTransform, parse_transform
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots import Snapshot
-from hms_iceberg.spec.sorting import UNSORTED, NullOrder, SortDirection, SortField, SortOrder
-from hms_iceberg.spec.transforms import BucketTransform, Transform, TruncateTransform, parse_transform
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
+from hms_iceberg.spec.sort_orders import UNSORTED, NullOrder, SortDirection, SortField, SortOrder
 
 SORT_ORDER = "sort-order"
 IDENTIFIER_FIELDS = "identifier-fields"

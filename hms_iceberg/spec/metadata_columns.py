@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hms_iceberg.spec.partitions.partitioning import PartitionSpec, unified_partition_type
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BooleanType,
     IntegerType,
     LongType,
     NestedField,
     StringType,
 )
+from hms_iceberg.spec.partitions.partition_specs import PartitionSpec, unified_partition_type
+from hms_iceberg.spec.schema import Schema
 
 FILE = NestedField(2147483646, "_file", StringType(), True, "Path of the file in which a row is stored")
 POSITION = NestedField(2147483645, "_pos", LongType(), True, "Ordinal position of a row in the source data file")

@@ -5,8 +5,7 @@ Source: Iceberg specification, "Schema Evolution".
 
 from __future__ import annotations
 
-from hms_iceberg.spec.transforms import DayTransform, MonthTransform, Transform, UnknownTransform, YearTransform
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     DateType,
     DecimalType,
     DoubleType,
@@ -17,6 +16,13 @@ from hms_iceberg.spec.types import (
     TimestampNanoType,
     TimestampType,
     UnknownType,
+)
+from hms_iceberg.spec.partition_transforms import (
+    DayTransform,
+    MonthTransform,
+    Transform,
+    UnknownTransform,
+    YearTransform,
 )
 
 _ANY_VERSION: dict[type[IcebergType], tuple[type[IcebergType], ...]] = {

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from hms_iceberg.doors import door
 from hms_iceberg.errors import InvalidSchemaError, UnknownColumnError
-from hms_iceberg.spec.json_model import JsonModel
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     MAX_FIELD_ID,
     DoubleType,
     FloatType,
@@ -28,6 +27,7 @@ from hms_iceberg.spec.types import (
     StructType,
     UnknownType,
 )
+from hms_iceberg.spec.json_model import JsonModel
 
 if TYPE_CHECKING:
     import pyarrow as pa

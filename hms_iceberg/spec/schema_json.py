@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hms_iceberg.errors import IcebergError, InvalidSchemaError
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     DecimalType,
     IcebergType,
     ListType,
@@ -19,6 +18,7 @@ from hms_iceberg.spec.types import (
     StructType,
     parse_primitive,
 )
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values import json_values
 
 

@@ -12,8 +12,8 @@ from hms_iceberg.table.rows.row_operations import UpdateResult
 from hms_iceberg.table.rows.upsert import UpsertResult
 from hms_iceberg.table.static import StaticTable
 from hms_iceberg.table.table import Table
-from hms_iceberg.table.transaction import TableTransaction
-from hms_iceberg.table.transaction import TableTransaction as Transaction
+from hms_iceberg.table.table_transaction import TableTransaction
+from hms_iceberg.table.table_transaction import TableTransaction as Transaction
 
 __all__ = [
     "ChangelogScan",

@@ -28,14 +28,14 @@ from hms_iceberg.errors import (
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
 from hms_iceberg.scan.manifests.preload import planning_ready
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionSpec
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.sorting import UNSORTED, SortOrder
+from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
 from hms_iceberg.spec.table_properties import METADATA_PATH
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.changes.table_definition import TableDefinition
 from hms_iceberg.table.table import Table
-from hms_iceberg.table.transaction import TableTransaction
+from hms_iceberg.table.table_transaction import TableTransaction
 from hms_iceberg.transaction.eagerness import Freshness
 from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Created

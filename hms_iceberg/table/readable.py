@@ -11,12 +11,12 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.lazy import pl
 from hms_iceberg.metastore import Identifier, MetadataVersion
+from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.name_mapping import NameMapping
-from hms_iceberg.spec.partitions.partitioning import PartitionSpec
+from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots import MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
-from hms_iceberg.spec.sorting import SortOrder
+from hms_iceberg.spec.snapshots_and_refs import MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
+from hms_iceberg.spec.sort_orders import SortOrder
 from hms_iceberg.storage import FileIO, Storage
 from hms_iceberg.table.inspect import InspectTable
 from hms_iceberg.table.locations import LocationProvider

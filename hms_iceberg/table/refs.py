@@ -1,8 +1,8 @@
-"""PyIceberg's door to branches and tags: `hms_iceberg.spec.snapshots`."""
+"""PyIceberg's door to branches and tags: `hms_iceberg.spec.snapshots_and_refs`."""
 
 from __future__ import annotations
 
-from hms_iceberg.spec.snapshots import (
+from hms_iceberg.spec.snapshots_and_refs import (
     MAIN_BRANCH,
     SnapshotRef,
     SnapshotRefType,

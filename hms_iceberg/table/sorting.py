@@ -1,18 +1,18 @@
-"""PyIceberg's door to sort orders: `hms_iceberg.spec.sorting`."""
+"""PyIceberg's door to sort orders: `hms_iceberg.spec.sort_orders`."""
 
 from __future__ import annotations
 
-from hms_iceberg.spec.sorting import (
+from hms_iceberg.spec.sort_orders import (
     INITIAL_SORT_ORDER_ID,
     NullOrder,
     SortDirection,
     SortField,
     SortOrder,
 )
-from hms_iceberg.spec.sorting import (
+from hms_iceberg.spec.sort_orders import (
     UNSORTED as UNSORTED_SORT_ORDER,
 )
-from hms_iceberg.spec.sorting import (
+from hms_iceberg.spec.sort_orders import (
     UNSORTED_ORDER_ID as UNSORTED_SORT_ORDER_ID,
 )
 

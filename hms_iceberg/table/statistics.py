@@ -1,8 +1,8 @@
-"""PyIceberg's door to statistics files: `hms_iceberg.spec.statistics`."""
+"""PyIceberg's door to statistics files: `hms_iceberg.spec.statistics_files`."""
 
 from __future__ import annotations
 
-from hms_iceberg.spec.statistics import (
+from hms_iceberg.spec.statistics_files import (
     BlobMetadata,
     PartitionStatisticsFile,
     StatisticsFile,

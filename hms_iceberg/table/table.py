@@ -11,7 +11,7 @@ from hms_iceberg.table.changes.change_methods import ChangeMethods
 from hms_iceberg.table.changes.pending import Begun
 from hms_iceberg.table.readable import ReadableTable
 from hms_iceberg.table.rows.write_methods import RowWriteMethods
-from hms_iceberg.table.transaction import TableTransaction
+from hms_iceberg.table.table_transaction import TableTransaction
 from hms_iceberg.transaction.eagerness import Freshness
 from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Existing

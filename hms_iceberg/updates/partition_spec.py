@@ -9,17 +9,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from hms_iceberg.errors import CommitConflictError, InvalidPartitionSpecError, UnknownColumnError
+from hms_iceberg.spec.data_types import NestedField
 from hms_iceberg.spec.metadata.metadata_changes import set_default_spec
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitions.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import (
+from hms_iceberg.spec.partition_transforms import (
     BucketTransform,
     Transform,
     TruncateTransform,
     VoidTransform,
 )
-from hms_iceberg.spec.types import NestedField
+from hms_iceberg.spec.partitions.partition_specs import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 

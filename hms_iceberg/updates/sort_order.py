@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from hms_iceberg.errors import CommitConflictError, UnknownColumnError
 from hms_iceberg.spec.metadata.metadata_changes import set_default_sort_order
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.sorting import NullOrder, SortDirection, SortField, SortOrder
-from hms_iceberg.spec.transforms import IdentityTransform, Transform
+from hms_iceberg.spec.partition_transforms import IdentityTransform, Transform
+from hms_iceberg.spec.sort_orders import NullOrder, SortDirection, SortField, SortOrder
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 

@@ -13,7 +13,7 @@ from hms_iceberg.spec.metadata.metadata_changes import (
     set_statistics,
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.statistics import PartitionStatisticsFile, StatisticsFile
+from hms_iceberg.spec.statistics_files import PartitionStatisticsFile, StatisticsFile
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 

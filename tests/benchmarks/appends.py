@@ -15,8 +15,8 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.snapshots import Operation, new_snapshot_id
+from hms_iceberg.spec.manifests.manifest_values import DataFile
+from hms_iceberg.spec.snapshots_and_refs import Operation, new_snapshot_id
 from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.snapshot_summary import SummaryBuilder
 from hms_iceberg.updates.machinery.snapshot_writer import SnapshotDraft, write_snapshot

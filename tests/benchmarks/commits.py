@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.hms.embedded import EmbeddedMetastore
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 
 SCHEMA = pa.schema([pa.field("id", pa.int64())])
 MODES = {"lock": "true", "compare-and-swap": "false"}

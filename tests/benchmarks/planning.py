@@ -44,15 +44,15 @@ def say(text: str) -> None:
 
 def build(folder: Path, files: int, manifests: int) -> Path:
     """Write metadata JSON, manifest list and manifests of a v2 table; returns the metadata's location."""
-    from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestEntry, ManifestEntryStatus
+    from hms_iceberg.spec.data_types import DateType, DoubleType, IntegerType, LongType, NestedField, StringType
     from hms_iceberg.spec.manifests.manifest_avro import encode_manifest, encode_manifest_list
+    from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestEntry, ManifestEntryStatus
     from hms_iceberg.spec.metadata.metadata_changes import add_snapshot, new_table_metadata
     from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
-    from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
+    from hms_iceberg.spec.partition_transforms import IdentityTransform
+    from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
     from hms_iceberg.spec.schema import Schema
-    from hms_iceberg.spec.snapshots import Snapshot
-    from hms_iceberg.spec.transforms import IdentityTransform
-    from hms_iceberg.spec.types import DateType, DoubleType, IntegerType, LongType, NestedField, StringType
+    from hms_iceberg.spec.snapshots_and_refs import Snapshot
 
     target = folder / "metadata" / "00001.metadata.json"
     if target.exists():
@@ -88,7 +88,7 @@ def build(folder: Path, files: int, manifests: int) -> Path:
 
 
 def data_file(folder: Path, number: int) -> Any:
-    from hms_iceberg.spec.manifests.manifest import DataFile
+    from hms_iceberg.spec.manifests.manifest_values import DataFile
 
     columns = range(1, 21)
     lower: dict[int, bytes] = {}

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.catalog import load_catalog
 from hms_iceberg.hms.embedded import EmbeddedMetastore
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.updates.rows.row_delta import RowDelta
 from tests.benchmarks.reading import line_items

@@ -16,10 +16,10 @@ from hms_iceberg.errors import (
     NoSuchTableError,
     TableAlreadyExistsError,
 )
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.data_types import DoubleType, LongType, NestedField, StringType, TimestampType
+from hms_iceberg.spec.partition_transforms import DayTransform, IdentityTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import DayTransform, IdentityTransform
-from hms_iceberg.spec.types import DoubleType, LongType, NestedField, StringType, TimestampType
 from hms_iceberg.table import StaticTable, Table
 
 SCHEMA = Schema(

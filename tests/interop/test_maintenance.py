@@ -23,10 +23,10 @@ from hms_iceberg.maintenance import (
     rewrite_position_delete_files,
     rewrite_table_path,
 )
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.data_types import LongType, NestedField, StringType
+from hms_iceberg.spec.partition_transforms import IdentityTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import IdentityTransform
-from hms_iceberg.spec.types import LongType, NestedField, StringType
 from hms_iceberg.table import Table
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]

@@ -10,10 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import BucketTransform, DayTransform, IdentityTransform, TruncateTransform
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -31,6 +28,9 @@ from hms_iceberg.spec.types import (
     TimestampType,
     TimestamptzType,
 )
+from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform, IdentityTransform, TruncateTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
 from tests.support.peer_rows import arrow_rows, json_rows
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]

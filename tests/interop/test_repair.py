@@ -14,7 +14,7 @@ import pytest
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.maintenance import check_table
 from hms_iceberg.maintenance.repair import repair_table
-from hms_iceberg.spec.manifests.manifest import ManifestContent
+from hms_iceberg.spec.manifests.manifest_values import ManifestContent
 from hms_iceberg.table import Table
 from tests.support.file_damages import DAMAGES
 

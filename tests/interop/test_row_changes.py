@@ -12,11 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.sorting import SortField, SortOrder
-from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -34,6 +30,10 @@ from hms_iceberg.spec.types import (
     TimestampType,
     TimestamptzType,
 )
+from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.sort_orders import SortField, SortOrder
 from hms_iceberg.table.table import Table
 from tests.support.peer_rows import arrow_rows, json_rows
 

@@ -19,12 +19,12 @@ from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.scan_plan import FileScanTask
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.data_types import IcebergType, StructType
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
-from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionSpec
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import IcebergType, StructType
 
 
 @dataclass

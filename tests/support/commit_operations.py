@@ -10,7 +10,7 @@ import pyarrow as pa
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import CommitStateUnknownError, MetastoreError
 from hms_iceberg.hms.hive_metastore import HiveMetastore
-from hms_iceberg.spec.types import StringType
+from hms_iceberg.spec.data_types import StringType
 from hms_iceberg.table import Table
 
 QUICK = {

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -22,6 +21,7 @@ from hms_iceberg.spec.types import (
     TimestamptzType,
     UUIDType,
 )
+from hms_iceberg.spec.schema import Schema
 
 EVERY_TYPE = Schema(
     NestedField(1, "id", LongType()),

@@ -33,19 +33,7 @@ from hms_iceberg.expressions.tree import (
     UnboundPredicate,
     predicate,
 )
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    IdentityTransform,
-    MonthTransform,
-    Transform,
-    TruncateTransform,
-    VoidTransform,
-    YearTransform,
-)
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -66,6 +54,18 @@ from hms_iceberg.spec.types import (
     TimeType,
     UUIDType,
 )
+from hms_iceberg.spec.partition_transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    VoidTransform,
+    YearTransform,
+)
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.datetimes import MICROS_PER_DAY, NANOS_PER_DAY
 from hms_iceberg.spec.values.single_values import decimal_value
 from tests.support.spec_strategies import values

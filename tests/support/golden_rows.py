@@ -9,8 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     DateType,
     DecimalType,
@@ -28,6 +27,7 @@ from hms_iceberg.spec.types import (
     TimeType,
     UUIDType,
 )
+from hms_iceberg.spec.schema import Schema
 
 _EPOCH = dt.datetime(1970, 1, 1)
 _MICROS = (TimestampType, TimestamptzType)

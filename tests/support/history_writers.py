@@ -137,7 +137,7 @@ def _change(table: Any, kind: str, job: Job, number: int, choose: random.Random,
 def _make(table: Any, kind: str, writer: int, number: int, target: int) -> None:
     import pyarrow as pa
 
-    from hms_iceberg.spec.types import LongType
+    from hms_iceberg.spec.data_types import LongType
 
     row = pa.table({"writer": [writer], "number": [number], "value": [0]})
     mark = {"change": f"{writer}-{number}"}

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hms_iceberg.spec.partitions.partitioning import PartitionSpec
+from hms_iceberg.spec.data_types import DateType, TimestampType, TimestamptzType
+from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import DateType, TimestampType, TimestamptzType
 from tests.support.expression_strategies import value_of
 
 SOURCES = (("a", 1), ("b", 2), ("s.c", 4))

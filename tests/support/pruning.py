@@ -8,8 +8,8 @@ from hms_iceberg.expressions.projection.projections import inclusive_projection
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.scan.manifest_pruning import manifests_may_match
 from hms_iceberg.scan.metrics_filter import files_may_match
-from hms_iceberg.spec.manifests.manifest import DataFile, ManifestFile
-from hms_iceberg.spec.partitions.partitioning import PartitionSpec
+from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestFile
+from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 
 

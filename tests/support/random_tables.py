@@ -18,11 +18,7 @@ from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
 from hms_iceberg.arrow.columns.values import from_stored, to_stored
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import UnsupportedError
-from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED
-from hms_iceberg.spec.promotion import can_promote
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import Transform, TruncateTransform
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     DecimalType,
     DoubleType,
     IcebergType,
@@ -33,6 +29,10 @@ from hms_iceberg.spec.types import (
     StringType,
     StructType,
 )
+from hms_iceberg.spec.partition_transforms import Transform, TruncateTransform
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED
+from hms_iceberg.spec.promotion import can_promote
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import to_python
 from hms_iceberg.table import Table
 from tests.support.arrow_tables import arrow_rows

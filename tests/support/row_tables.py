@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.metastore import Identifier
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata
-from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionSpec
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.sorting import UNSORTED, SortOrder
+from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
 from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Created

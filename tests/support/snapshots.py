@@ -12,19 +12,19 @@ from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.manifests.cache import ManifestCache
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.scan_plan import ScanPlan, ScanRequest
-from hms_iceberg.spec.manifests.manifest import (
+from hms_iceberg.spec.manifests.manifest_avro import decode_manifest_list, encode_manifest, encode_manifest_list
+from hms_iceberg.spec.manifests.manifest_values import (
     DataFile,
     ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
 )
-from hms_iceberg.spec.manifests.manifest_avro import decode_manifest_list, encode_manifest, encode_manifest_list
 from hms_iceberg.spec.metadata.metadata_changes import add_snapshot
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionSpec
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from tests.support.memory_storage import InMemoryStorage
 
 LOCATION = "mem://warehouse/db.db/t"

@@ -20,7 +20,7 @@ from hms_iceberg.expressions.tree import (
     SetPredicate,
     UnboundPredicate,
 )
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,

@@ -8,15 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hms_iceberg.spec.metadata import metadata_changes as changes
-from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots import Snapshot, SnapshotRef, SnapshotRefType
-from hms_iceberg.spec.sorting import NullOrder, SortDirection, SortField, SortOrder
-from hms_iceberg.spec.statistics import BlobMetadata, EncryptionKey, PartitionStatisticsFile, StatisticsFile
-from hms_iceberg.spec.transforms import IdentityTransform
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -43,6 +35,14 @@ from hms_iceberg.spec.types import (
     UUIDType,
     VariantType,
 )
+from hms_iceberg.spec.metadata import metadata_changes as changes
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.partition_transforms import IdentityTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.snapshots_and_refs import Snapshot, SnapshotRef, SnapshotRefType
+from hms_iceberg.spec.sort_orders import NullOrder, SortDirection, SortField, SortOrder
+from hms_iceberg.spec.statistics_files import BlobMetadata, EncryptionKey, PartitionStatisticsFile, StatisticsFile
 from hms_iceberg.spec.values.single_values import decimal_value
 
 INTS = st.integers(-(2**31), 2**31 - 1)

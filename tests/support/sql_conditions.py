@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hms_iceberg.spec.types import StringType
+from hms_iceberg.spec.data_types import StringType
 from tests.support.sql_oracle import Kind
 
 

@@ -21,7 +21,7 @@ from uuid import UUID
 import duckdb
 import pyarrow as pa
 
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,

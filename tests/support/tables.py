@@ -9,14 +9,14 @@ from typing import Any
 
 from hms_iceberg.maintenance import check_table
 from hms_iceberg.metastore import Identifier, MetadataVersion
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, ManifestEntry
+from hms_iceberg.spec.data_types import IntegerType, LongType, NestedField, StringType
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestEntry
 from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from hms_iceberg.spec.partition_transforms import IdentityTransform
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots import Snapshot
-from hms_iceberg.spec.transforms import IdentityTransform
-from hms_iceberg.spec.types import IntegerType, LongType, NestedField, StringType
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.values.single_values import to_bytes
 from hms_iceberg.table.static import StaticTable
 from hms_iceberg.transaction.metadata_files import read_version

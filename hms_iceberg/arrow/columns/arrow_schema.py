@@ -12,8 +12,7 @@ from itertools import count
 import pyarrow as pa
 
 from hms_iceberg.errors import InvalidSchemaError, TypeMismatchError, UnsupportedError
-from hms_iceberg.spec.schema import Schema, assign_fresh_ids
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -41,6 +40,7 @@ from hms_iceberg.spec.types import (
     UUIDType,
     VariantType,
 )
+from hms_iceberg.spec.schema import Schema, assign_fresh_ids
 
 FIELD_ID_KEY = b"PARQUET:field_id"
 ORC_FIELD_ID_KEY = b"iceberg.id"

@@ -25,8 +25,7 @@ from hms_iceberg.arrow.columns.arrow_schema import (
 )
 from hms_iceberg.arrow.columns.values import constant
 from hms_iceberg.errors import NullValueError, SchemaMismatchError, TypeMismatchError
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     LOCAL_TIMESTAMPS,
     ZONED_TIMESTAMPS,
     BinaryType,
@@ -51,6 +50,7 @@ from hms_iceberg.spec.types import (
     UUIDType,
     VariantType,
 )
+from hms_iceberg.spec.schema import Schema
 
 # Converts one array; the second argument marks the rows that exist (None: all), so that a null in a required field
 # of a null struct is no fault.

@@ -1,4 +1,4 @@
-"""Partition transforms over whole Arrow columns, equal value for value to ``spec.transforms``.
+"""Partition transforms over whole Arrow columns, equal value for value to ``spec.partition_transforms``.
 
 Columns are plain (a uuid is 16 bytes) and of the source column's Arrow type; results are of the Arrow type of the
 transform's result. Source: Iceberg specification, "Partition Transforms".
@@ -16,18 +16,7 @@ import pyarrow.compute as pc
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
 from hms_iceberg.arrow.columns.murmur3 import hash_binary_array, hash_bytes, hash_longs
 from hms_iceberg.errors import UnsupportedError
-from hms_iceberg.spec.transforms import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    IdentityTransform,
-    MonthTransform,
-    Transform,
-    TruncateTransform,
-    VoidTransform,
-    YearTransform,
-)
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     MICRO_TIMESTAMPS,
     NANO_TIMESTAMPS,
     BinaryType,
@@ -40,6 +29,17 @@ from hms_iceberg.spec.types import (
     StringType,
     TimeType,
     UUIDType,
+)
+from hms_iceberg.spec.partition_transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    VoidTransform,
+    YearTransform,
 )
 
 _HOUR_MICROS = 3_600_000_000

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import FIELD_ID_KEY, child_fields, field_id_of, has_field_ids, is_list_like
-from hms_iceberg.spec.name_mapping import MappedField, NameMapping
+from hms_iceberg.spec.field_mapping import MappedField, NameMapping
 
 
 @dataclass(frozen=True, slots=True)

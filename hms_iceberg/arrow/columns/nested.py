@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns.arrow_schema import child_fields
-from hms_iceberg.spec.types import IcebergType, NestedField, NestedType
+from hms_iceberg.spec.data_types import IcebergType, NestedField, NestedType
 
 
 def null_mask(array: pa.Array) -> pa.Array | None:

@@ -20,10 +20,10 @@ from hms_iceberg.arrow.columns.arrow_schema import (
     is_text,
     to_arrow_type,
 )
-from hms_iceberg.arrow.columns.selection import Selection
+from hms_iceberg.arrow.columns.row_selection import RowSelection
 from hms_iceberg.arrow.columns.values import constant
 from hms_iceberg.errors import CorruptDataFileError, TypeMismatchError, UnsupportedError
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     TIMESTAMPS,
     DecimalType,
     FixedType,
@@ -109,7 +109,7 @@ class FileProjection:
         """The wanted columns of a batch that holds the chosen leaves, plain."""
         return [self.column(index, batch) for index in range(len(self._makers))]
 
-    def column(self, index: int, batch: pa.RecordBatch, rows: Selection | None = None) -> pa.Array:
+    def column(self, index: int, batch: pa.RecordBatch, rows: RowSelection | None = None) -> pa.Array:
         """One wanted column of a batch, plain.
 
         Args:

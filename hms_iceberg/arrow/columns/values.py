@@ -12,7 +12,7 @@ from uuid import UUID
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     TIMESTAMPS,
     DateType,
     IcebergType,

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from hms_iceberg.arrow.formats.readers import ContentReader, check_row_count, open_reader
 from hms_iceberg.errors import MissingFileError
-from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.name_mapping import NameMapping
+from hms_iceberg.spec.field_mapping import NameMapping
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.storage import Storage
 
 

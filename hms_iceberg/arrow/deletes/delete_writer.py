@@ -23,7 +23,7 @@ from hms_iceberg.arrow.parallel import default_workers
 from hms_iceberg.arrow.storage.data_locations import DataLocations
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.errors import ConfigurationError
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
 from hms_iceberg.spec.schema import Schema

@@ -23,10 +23,10 @@ from hms_iceberg.arrow.rows.row_identity import comparable
 from hms_iceberg.arrow.shared_cache import SharedCache
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.lazy import pl
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.data_types import NestedField
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import NestedField
 from hms_iceberg.storage import Storage
 
 _BATCH_ROWS = 1 << 18

@@ -24,7 +24,8 @@ from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.scan.metadata_tables import MetadataRequest
 from hms_iceberg.scan.planner import Planner, manifest_source
 from hms_iceberg.scan.tasks import content_files
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, ManifestContent
+from hms_iceberg.spec.data_types import LongType, NestedField, StructType
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestContent
 from hms_iceberg.spec.metadata_columns import (
     DELETE_FILE_PATH,
     DELETE_FILE_POSITION,
@@ -34,7 +35,6 @@ from hms_iceberg.spec.metadata_columns import (
     SPEC_ID,
 )
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import LongType, NestedField, StructType
 
 _BATCH_ROWS = 131_072
 _BUFFER_BYTES = 64 * 1024 * 1024

@@ -16,7 +16,7 @@ from hms_iceberg.arrow.columns.projection import FileProjection
 from hms_iceberg.arrow.deletes.delete_reader import open_delete_file
 from hms_iceberg.arrow.deletes.puffin import read_deletion_vector
 from hms_iceberg.arrow.shared_cache import SharedCache
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
 from hms_iceberg.storage import Storage
 

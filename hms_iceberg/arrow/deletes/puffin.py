@@ -15,7 +15,7 @@ import pyroaring
 
 from hms_iceberg.arrow.storage.failures import decoding
 from hms_iceberg.errors import CorruptDataFileError
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.storage import Storage
 
 _VECTOR_MAGIC = b"\xd1\xd3\x39\x64"

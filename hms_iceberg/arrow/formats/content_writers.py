@@ -23,7 +23,7 @@ from hms_iceberg.arrow.formats.parquet_writer import (
 from hms_iceberg.arrow.metrics.footer_metrics import data_file_from_parquet
 from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
 from hms_iceberg.errors import ConfigurationError
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 

@@ -12,8 +12,7 @@ import pyarrow as pa
 from hms_iceberg.arrow.columns.arrow_schema import child_fields, to_arrow
 from hms_iceberg.arrow.columns.nested import children_of, conform, with_children
 from hms_iceberg.errors import UnsupportedError
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     IcebergType,
     NestedField,
     NestedType,
@@ -22,6 +21,7 @@ from hms_iceberg.spec.types import (
     VariantType,
     leaves,
 )
+from hms_iceberg.spec.schema import Schema
 
 
 class FileLayout:

@@ -21,7 +21,7 @@ from hms_iceberg.arrow.metrics.metrics_modes import FULL
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.failures import decoding
 from hms_iceberg.errors import CorruptDataFileError
-from hms_iceberg.spec.name_mapping import NameMapping
+from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 

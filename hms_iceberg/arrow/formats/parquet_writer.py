@@ -22,10 +22,10 @@ from hms_iceberg.arrow.columns.nested import struct_children
 from hms_iceberg.arrow.formats.content_output import ContentOutput
 from hms_iceberg.arrow.formats.file_layout import FileLayout
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
+from hms_iceberg.spec.data_types import DoubleType, FloatType, IcebergType, NestedField, NestedType, StructType
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.table_properties import int_property
-from hms_iceberg.spec.types import DoubleType, FloatType, IcebergType, NestedField, NestedType, StructType
 from hms_iceberg.storage import Storage
 
 logger = logging.getLogger(__name__)

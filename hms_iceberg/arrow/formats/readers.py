@@ -11,8 +11,8 @@ from hms_iceberg.arrow.formats.avro.avro_reader import AvroReader
 from hms_iceberg.arrow.formats.orc.orc_reader import OrcReader
 from hms_iceberg.arrow.formats.parquet_reader import ParquetReader, RangesTest, RowRange
 from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
-from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.name_mapping import NameMapping
+from hms_iceberg.spec.field_mapping import NameMapping
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 

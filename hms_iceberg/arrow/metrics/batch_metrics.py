@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 from hms_iceberg.arrow.columns.values import to_stored
 from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
 from hms_iceberg.arrow.metrics.metrics_modes import NONE, MetricsMode
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     FixedType,
     GeographyType,
     GeometryType,
@@ -26,6 +25,7 @@ from hms_iceberg.spec.types import (
     UnknownType,
     UUIDType,
 )
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import bounds_to_bytes
 
 _NO_BOUNDS = (UnknownType, GeometryType, GeographyType)

@@ -24,11 +24,7 @@ from hms_iceberg.arrow.metrics.metrics_modes import NONE, MetricsMode, metrics_m
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.failures import decoding
 from hms_iceberg.errors import CorruptDataFileError
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
-from hms_iceberg.spec.metadata_columns import LINEAGE
-from hms_iceberg.spec.name_mapping import NameMapping
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     MICRO_TIMESTAMPS,
     NANO_TIMESTAMPS,
     BinaryType,
@@ -45,6 +41,10 @@ from hms_iceberg.spec.types import (
     TimeType,
     UUIDType,
 )
+from hms_iceberg.spec.field_mapping import NameMapping
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
+from hms_iceberg.spec.metadata_columns import LINEAGE
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import bounds_to_bytes, decimal_value
 from hms_iceberg.storage import Storage
 

@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.spec.data_types import IcebergType, NestedType
 from hms_iceberg.spec.metadata_columns import LINEAGE
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.sorting import SortOrder
-from hms_iceberg.spec.types import IcebergType, NestedType
+from hms_iceberg.spec.sort_orders import SortOrder
 
 DEFAULT_MODE_PROPERTY = "write.metadata.metrics.default"
 COLUMN_MODE_PREFIX = "write.metadata.metrics.column."

@@ -23,10 +23,10 @@ from hms_iceberg.arrow.rows.row_keys import key_frame
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.changelog import ChangelogScanTask, ChangeType, SnapshotChanges
+from hms_iceberg.spec.data_types import NestedField
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import CHANGE_ORDINAL, CHANGELOG_COLUMNS, COMMIT_SNAPSHOT_ID
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import NestedField
 from hms_iceberg.storage import Storage
 
 _BATCH_ROWS = 131_072

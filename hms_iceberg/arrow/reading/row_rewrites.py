@@ -23,7 +23,7 @@ from hms_iceberg.arrow.reading.task_reader import ScanContext, read_task
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.scan.tasks import FileScanTask
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, POSITION, ROW_ID
 from hms_iceberg.spec.schema import Schema

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.columns.nested import conform
 from hms_iceberg.arrow.columns.projection import FileProjection
-from hms_iceberg.arrow.columns.selection import Selection
+from hms_iceberg.arrow.columns.row_selection import RowSelection
 from hms_iceberg.arrow.columns.values import constant
 from hms_iceberg.arrow.deletes.equality_deletes import EqualityDeletes, KeySet
 from hms_iceberg.arrow.deletes.position_deletes import PositionDeletes
@@ -35,10 +35,10 @@ from hms_iceberg.scan.metadata_filter import is_of_table, only_tests
 from hms_iceberg.scan.metrics_filter import files_may_match
 from hms_iceberg.scan.scan_plan import FileScanTask
 from hms_iceberg.spec import metadata_columns as columns
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.data_types import LongType, NestedField, StringType, StructType
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import LongType, NestedField, StringType, StructType
 from hms_iceberg.spec.values.single_values import to_bytes
 from hms_iceberg.storage import Storage
 
@@ -195,7 +195,7 @@ class _Columns:
             self._whole[index] = self._projection.column(index, self._batch)
         return self._whole[index]
 
-    def kept(self, index: int, rows: Selection | None) -> pa.Array:
+    def kept(self, index: int, rows: RowSelection | None) -> pa.Array:
         """A column of some rows only; None for all."""
         if index in self._whole or rows is None:
             return self[index] if rows is None else rows.of(self[index])
@@ -369,7 +369,7 @@ class _TaskReader:
         count = batch.num_rows
         removed = self._deletes.removed(position, count, made)
         keep = self._wanted_rows(removed, position, count, made)
-        chosen = None if keep is None else Selection(keep)
+        chosen = None if keep is None else RowSelection(keep)
         rows = count if chosen is None else chosen.rows
         if rows == 0:
             return None

@@ -16,10 +16,10 @@ from hms_iceberg.arrow.columns.column_transforms import transform_array
 from hms_iceberg.arrow.columns.values import to_stored
 from hms_iceberg.arrow.rows.row_identity import comparable
 from hms_iceberg.errors import UnsupportedError
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.data_types import IcebergType, UnknownType
+from hms_iceberg.spec.partition_transforms import UnknownTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import UnknownTransform
-from hms_iceberg.spec.types import IcebergType, UnknownType
 
 Partition = tuple[Any, ...]
 
@@ -43,7 +43,7 @@ class PartitionSplitter:
                     f"{field.name!r} is unknown to this version. Write with a newer version, or change the spec."
                 )
         self._spec = spec
-        self._sources = [_Source(schema, field) for field in spec.fields]
+        self._sources = [_PartitionSource(schema, field) for field in spec.fields]
 
     def split(self, batch: pa.RecordBatch) -> list[tuple[Partition, pa.RecordBatch]]:
         """The rows of a batch by partition, in the order of first rows; rows keep their order.
@@ -89,7 +89,7 @@ class PartitionSplitter:
         return list(zip(*values, strict=True))
 
 
-class _Source:
+class _PartitionSource:
     """One partition field and where its source column is; the column of a void field may be gone."""
 
     def __init__(self, schema: Schema, field: PartitionField) -> None:

@@ -16,7 +16,7 @@ from hms_iceberg.arrow.columns.column_transforms import transform_array
 from hms_iceberg.arrow.rows.partition_split import column_at, source_path
 from hms_iceberg.lazy import pl
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.sorting import NullOrder, SortDirection, SortOrder
+from hms_iceberg.spec.sort_orders import NullOrder, SortDirection, SortOrder
 
 _ROW = "row"
 

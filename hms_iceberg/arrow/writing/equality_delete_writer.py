@@ -14,12 +14,12 @@ from hms_iceberg.arrow.formats.content_writers import delete_properties
 from hms_iceberg.arrow.writing.file_router import FileRouter, WriteRules
 from hms_iceberg.arrow.writing.write import ArrowInput, batches_of
 from hms_iceberg.errors import InvalidInputError, SchemaMismatchError
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.data_types import DoubleType, FloatType
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitions.partitioning import PartitionSpec
+from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.table_properties import int_property
-from hms_iceberg.spec.types import DoubleType, FloatType
 from hms_iceberg.storage import Storage
 
 _TARGET_BYTES = ("write.delete.target-file-size-bytes", 64 * 1024 * 1024)

@@ -63,10 +63,10 @@ class _Sort:
 
     def spilled(
         self, batches: Iterable[pa.RecordBatch], folder: Path, memory_bytes: int
-    ) -> tuple[list[_Run], list[pa.RecordBatch]]:
+    ) -> tuple[list[_SortedRun], list[pa.RecordBatch]]:
         """Sorted runs, or the rows if they fit into memory; one run is sorted while the next is read."""
-        runs: list[_Run] = []
-        sorting: Future[_Run] | None = None
+        runs: list[_SortedRun] = []
+        sorting: Future[_SortedRun] | None = None
         waiting: list[pa.RecordBatch] = []
         size = 0
         with ThreadPoolExecutor(1, thread_name_prefix="iceberg-sort") as background:
@@ -91,7 +91,7 @@ class _Sort:
         size = -(-rows.num_rows // parts)
         return [rows.slice(part * size, size).to_batches(max_chunksize=_BATCH_ROWS) for part in range(parts)]
 
-    def merged(self, runs: list[_Run], memory_bytes: int, parts: int) -> list[Iterable[pa.RecordBatch]]:
+    def merged(self, runs: list[_SortedRun], memory_bytes: int, parts: int) -> list[Iterable[pa.RecordBatch]]:
         """The parts of all runs, of which so many bytes each are in memory at once."""
         marks = self._in_order([run.middles for run in runs]).combine_chunks().to_batches()[0]
         # A range is in memory as it is read, as it is sorted, and as it waits to be written.
@@ -103,7 +103,7 @@ class _Sort:
         return [self._merge(runs, places[part], bounds[part], places[part + 1]) for part in range(parts)]
 
     def _merge(
-        self, runs: list[_Run], starts: Sequence[_Place], bounds: list[pa.RecordBatch], stops: Sequence[_Place]
+        self, runs: list[_SortedRun], starts: Sequence[_Place], bounds: list[pa.RecordBatch], stops: Sequence[_Place]
     ) -> Iterator[pa.RecordBatch]:
         """Rows between two bounds are sorted together; those equal to a bound, which may be many, need no sorting."""
         for bound in bounds:
@@ -116,19 +116,21 @@ class _Sort:
             starts = ends
         yield from self._between(runs, starts, stops)
 
-    def _between(self, runs: list[_Run], starts: Sequence[_Place], ends: Sequence[_Place]) -> Iterator[pa.RecordBatch]:
+    def _between(
+        self, runs: list[_SortedRun], starts: Sequence[_Place], ends: Sequence[_Place]
+    ) -> Iterator[pa.RecordBatch]:
         parts = [part for run, start, end in zip(runs, starts, ends, strict=True) for part in run.rows(start, end)]
         if parts:
             yield from self._in_order(parts).to_batches(max_chunksize=_BATCH_ROWS)
 
-    def _spill(self, batches: list[pa.RecordBatch], path: Path) -> _Run:
-        return _Run(path, self._in_order(batches))
+    def _spill(self, batches: list[pa.RecordBatch], path: Path) -> _SortedRun:
+        return _SortedRun(path, self._in_order(batches))
 
     def _in_order(self, batches: list[pa.RecordBatch]) -> pa.Table:
         return self._order.sort(pa.Table.from_batches(batches, self._schema))
 
 
-class _Run:
+class _SortedRun:
     """Sorted rows in a file, read if they are asked for."""
 
     def __init__(self, path: Path, rows: pa.Table) -> None:

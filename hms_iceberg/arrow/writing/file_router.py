@@ -23,11 +23,11 @@ from hms_iceberg.arrow.rows.partition_split import Partition, PartitionSplitter
 from hms_iceberg.arrow.rows.row_order import RowSorter
 from hms_iceberg.arrow.storage.data_locations import DataLocations
 from hms_iceberg.arrow.storage.filesystems import parse_location
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitions.partitioning import PartitionSpec
+from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.sorting import UNSORTED, SortOrder
+from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
 from hms_iceberg.spec.table_properties import int_property
 from hms_iceberg.storage import Storage
 

@@ -13,11 +13,11 @@ import pyarrow as pa
 from hms_iceberg.arrow.columns.casting import SchemaFit
 from hms_iceberg.arrow.writing.file_router import BUFFER_BYTES, FileRouter, WriteRules
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitions.partitioning import PartitionSpec
+from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.sorting import SortOrder
+from hms_iceberg.spec.sort_orders import SortOrder
 from hms_iceberg.spec.table_properties import bool_property
 from hms_iceberg.storage import Storage
 

@@ -10,7 +10,7 @@ from hms_iceberg.cli.catalog_options import on_table
 from hms_iceberg.cli.output import Output
 
 if TYPE_CHECKING:
-    from hms_iceberg.spec.snapshots import Snapshot
+    from hms_iceberg.spec.snapshots_and_refs import Snapshot
     from hms_iceberg.table.table import Table
 
 _COLUMNS = ("snapshot_id", "parent_id", "made_at", "operation", "added", "deleted", "rows", "state", "refs")

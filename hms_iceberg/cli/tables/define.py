@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from hms_iceberg.catalog import Catalog
-    from hms_iceberg.spec.partitions.partitioning import PartitionSpec
+    from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
     from hms_iceberg.spec.schema import Schema
 
 _TERM = re.compile(r"(?P<transform>\w+)\s*\(\s*(?:(?P<width>\d+)\s*,\s*)?(?P<column>[^(),]+?)\s*\)")
@@ -93,9 +93,9 @@ def create_table(
 
 
 def _schema_of(columns: tuple[str, ...]) -> Schema:
+    from hms_iceberg.spec.data_types import NestedField
     from hms_iceberg.spec.schema import Schema
     from hms_iceberg.spec.schema_json import type_from_json
-    from hms_iceberg.spec.types import NestedField
 
     fields = []
     for number, column in enumerate(columns, start=1):
@@ -118,8 +118,8 @@ def _schema_like(sample: Path, properties: dict[str, str]) -> Schema:
 
 def _spec_of(terms: tuple[str, ...], schema: Schema, table: str) -> PartitionSpec:
     """The partition spec of terms such as `region`, `day(at)` and `bucket(16, id)`."""
-    from hms_iceberg.spec.partitions.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
-    from hms_iceberg.spec.transforms import UnknownTransform, parse_transform
+    from hms_iceberg.spec.partition_transforms import UnknownTransform, parse_transform
+    from hms_iceberg.spec.partitions.partition_specs import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
     from hms_iceberg.updates.partition_spec import default_name
 
     fields = []

@@ -13,7 +13,7 @@ from hms_iceberg.expressions.bound import BoundPredicate
 from hms_iceberg.expressions.projection.transform_projections import project
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or
 from hms_iceberg.expressions.visitors import ExpressionVisitor, fold
-from hms_iceberg.spec.partitions.partitioning import PartitionSpec
+from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 
 Projection = Callable[[BooleanExpression], BooleanExpression]

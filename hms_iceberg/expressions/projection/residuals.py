@@ -16,7 +16,7 @@ from hms_iceberg.expressions.evaluate import Test, evaluator, value_test
 from hms_iceberg.expressions.projection.transform_projections import project
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Or
 from hms_iceberg.expressions.visitors import ExpressionVisitor, RebuildingVisitor, fold
-from hms_iceberg.spec.partitions.partitioning import PartitionSpec
+from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 
 Residual = Callable[[Sequence[Any]], BooleanExpression]

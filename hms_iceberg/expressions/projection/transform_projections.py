@@ -53,16 +53,7 @@ from hms_iceberg.expressions.tree import (
     Or,
 )
 from hms_iceberg.expressions.tree import predicate as unbound_predicate
-from hms_iceberg.spec.partitions.partitioning import PartitionField
-from hms_iceberg.spec.transforms import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    Transform,
-    TruncateTransform,
-    UnknownTransform,
-)
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     MICRO_TIMESTAMPS,
     NANO_TIMESTAMPS,
     BinaryType,
@@ -73,6 +64,15 @@ from hms_iceberg.spec.types import (
     LongType,
     StringType,
 )
+from hms_iceberg.spec.partition_transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    Transform,
+    TruncateTransform,
+    UnknownTransform,
+)
+from hms_iceberg.spec.partitions.partition_specs import PartitionField
 from hms_iceberg.spec.values import datetimes
 from hms_iceberg.spec.values.single_values import INT_RANGE, LONG_RANGE, decimal_value, unscaled_value
 

@@ -30,16 +30,7 @@ from hms_iceberg.expressions.tree import (
     StartsWith,
     predicate,
 )
-from hms_iceberg.spec.transforms import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    MonthTransform,
-    Transform,
-    TruncateTransform,
-    YearTransform,
-)
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     MICRO_TIMESTAMPS,
     BinaryType,
     BooleanType,
@@ -54,6 +45,15 @@ from hms_iceberg.spec.types import (
     TimestamptzType,
     TimeType,
     UUIDType,
+)
+from hms_iceberg.spec.partition_transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    YearTransform,
 )
 
 

@@ -79,14 +79,14 @@ def parse(text: str) -> BooleanExpression:
     """
     if not isinstance(text, str):
         raise ExpressionParseError(f"Cannot read the filter: expected a string, got {text!r} ({type(text).__name__})")
-    parser = _Parser(text)
+    parser = _FilterParser(text)
     try:
         return parser.whole()
     except RecursionError:
         raise parser.error("the filter is nested too deeply for the caller's stack") from None
 
 
-class _Parser:
+class _FilterParser:
     """A recursive-descent parser; every method starts at the current token and leaves the next one current."""
 
     def __init__(self, text: str) -> None:

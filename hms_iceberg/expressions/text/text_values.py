@@ -10,7 +10,7 @@ from decimal import Decimal
 from uuid import UUID
 
 from hms_iceberg.expressions.literals import Literal, literal
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     LOCAL_TIMESTAMPS,
     ZONED_TIMESTAMPS,
     BinaryType,

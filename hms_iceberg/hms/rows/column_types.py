@@ -11,8 +11,7 @@ import re
 from dataclasses import dataclass
 
 from hms_iceberg.hms.connection.thrift_types import ttypes
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     ZONED_TIMESTAMPS,
     BinaryType,
     BooleanType,
@@ -38,6 +37,7 @@ from hms_iceberg.spec.types import (
     UUIDType,
     VariantType,
 )
+from hms_iceberg.spec.schema import Schema
 
 logger = logging.getLogger(__name__)
 

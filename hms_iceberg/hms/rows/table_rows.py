@@ -18,11 +18,11 @@ from hms_iceberg.hms.rows.column_types import ColumnOptions, hive_columns
 from hms_iceberg.hms.rows.row_settings import RowSettings
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitions.partitioning import spec_to_json
+from hms_iceberg.spec.partitions.partition_specs import spec_to_json
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
-from hms_iceberg.spec.snapshots import Snapshot
-from hms_iceberg.spec.sorting import sort_order_to_json
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
+from hms_iceberg.spec.sort_orders import sort_order_to_json
 
 logger = logging.getLogger(__name__)
 

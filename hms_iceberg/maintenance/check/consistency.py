@@ -24,10 +24,10 @@ from hms_iceberg.maintenance.check.statistics_check import partition_statistics_
 from hms_iceberg.maintenance.check.summary_check import EntryCounts, check_summary
 from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.scan.manifests.manifest_source import manifests_of
-from hms_iceberg.spec.manifests.manifest import DataFile, ManifestEntry, ManifestFile
 from hms_iceberg.spec.manifests.manifest_avro import iterate_manifest
+from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestEntry, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.readable import ReadableTable
 from hms_iceberg.table.table import Table

@@ -8,7 +8,7 @@ from hashlib import blake2b
 
 from hms_iceberg.lazy import pl
 from hms_iceberg.maintenance.check.summary_check import EntryCounts
-from hms_iceberg.spec.manifests.manifest import DataFile, ManifestEntry, ManifestFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestEntry, ManifestFile
 
 _HASH_BYTES = 16
 

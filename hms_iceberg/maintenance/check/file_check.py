@@ -9,7 +9,7 @@ from hms_iceberg.arrow.formats.readers import open_reader
 from hms_iceberg.errors import IcebergError, MissingFileError
 from hms_iceberg.maintenance.check import findings as found
 from hms_iceberg.maintenance.check.findings import Finding
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.storage import Storage
 
 

@@ -11,7 +11,8 @@ from typing import Any
 from hms_iceberg.errors import IcebergError
 from hms_iceberg.maintenance.check import findings as found
 from hms_iceberg.maintenance.check.findings import Finding
-from hms_iceberg.spec.manifests.manifest import (
+from hms_iceberg.spec.data_types import IcebergType, UnknownType, UUIDType
+from hms_iceberg.spec.manifests.manifest_values import (
     FieldSummary,
     ManifestContent,
     ManifestEntry,
@@ -19,7 +20,6 @@ from hms_iceberg.spec.manifests.manifest import (
     ManifestFile,
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.types import IcebergType, UnknownType, UUIDType
 from hms_iceberg.spec.values.single_values import from_bytes
 
 _STATUSES = (

@@ -12,8 +12,8 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.maintenance.check import findings as found
 from hms_iceberg.maintenance.check.digests import Listed, ReadAgain, files_at, repeated, together
 from hms_iceberg.maintenance.check.findings import Finding
-from hms_iceberg.spec.manifests.manifest import ManifestContent
-from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.spec.manifests.manifest_values import ManifestContent
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
 
 
 def check_repeated(snapshot: Snapshot, listed: Sequence[Listed], read: ReadAgain) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from hms_iceberg.arrow.formats.readers import open_reader
 from hms_iceberg.arrow.storage.failures import decoding
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.maintenance.check.summary_check import EntryCounts
-from hms_iceberg.spec.statistics import PartitionStatisticsFile, StatisticsFile
+from hms_iceberg.spec.statistics_files import PartitionStatisticsFile, StatisticsFile
 from hms_iceberg.storage import Storage
 
 # Sums of a partition statistics file, and what of the snapshot's files they are.

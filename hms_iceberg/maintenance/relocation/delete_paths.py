@@ -19,7 +19,7 @@ from hms_iceberg.arrow.deletes.puffin_paths import copy_puffin
 from hms_iceberg.arrow.formats.content_writers import ContentFormat, delete_properties
 from hms_iceberg.arrow.metrics.metrics_modes import FULL
 from hms_iceberg.maintenance.relocation.prefixes import PrefixChange
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from hms_iceberg.maintenance.relocation.prefixes import PrefixChange
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
 
 # Properties that name folders.
 _FOLDERS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")

@@ -19,15 +19,15 @@ from hms_iceberg.maintenance.relocation.metadata_paths import with_new_paths
 from hms_iceberg.maintenance.relocation.prefixes import PrefixChange
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.manifests.avro_container import read_container
-from hms_iceberg.spec.manifests.manifest import (
+from hms_iceberg.spec.manifests.manifest_avro import decode_manifest, encode_manifest
+from hms_iceberg.spec.manifests.manifest_list_avro import encode_manifest_list
+from hms_iceberg.spec.manifests.manifest_values import (
     DataFileContent,
     ManifestEntry,
     ManifestFile,
 )
-from hms_iceberg.spec.manifests.manifest_avro import decode_manifest, encode_manifest
-from hms_iceberg.spec.manifests.manifest_list_avro import encode_manifest_list
 from hms_iceberg.spec.metadata.metadata_json import compress, metadata_to_json
-from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.metadata_files import read_version

@@ -10,7 +10,7 @@ from hms_iceberg.errors import CorruptMetadataError, MissingFileError
 from hms_iceberg.maintenance.repair.steps import RepairStep
 from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.metadata.metadata_json import metadata_from_dict
-from hms_iceberg.spec.snapshots import MAIN_BRANCH
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.storage import Storage
 
 _GZIP = b"\x1f\x8b"

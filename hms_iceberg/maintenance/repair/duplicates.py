@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hms_iceberg.maintenance.check.digests import Listed, repeated
 from hms_iceberg.maintenance.repair.examination import Examination
 from hms_iceberg.maintenance.repair.steps import RepairStep
-from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestEntry
+from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestEntry
 
 _SHOWN = 5
 Place = tuple[int, int]

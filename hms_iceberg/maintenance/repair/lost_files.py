@@ -11,7 +11,7 @@ from hms_iceberg.maintenance.check.file_check import count_records
 from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination
 from hms_iceberg.maintenance.repair.steps import RepairStep
 from hms_iceberg.maintenance.side_by_side import in_parallel
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from hms_iceberg.maintenance.check.digests import ManifestDigest, digest
-from hms_iceberg.spec.manifests.manifest import ManifestEntry, ManifestFile
 from hms_iceberg.spec.manifests.manifest_avro import iterate_manifest
+from hms_iceberg.spec.manifests.manifest_values import ManifestEntry, ManifestFile
 from hms_iceberg.storage import Storage
 
 

@@ -21,10 +21,10 @@ from hms_iceberg.maintenance.repair.rebuilding.rebuilt_manifests import Rebuilt,
 from hms_iceberg.maintenance.repair.steps import RepairStep
 from hms_iceberg.maintenance.repair.versions import current_version, lost_snapshots, newest_whole_version, told
 from hms_iceberg.metastore import MetadataVersion, TablePointer
-from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestEntry, ManifestFile
 from hms_iceberg.spec.manifests.manifest_list_avro import encode_manifest_list
+from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestEntry, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import Snapshot, Summary
+from hms_iceberg.spec.snapshots_and_refs import Snapshot, Summary
 from hms_iceberg.spec.table_properties import metadata_folder
 from hms_iceberg.storage import Storage
 

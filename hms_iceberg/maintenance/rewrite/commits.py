@@ -11,7 +11,7 @@ from hms_iceberg.errors import CommitConflictError, CommitFailedError, IcebergEr
 from hms_iceberg.maintenance.rewrite.file_groups import FileGroup
 from hms_iceberg.maintenance.rewrite.options import CommitRules
 from hms_iceberg.metastore import MetadataVersion
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.origin import Existing
 from hms_iceberg.transaction.transaction import Transaction

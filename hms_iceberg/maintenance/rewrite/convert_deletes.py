@@ -26,10 +26,10 @@ from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.scan_plan import ScanRequest
 from hms_iceberg.scan.tasks import FileScanTask
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots import MAIN_BRANCH, Snapshot
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Snapshot
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import Table
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on
@@ -85,7 +85,7 @@ def convert_equality_deletes(
     groups = _planned(metadata, snapshot, table.storage)
     if dry_run or not groups or snapshot is None:
         return ConversionResult(groups)
-    converter = _Converter(metadata, snapshot, table.storage)
+    converter = _DeleteConverter(metadata, snapshot, table.storage)
     run = GroupCommits(table, commits, branch)
     rewrite_groups(run, groups, converter.convert, workers_for(commits, len(groups)))
     table.refresh()
@@ -118,7 +118,7 @@ def _group(metadata: TableMetadata, files: Sequence[DataFile], everywhere: bool)
     return FileGroup(path, tuple(files), size, size, len(files))
 
 
-class _Converter:
+class _DeleteConverter:
     def __init__(self, metadata: TableMetadata, snapshot: Snapshot, storage: Storage) -> None:
         self._metadata = metadata
         self._storage = storage

@@ -18,8 +18,8 @@ from hms_iceberg.maintenance.rewrite.local_engine import LocalEngine
 from hms_iceberg.maintenance.rewrite.options import RewriteOptions
 from hms_iceberg.maintenance.rewrite.rewrite_plan import plan_rewrite
 from hms_iceberg.maintenance.rewrite.rewriting import DataFileRewrite, Engine, RewriteResult
-from hms_iceberg.spec.snapshots import MAIN_BRANCH
-from hms_iceberg.spec.sorting import SortOrder
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
+from hms_iceberg.spec.sort_orders import SortOrder
 from hms_iceberg.spec.table_properties import int_property
 from hms_iceberg.table.table import Table
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on

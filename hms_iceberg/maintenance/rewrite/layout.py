@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from hms_iceberg.errors import InvalidInputError, UnknownColumnError, UnsupportedError
 from hms_iceberg.expressions.text.tokens import Token, tokenize
+from hms_iceberg.spec.data_types import PrimitiveType, UnknownType
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.partition_transforms import IdentityTransform, Transform, parse_transform
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.sorting import NullOrder, SortDirection, SortField, SortOrder, check_sort_order
-from hms_iceberg.spec.transforms import IdentityTransform, Transform, parse_transform
-from hms_iceberg.spec.types import PrimitiveType, UnknownType
+from hms_iceberg.spec.sort_orders import NullOrder, SortDirection, SortField, SortOrder, check_sort_order
 
 _ZORDER = re.compile(r"\s*zorder\s*\((.*)\)\s*", re.IGNORECASE | re.DOTALL)
 _PLURAL = {"years": "year", "months": "month", "days": "day", "hours": "hour", "date": "day", "date_hour": "hour"}

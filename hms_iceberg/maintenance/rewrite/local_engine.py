@@ -27,10 +27,10 @@ from hms_iceberg.maintenance.rewrite.layout import Layout
 from hms_iceberg.maintenance.rewrite.rewriting import DataFileRewrite
 from hms_iceberg.maintenance.rewrite.run_groups import rewrite_groups, workers_for
 from hms_iceberg.scan.tasks import FileScanTask
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.sorting import UNSORTED
+from hms_iceberg.spec.sort_orders import UNSORTED
 from hms_iceberg.storage import Storage
 
 # Rows in memory over all groups: those that wait for their row group, and those that are being sorted.

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestFile
-from hms_iceberg.spec.partitions.partitioning import PartitionSpec
+from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestFile
+from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.table_properties import MANIFEST_TARGET_SIZE_BYTES, int_property
 from hms_iceberg.table.table import Table
 from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of

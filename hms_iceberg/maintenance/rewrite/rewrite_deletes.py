@@ -24,9 +24,9 @@ from hms_iceberg.maintenance.rewrite.options import RewriteOptions, SizeRules
 from hms_iceberg.maintenance.rewrite.run_groups import rewrite_groups, workers_for
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.scan_plan import ScanRequest
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, ManifestContent
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import MAIN_BRANCH, Snapshot
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Snapshot
 from hms_iceberg.spec.table_properties import int_property
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import Table

@@ -12,7 +12,7 @@ from hms_iceberg.maintenance.rewrite.file_groups import FileGroup
 from hms_iceberg.maintenance.rewrite.layout import Layout
 from hms_iceberg.maintenance.rewrite.rewrite_plan import RewritePlan
 from hms_iceberg.scan.tasks import FileScanTask
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.table.table import Table
 
 

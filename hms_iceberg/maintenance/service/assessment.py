@@ -12,7 +12,7 @@ from hms_iceberg.maintenance.rewrite.convert_deletes import convert_equality_del
 from hms_iceberg.maintenance.rewrite.data_files import rewrite_data_files
 from hms_iceberg.maintenance.rewrite.rewrite_deletes import rewrite_position_delete_files
 from hms_iceberg.maintenance.service.policy import Policy
-from hms_iceberg.spec.manifests.manifest import ManifestContent
+from hms_iceberg.spec.manifests.manifest_values import ManifestContent
 from hms_iceberg.spec.table_properties import GC_ENABLED, MANIFEST_TARGET_SIZE_BYTES, bool_property, int_property
 from hms_iceberg.table.table import Table
 from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of

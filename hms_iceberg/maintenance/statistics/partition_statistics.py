@@ -14,11 +14,11 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.scan.metadata_tables.file_tables import entry_frame, live
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, partition_struct
 from hms_iceberg.scan.partition_columns import polars_dtype
-from hms_iceberg.spec.manifests.manifest import DataFileContent
+from hms_iceberg.spec.data_types import IntegerType, LongType, NestedField, StructType
+from hms_iceberg.spec.manifests.manifest_values import DataFileContent
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.statistics import PartitionStatisticsFile
+from hms_iceberg.spec.statistics_files import PartitionStatisticsFile
 from hms_iceberg.spec.table_properties import metadata_folder
-from hms_iceberg.spec.types import IntegerType, LongType, NestedField, StructType
 from hms_iceberg.table.table import Table
 
 

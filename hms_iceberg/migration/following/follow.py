@@ -31,9 +31,9 @@ from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlan
 from hms_iceberg.migration.migration_progress import Progress, in_threads, silent
 from hms_iceberg.migration.snapshot_table import snapshot
 from hms_iceberg.migration.state import HIVE_TABLE
-from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.name_mapping import NAME_MAPPING_PROPERTY
-from hms_iceberg.spec.partitions.partitioning import PartitionSpec
+from hms_iceberg.spec.field_mapping import NAME_MAPPING_PROPERTY
+from hms_iceberg.spec.manifests.manifest_values import DataFile
+from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.table import Table
 from hms_iceberg.transaction.origin import Existing
 from hms_iceberg.transaction.transaction import Transaction

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 from hms_iceberg.errors import CommitConflictError
+from hms_iceberg.spec.data_types import IcebergType
 from hms_iceberg.spec.metadata.metadata_changes import set_current_schema
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema, assign_fresh_ids
-from hms_iceberg.spec.types import IcebergType
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 _IDS = re.compile(r"\b\d+: ")

@@ -23,11 +23,11 @@ from hms_iceberg.migration.hive.source import SourceTable, look_at_source
 from hms_iceberg.migration.hive.source_columns import stored_values
 from hms_iceberg.migration.hive.source_files import Listing, SourceFile, list_files
 from hms_iceberg.migration.migration_progress import silent
-from hms_iceberg.spec.manifests.manifest import ManifestEntry
+from hms_iceberg.spec.data_types import TimestampType
+from hms_iceberg.spec.manifests.manifest_values import ManifestEntry
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots import MAIN_BRANCH
-from hms_iceberg.spec.types import TimestampType
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.table import Table
 from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
 

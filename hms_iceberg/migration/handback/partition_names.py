@@ -11,8 +11,8 @@ from typing import Any
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.hms.rows.hive_rows import HiveTable
 from hms_iceberg.migration.hive.source_columns import HIVE_NULL
-from hms_iceberg.spec.transforms import IdentityTransform
-from hms_iceberg.spec.types import BinaryType, FixedType, NestedField, TimestampType, TimestamptzType
+from hms_iceberg.spec.data_types import BinaryType, FixedType, NestedField, TimestampType, TimestamptzType
+from hms_iceberg.spec.partition_transforms import IdentityTransform
 
 _ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | {chr(code) for code in range(1, 32)}
 

@@ -17,8 +17,7 @@ import pyarrow as pa
 from hms_iceberg.arrow.columns.arrow_schema import field_id_of
 from hms_iceberg.migration.formats.avro_names import AvroNames
 from hms_iceberg.migration.formats.kinds import AVRO, ORC, PARQUET
-from hms_iceberg.spec.name_mapping import MappedField
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     MICRO_TIMESTAMPS,
     BinaryType,
     BooleanType,
@@ -38,6 +37,7 @@ from hms_iceberg.spec.types import (
     TimestampType,
     TimestamptzType,
 )
+from hms_iceberg.spec.field_mapping import MappedField
 
 INSTANT = "instant"
 LOCAL = "local"

@@ -16,9 +16,9 @@ from hms_iceberg.migration.hive.file_schemas import FileSchemaFacts, contradicti
 from hms_iceberg.migration.hive.source import SourceTable
 from hms_iceberg.migration.hive.source_files import SourceFile
 from hms_iceberg.migration.migration_progress import FOOTERS, Progress, in_threads
-from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.name_mapping import MappedField, NameMapping, create_name_mapping
-from hms_iceberg.spec.sorting import UNSORTED
+from hms_iceberg.spec.field_mapping import MappedField, NameMapping, create_name_mapping
+from hms_iceberg.spec.manifests.manifest_values import DataFile
+from hms_iceberg.spec.sort_orders import UNSORTED
 from hms_iceberg.storage import Storage
 
 _MAX_PROBLEMS = 10

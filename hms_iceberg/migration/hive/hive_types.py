@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from hms_iceberg.errors import UnsupportedError
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -91,13 +91,13 @@ def parse_hive_type(text: str, options: TypeOptions, ids: Iterator[int]) -> Iceb
     Raises:
         UnsupportedError: Iceberg cannot hold the type, or the text is no type; says why.
     """
-    parser = _Parser(text, options, ids)
+    parser = _HiveTypeParser(text, options, ids)
     result = parser.parse_type()
     parser.expect_end()
     return result
 
 
-class _Parser:
+class _HiveTypeParser:
     """Recursive descent over the tokens of one type string."""
 
     def __init__(self, text: str, options: TypeOptions, ids: Iterator[int]) -> None:

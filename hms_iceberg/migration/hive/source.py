@@ -18,8 +18,8 @@ from hms_iceberg.migration.hive.hive_types import TypeOptions
 from hms_iceberg.migration.hive.refusals import Reason, Refusal, Remedy, of_texts
 from hms_iceberg.migration.hive.source_columns import columns_of, stored_values
 from hms_iceberg.migration.hive.source_reasons import reasons_against, reasons_in_partition_keys, table_location
+from hms_iceberg.spec.data_types import NestedField
 from hms_iceberg.spec.schema import Schema, assign_fresh_ids
-from hms_iceberg.spec.types import NestedField
 
 # Parameters that describe the Hive table, its statistics or its storage, and mean nothing to an Iceberg table.
 _TECHNICAL = {

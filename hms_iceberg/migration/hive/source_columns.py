@@ -14,7 +14,7 @@ from hms_iceberg.hms.rows.hive_rows import HiveColumn, HivePartition, HiveTable
 from hms_iceberg.migration.formats.kinds import provider_of
 from hms_iceberg.migration.hive.hive_types import TypeOptions, parse_hive_type
 from hms_iceberg.migration.hive.spark_schema import parse_spark_schema, spark_schema_json
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     MICRO_TIMESTAMPS,
     IcebergType,
     NestedField,

@@ -12,7 +12,7 @@ from hms_iceberg.hms.rows.hive_rows import VIEWS, HivePartition, HiveTable
 from hms_iceberg.migration.formats.kinds import format_of, shown_format
 from hms_iceberg.migration.hive.refusals import Reason, Remedy
 from hms_iceberg.migration.hive.spark_schema import spark_schema_json
-from hms_iceberg.spec.types import NestedField, NestedType, TimestamptzType
+from hms_iceberg.spec.data_types import NestedField, NestedType, TimestamptzType
 
 TRANSACTIONAL = (
     "a transactional (ACID) table, whose files hold deleted rows too, and Spark reads none; have Hive copy it into one "

@@ -13,7 +13,7 @@ from typing import Any
 
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.migration.hive.hive_types import TypeOptions, parse_hive_type
-from hms_iceberg.spec.types import IcebergType, ListType, MapType, NestedField, StringType, StructType
+from hms_iceberg.spec.data_types import IcebergType, ListType, MapType, NestedField, StringType, StructType
 
 _SCHEMA = "spark.sql.sources.schema"
 _CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
@@ -52,10 +52,10 @@ def parse_spark_schema(schema: Mapping[str, Any], options: TypeOptions, ids: Ite
     Raises:
         UnsupportedError: Iceberg cannot hold a column's type; names the column and says why.
     """
-    return _Converter(options, ids).struct(schema).fields
+    return _TypeConverter(options, ids).struct(schema).fields
 
 
-class _Converter:
+class _TypeConverter:
     def __init__(self, options: TypeOptions, ids: Iterator[int]) -> None:
         self._options = options
         self._ids = ids

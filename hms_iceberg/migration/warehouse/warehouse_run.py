@@ -61,7 +61,9 @@ def migrate_warehouse(
     Returns:
         The plan with the outcome of each table.
     """
-    run = _Run(catalog, plan, options or MigrationOptions(), (in_place, rewrite), accept_choices, kept_in, told)
+    run = _WarehouseRun(
+        catalog, plan, options or MigrationOptions(), (in_place, rewrite), accept_choices, kept_in, told
+    )
     with ThreadPoolExecutor(jobs) as pool:
         try:
             for future in as_completed([pool.submit(run.table, each) for each in plan.tables if not each.is_done]):
@@ -72,7 +74,7 @@ def migrate_warehouse(
     return run.plan
 
 
-class _Run:
+class _WarehouseRun:
     def __init__(
         self,
         catalog: Catalog,

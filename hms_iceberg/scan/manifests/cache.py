@@ -16,7 +16,7 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.manifest_frames import MANIFEST, ManifestDecoder, columnar_schema
 from hms_iceberg.scan.manifests.metric_columns import Metric, MetricColumns, metric_name
 from hms_iceberg.scan.partition_columns import PartitionColumns
-from hms_iceberg.spec.manifests.manifest import ManifestFile
+from hms_iceberg.spec.manifests.manifest_values import ManifestFile
 from hms_iceberg.spec.table_properties import int_property
 
 DEFAULT_CACHE_BYTES = 512 * 1024 * 1024

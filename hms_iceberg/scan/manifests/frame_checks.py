@@ -11,9 +11,7 @@ from typing import Any
 from hms_iceberg.errors import CorruptManifestError, IcebergError
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.partition_columns import PartitionColumns
-from hms_iceberg.spec.manifests.manifest import FieldSummary, ManifestEntryStatus, ManifestFile
-from hms_iceberg.spec.manifests.manifest_counts import Count, check_contents, check_counts
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     DateType,
     IcebergType,
     IntegerType,
@@ -26,6 +24,8 @@ from hms_iceberg.spec.types import (
     TimestamptzType,
     TimeType,
 )
+from hms_iceberg.spec.manifests.manifest_counts import Count, check_contents, check_counts
+from hms_iceberg.spec.manifests.manifest_values import FieldSummary, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.values.single_values import from_bytes
 
 # The column that says to which of several manifests an entry belongs.

@@ -32,8 +32,8 @@ from hms_iceberg.spec.manifests.avro_container import (
     read_records,
     write_header,
 )
-from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.manifests.manifest_layout import MALFORMED, EntryLayout, entry_layout
+from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestEntryStatus, ManifestFile
 
 # Columns of a frame, apart from one per partition field.
 FILE_COLUMNS = (

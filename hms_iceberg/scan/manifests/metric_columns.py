@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from hms_iceberg.expressions.bound import BoundReference
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.bound_columns import decode_bounds
-from hms_iceberg.spec.types import IcebergType, UUIDType
+from hms_iceberg.spec.data_types import IcebergType, UUIDType
 
 # A map of metrics and a field: ("lower_bounds", 3).
 Metric = tuple[str, int]

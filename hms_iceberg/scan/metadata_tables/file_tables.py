@@ -13,9 +13,7 @@ from hms_iceberg.scan.manifests.manifest_frames import MANIFEST, ManifestDecoder
 from hms_iceberg.scan.manifests.metric_columns import map_values
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable, partition_struct
 from hms_iceberg.scan.partition_columns import polars_dtype
-from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestEntryStatus, ManifestFile
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     IcebergType,
     IntegerType,
@@ -27,6 +25,8 @@ from hms_iceberg.spec.types import (
     StringType,
     StructType,
 )
+from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestEntryStatus, ManifestFile
+from hms_iceberg.spec.schema import Schema
 
 _COUNTS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts")
 _READABLE = {

@@ -7,9 +7,7 @@ from typing import Any
 
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots import OPERATION
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BooleanType,
     IntegerType,
     LongType,
@@ -18,6 +16,8 @@ from hms_iceberg.spec.types import (
     StringType,
     TimestamptzType,
 )
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.snapshots_and_refs import OPERATION
 
 _MICROS = 1000
 

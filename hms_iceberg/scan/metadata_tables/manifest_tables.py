@@ -9,10 +9,7 @@ from typing import Any
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable
 from hms_iceberg.scan.partition_columns import field_types
-from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestFile
-from hms_iceberg.spec.partitions.partitioning import PartitionField
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     IcebergType,
@@ -24,6 +21,9 @@ from hms_iceberg.spec.types import (
     StructType,
     UnknownType,
 )
+from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestFile
+from hms_iceberg.spec.partitions.partition_specs import PartitionField
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import from_bytes
 
 _SUMMARY = StructType(

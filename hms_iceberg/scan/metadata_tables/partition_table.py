@@ -9,9 +9,9 @@ from hms_iceberg.scan.metadata_tables.file_tables import entry_frame, live
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable, partition_struct
 from hms_iceberg.scan.partition_columns import polars_dtype
 from hms_iceberg.scan.partition_filter import partition_predicate
-from hms_iceberg.spec.manifests.manifest import DataFileContent
+from hms_iceberg.spec.data_types import IntegerType, LongType, NestedField, StructType, TimestamptzType
+from hms_iceberg.spec.manifests.manifest_values import DataFileContent
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import IntegerType, LongType, NestedField, StructType, TimestamptzType
 
 
 def partitions(request: MetadataRequest) -> MetadataTable:

@@ -11,12 +11,12 @@ from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.manifest_source import manifests_of
 from hms_iceberg.scan.partition_columns import PartitionColumns, partition_columns
-from hms_iceberg.spec.manifests.manifest import ManifestFile
+from hms_iceberg.spec.data_types import StructType
+from hms_iceberg.spec.manifests.manifest_values import ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitions.partitioning import unified_partition_type
+from hms_iceberg.spec.partitions.partition_specs import unified_partition_type
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots import Snapshot
-from hms_iceberg.spec.types import StructType
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.storage import Storage
 
 

@@ -13,8 +13,7 @@ import msgspec
 
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spark.schemas import ICEBERG_PRIMITIVES
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     DecimalType,
     DoubleType,
@@ -29,6 +28,7 @@ from hms_iceberg.spec.types import (
     UnknownType,
     VariantType,
 )
+from hms_iceberg.spec.schema import Schema
 
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _TEXT = re.compile(r"(char|varchar)\(\d+\)")

@@ -12,9 +12,9 @@ from hms_iceberg.metastore import Identifier
 from hms_iceberg.spark.ddl.column_json import ColumnDefinition, schema_of
 from hms_iceberg.spark.ddl.partition_terms import PartitionTerm, spec_of
 from hms_iceberg.spark.shown_properties import SHOWN, identified, sort_order_of
-from hms_iceberg.spec.partitions.partitioning import PartitionSpec
+from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.sorting import SortOrder
+from hms_iceberg.spec.sort_orders import SortOrder
 
 _LOCATION, _PROVIDER, _FORMAT = "location", "provider", "write.format.default"
 _OF_SPARK = ("external", "is_managed_location", "table_type")  # what Spark says about a table, not to it

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from hms_iceberg.errors import InvalidPartitionSpecError, UnsupportedError
-from hms_iceberg.spec.partitions.partitioning import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import (
+from hms_iceberg.spec.partition_transforms import (
     BucketTransform,
     DayTransform,
     HourTransform,
@@ -19,6 +17,8 @@ from hms_iceberg.spec.transforms import (
     TruncateTransform,
     YearTransform,
 )
+from hms_iceberg.spec.partitions.partition_specs import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
 
 _OF_TIME: dict[str, type[Transform]] = {
     "year": YearTransform,

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hms_iceberg.spark.procedures.changelog_view import CREATE_CHANGELOG_VIEW
-from hms_iceberg.spark.procedures.expire_snapshots import EXPIRE_SNAPSHOTS
+from hms_iceberg.spark.procedures.computing_statistics import COMPUTE_PARTITION_STATS, COMPUTE_TABLE_STATS
+from hms_iceberg.spark.procedures.expiring_snapshots import EXPIRE_SNAPSHOTS
 from hms_iceberg.spark.procedures.migration import ADD_FILES, MIGRATE, SNAPSHOT
 from hms_iceberg.spark.procedures.procedure import Procedure
 from hms_iceberg.spark.procedures.publishing import CHERRYPICK_SNAPSHOT, FAST_FORWARD, PUBLISH_CHANGES
 from hms_iceberg.spark.procedures.register_table import REGISTER_TABLE
 from hms_iceberg.spark.procedures.remove_orphan_files import REMOVE_ORPHAN_FILES
-from hms_iceberg.spark.procedures.rewrite_files import REWRITE_DATA_FILES, REWRITE_POSITION_DELETE_FILES
-from hms_iceberg.spark.procedures.rewrite_manifests import REWRITE_MANIFESTS
 from hms_iceberg.spark.procedures.rewrite_table_path import REWRITE_TABLE_PATH
-from hms_iceberg.spark.procedures.rollback import (
+from hms_iceberg.spark.procedures.rewriting_files import REWRITE_DATA_FILES, REWRITE_POSITION_DELETE_FILES
+from hms_iceberg.spark.procedures.rewriting_manifests import REWRITE_MANIFESTS
+from hms_iceberg.spark.procedures.rolling_back import (
     ANCESTORS_OF,
     ROLLBACK_TO_SNAPSHOT,
     ROLLBACK_TO_TIMESTAMP,
     SET_CURRENT_SNAPSHOT,
 )
-from hms_iceberg.spark.procedures.statistics import COMPUTE_PARTITION_STATS, COMPUTE_TABLE_STATS
 
 PROCEDURES: Mapping[str, Procedure] = {
     procedure.name: procedure

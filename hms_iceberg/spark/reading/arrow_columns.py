@@ -8,9 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.nested import children_of, make_struct, struct_children, with_children
-from hms_iceberg.spec.metadata_columns import PARTITION_ID
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     FixedType,
     IcebergType,
     NestedField,
@@ -19,6 +17,8 @@ from hms_iceberg.spec.types import (
     UUIDType,
     VariantType,
 )
+from hms_iceberg.spec.metadata_columns import PARTITION_ID
+from hms_iceberg.spec.schema import Schema
 
 # How Spark tells a variant from a struct.
 _VARIANT = [

@@ -32,10 +32,7 @@ from hms_iceberg.expressions.tree import (
     UnboundPredicate,
 )
 from hms_iceberg.spark.schemas import is_held
-from hms_iceberg.spec.metadata_columns import PARTITION_NAME
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import parse_transform
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     DecimalType,
     DoubleType,
@@ -47,6 +44,9 @@ from hms_iceberg.spec.types import (
     TimeType,
     UUIDType,
 )
+from hms_iceberg.spec.metadata_columns import PARTITION_NAME
+from hms_iceberg.spec.partition_transforms import parse_transform
+from hms_iceberg.spec.schema import Schema
 
 _COMPARISONS: Mapping[str, Any] = {
     "eq": EqualTo,
@@ -70,7 +70,7 @@ def row_filter(condition: Mapping[str, Any] | None, schema: Schema) -> tuple[Boo
     """
     if condition is None:
         return AlwaysTrue(), True
-    converter = _Converter(schema)
+    converter = _ConditionConverter(schema)
     return converter.convert(condition, False), converter.exact
 
 
@@ -81,7 +81,7 @@ def named_columns(condition: Mapping[str, Any]) -> set[str]:
     return set().union(*(named_columns(child) for child in condition.get("children") or ()))
 
 
-class _Converter:
+class _ConditionConverter:
     """Carries negations down to the leaves, so that what has no counterpart can be left out anywhere."""
 
     def __init__(self, schema: Schema) -> None:

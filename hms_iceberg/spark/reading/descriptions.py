@@ -12,9 +12,9 @@ from hms_iceberg.spark.read_questions import LoadTable
 from hms_iceberg.spark.schemas import metadata_schema, spark_schema
 from hms_iceberg.spark.shown_properties import shown_properties
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitions.partitioning import PartitionSpec
+from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots import Snapshot, SnapshotRefType
+from hms_iceberg.spec.snapshots_and_refs import Snapshot, SnapshotRefType
 from hms_iceberg.spec.table_properties import WAP_ENABLED, bool_property
 from hms_iceberg.storage import Storage
 

@@ -26,10 +26,10 @@ from hms_iceberg.scan.scan_plan import ScanPlan, ScanRequest
 from hms_iceberg.spark.read_questions import PlanScan
 from hms_iceberg.spark.reading.worker_code import for_workers
 from hms_iceberg.spark.reading.worker_files import slim_metadata
-from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestFile
+from hms_iceberg.spec.data_types import IcebergType
+from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import IcebergType
 from hms_iceberg.storage import Storage
 
 if TYPE_CHECKING:

@@ -21,9 +21,9 @@ from hms_iceberg.spark.read_options import select
 from hms_iceberg.spark.read_questions import DescribeMetadataTable, InspectRows
 from hms_iceberg.spark.reading.arrow_columns import for_spark
 from hms_iceberg.spark.schemas import spark_schema, spark_type
+from hms_iceberg.spec.data_types import NestedField, StructType
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import NestedField, StructType
 from hms_iceberg.storage import Storage
 
 _POSITION_DELETES = "position_deletes"  # made by reading delete files, unlike the others

@@ -18,10 +18,7 @@ from hms_iceberg.scan.manifests.manifest_source import manifests_of
 from hms_iceberg.scan.planner import file_metrics
 from hms_iceberg.scan.scan_plan import ScanPlan
 from hms_iceberg.spark.schemas import spark_value
-from hms_iceberg.spec.manifests.manifest import ManifestContent
-from hms_iceberg.spec.metadata_columns import is_metadata_column
-from hms_iceberg.spec.snapshots import Snapshot
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     MICRO_TIMESTAMPS,
     BooleanType,
     DateType,
@@ -34,6 +31,9 @@ from hms_iceberg.spec.types import (
     NestedField,
     UUIDType,
 )
+from hms_iceberg.spec.manifests.manifest_values import ManifestContent
+from hms_iceberg.spec.metadata_columns import is_metadata_column
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.storage import Storage
 
 _FLOATS = (FloatType, DoubleType)

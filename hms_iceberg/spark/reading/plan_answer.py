@@ -15,9 +15,9 @@ from hms_iceberg.scan.scan_plan import ScanPlan
 from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.reading.worker_files import pickled_tasks, split
 from hms_iceberg.spark.schemas import is_held, key_schema, spark_field, spark_type, spark_value
-from hms_iceberg.spec.manifests.manifest import DataFileContent
+from hms_iceberg.spec.data_types import IcebergType, NestedField, StructType, UnknownType
+from hms_iceberg.spec.manifests.manifest_values import DataFileContent
 from hms_iceberg.spec.metadata_columns import partition_column
-from hms_iceberg.spec.types import IcebergType, NestedField, StructType, UnknownType
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from hms_iceberg.scan.scan_plan import ScanPlan
 from hms_iceberg.spark.read_options import check_options
 from hms_iceberg.spark.read_questions import CheckStream, LatestOffset, StreamBatch
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import Operation, Snapshot
+from hms_iceberg.spec.snapshots_and_refs import Operation, Snapshot
 from hms_iceberg.storage import Storage
 
 _SKIPPED = {

@@ -19,10 +19,10 @@ from hms_iceberg.scan.scan_plan import FileScanTask, ScanPlan
 from hms_iceberg.spark.reading.arrow_columns import for_spark
 from hms_iceberg.spark.reading.worker_code import for_workers
 from hms_iceberg.spark.schemas import is_held
+from hms_iceberg.spec.data_types import NestedField
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import metadata_column
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import NestedField
 from hms_iceberg.storage import Storage
 
 if TYPE_CHECKING:

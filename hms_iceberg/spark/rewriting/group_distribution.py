@@ -12,7 +12,7 @@ from hms_iceberg.maintenance.rewrite.rewriting import DataFileRewrite
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spark.writing.distribution import Distribution, clustered_order, sort_key, write_distribution
 from hms_iceberg.spark.writing.write_settings import WriteSettings
-from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED
 
 _OVERHEAD = 5 * 1024 * 1024  # of a split, so that a group is not cut into one file too many
 

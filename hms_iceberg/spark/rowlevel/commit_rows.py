@@ -18,7 +18,7 @@ from hms_iceberg.spark.rowlevel.deleted_rows import bitmaps, merged_deletes
 from hms_iceberg.spark.rowlevel.pinned import change_of
 from hms_iceberg.spark.writing.write_questions import CommitWrite
 from hms_iceberg.spark.writing.written_files import data_files
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.table import Table
 from hms_iceberg.table.rows.row_change import RowChange

@@ -16,7 +16,7 @@ from hms_iceberg.arrow.parallel import default_workers
 from hms_iceberg.arrow.reading.row_rewrites import earlier_positions
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.scan.tasks import FileScanTask
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.storage import Storage
 
 

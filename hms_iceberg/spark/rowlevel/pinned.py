@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from hms_iceberg.spark.writing.write_questions import CommitWrite, DeleteWhere
 from hms_iceberg.spark.writing.write_settings import WriteSettings
-from hms_iceberg.spec.snapshots import MAIN_BRANCH
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.table import Table
 from hms_iceberg.table.changes.change_options import ChangeOptions
 from hms_iceberg.table.rows.row_change import RowChange

@@ -21,9 +21,9 @@ from hms_iceberg.spark.writing.distribution import (
 )
 from hms_iceberg.spark.writing.write_settings import WriteSettings
 from hms_iceberg.spec.metadata_columns import FILE
-from hms_iceberg.spec.partitions.partitioning import PartitionSpec
+from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.sorting import SortOrder
+from hms_iceberg.spec.sort_orders import SortOrder
 
 _FILE_TERM = {"transform": "identity", "width": None, "column": f"`{FILE.name}`"}
 _FILE_ORDER = {**_FILE_TERM, "descending": False, "nulls_first": True}

@@ -10,25 +10,24 @@ import msgspec
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError, SqlParseError, UnknownColumnError
 from hms_iceberg.spark.sql.statement_parser import parse_statement
 from hms_iceberg.spark.sql.statements import (
-    AddPartitionField,
+    AddPartitionFieldStatement,
     AnyStatement,
-    DropIdentifierFields,
-    DropPartitionField,
-    DropRef,
-    PutRef,
-    ReplacePartitionField,
-    SetIdentifierFields,
-    SetWriteOrder,
+    DropIdentifierFieldsStatement,
+    DropPartitionFieldStatement,
+    DropRefStatement,
+    PutRefStatement,
+    ReplacePartitionFieldStatement,
+    SetIdentifierFieldsStatement,
+    SetWriteOrderStatement,
     SortTerm,
     Statement,
     TransformOf,
 )
-from hms_iceberg.spec.snapshots import SnapshotRefType
-from hms_iceberg.spec.sorting import NullOrder, SortDirection
-from hms_iceberg.spec.transforms import parse_transform
+from hms_iceberg.spec.partition_transforms import parse_transform
+from hms_iceberg.spec.snapshots_and_refs import SnapshotRefType
+from hms_iceberg.spec.sort_orders import NullOrder, SortDirection
 from hms_iceberg.table import Table
-from hms_iceberg.updates.partition_spec import AddPartitionField as AddField
-from hms_iceberg.updates.partition_spec import PartitionChange, PartitionSpecUpdate
+from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionChange, PartitionSpecUpdate
 from hms_iceberg.updates.partition_spec import RemovePartitionField as RemoveField
 from hms_iceberg.updates.rows.append import FastAppend
 from hms_iceberg.updates.sort_order import ReplaceSortOrder, SortKey
@@ -86,23 +85,23 @@ def run(statement: Statement, table: Table, case_sensitive: bool) -> None:
 
 
 @run.register
-def _add_partition_field(statement: AddPartitionField, table: Table, case_sensitive: bool) -> None:
+def _add_partition_field(statement: AddPartitionFieldStatement, table: Table, case_sensitive: bool) -> None:
     _change_spec(table, case_sensitive, _added(statement.field, statement.name))
 
 
 @run.register
-def _drop_partition_field(statement: DropPartitionField, table: Table, case_sensitive: bool) -> None:
+def _drop_partition_field(statement: DropPartitionFieldStatement, table: Table, case_sensitive: bool) -> None:
     _change_spec(table, case_sensitive, _removed(statement.field, table, case_sensitive))
 
 
 @run.register
-def _replace_partition_field(statement: ReplacePartitionField, table: Table, case_sensitive: bool) -> None:
+def _replace_partition_field(statement: ReplacePartitionFieldStatement, table: Table, case_sensitive: bool) -> None:
     removed = _removed(statement.field, table, case_sensitive)
     _change_spec(table, case_sensitive, removed, _added(statement.by, statement.name))
 
 
-def _added(field: TransformOf, name: str | None) -> AddField:
-    return AddField(field.column, parse_transform(field.transform), name)
+def _added(field: TransformOf, name: str | None) -> AddPartitionField:
+    return AddPartitionField(field.column, parse_transform(field.transform), name)
 
 
 def _removed(field: TransformOf, table: Table, case_sensitive: bool) -> RemoveField:
@@ -126,7 +125,7 @@ def _change_spec(table: Table, case_sensitive: bool, *changes: PartitionChange) 
 
 
 @run.register
-def _set_write_order(statement: SetWriteOrder, table: Table, case_sensitive: bool) -> None:
+def _set_write_order(statement: SetWriteOrderStatement, table: Table, case_sensitive: bool) -> None:
     with table.transaction() as transaction:
         transaction.add(ReplaceSortOrder(tuple(map(_sort_key, statement.order)), case_sensitive))
         if statement.distribution_mode is not None:
@@ -143,13 +142,13 @@ def _sort_key(term: SortTerm) -> SortKey:
 
 
 @run.register
-def _set_identifier_fields(statement: SetIdentifierFields, table: Table, case_sensitive: bool) -> None:
+def _set_identifier_fields(statement: SetIdentifierFieldsStatement, table: Table, case_sensitive: bool) -> None:
     with table.update_schema(case_sensitive=case_sensitive) as update:
         update.set_identifier_fields(*statement.columns)
 
 
 @run.register
-def _drop_identifier_fields(statement: DropIdentifierFields, table: Table, case_sensitive: bool) -> None:
+def _drop_identifier_fields(statement: DropIdentifierFieldsStatement, table: Table, case_sensitive: bool) -> None:
     schema = table.schema()
     ids = list(schema.identifier_field_ids)
     for column in statement.columns:
@@ -166,7 +165,7 @@ def _drop_identifier_fields(statement: DropIdentifierFields, table: Table, case_
 
 
 @run.register
-def _put_ref(statement: PutRef, table: Table, case_sensitive: bool) -> None:
+def _put_ref(statement: PutRefStatement, table: Table, case_sensitive: bool) -> None:
     exists = statement.name in table.metadata.refs
     if exists and statement.if_not_exists:
         return
@@ -198,7 +197,7 @@ def _put_ref(statement: PutRef, table: Table, case_sensitive: bool) -> None:
         changes.commit()
 
 
-def _require_new_branch(statement: PutRef, table: Table, exists: bool) -> None:
+def _require_new_branch(statement: PutRefStatement, table: Table, exists: bool) -> None:
     if statement.is_branch and statement.create and not exists:
         return
     kind = "branch" if statement.is_branch else "tag"
@@ -210,7 +209,7 @@ def _require_new_branch(statement: PutRef, table: Table, exists: bool) -> None:
 
 
 @run.register
-def _drop_ref(statement: DropRef, table: Table, case_sensitive: bool) -> None:
+def _drop_ref(statement: DropRefStatement, table: Table, case_sensitive: bool) -> None:
     if statement.if_exists and statement.name not in table.metadata.refs:
         return
     changes = table.manage_snapshots()

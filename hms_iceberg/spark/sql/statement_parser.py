@@ -17,17 +17,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hms_iceberg.errors import SqlParseError
-from hms_iceberg.spark.sql.statement_tokens import Token, parse_error, tokenize
+from hms_iceberg.spark.sql.statement_tokens import StatementToken, parse_error, tokenize
 from hms_iceberg.spark.sql.statements import (
-    AddPartitionField,
+    AddPartitionFieldStatement,
     AnyStatement,
-    DropIdentifierFields,
-    DropPartitionField,
-    DropRef,
-    PutRef,
-    ReplacePartitionField,
-    SetIdentifierFields,
-    SetWriteOrder,
+    DropIdentifierFieldsStatement,
+    DropPartitionFieldStatement,
+    DropRefStatement,
+    PutRefStatement,
+    ReplacePartitionFieldStatement,
+    SetIdentifierFieldsStatement,
+    SetWriteOrderStatement,
     SortTerm,
     TableStatement,
     TransformOf,
@@ -56,10 +56,10 @@ def parse_statement(text: str) -> TableStatement | None:
     Raises:
         SqlParseError: it begins so and does not go on so; the message points at the place.
     """
-    return _Parser(text).whole()
+    return _StatementParser(text).whole()
 
 
-class _Parser:
+class _StatementParser:
     """Every method starts at the current token and leaves the next one current."""
 
     def __init__(self, text: str) -> None:
@@ -89,11 +89,11 @@ class _Parser:
             return lambda: self._put_ref(is_branch, create, replace)
 
         statements: dict[tuple[str, ...], Callable[[], AnyStatement]] = {
-            ("ADD", "PARTITION", "FIELD"): lambda: AddPartitionField(self._transform(), self._alias()),
-            ("DROP", "PARTITION", "FIELD"): lambda: DropPartitionField(self._transform()),
+            ("ADD", "PARTITION", "FIELD"): lambda: AddPartitionFieldStatement(self._transform(), self._alias()),
+            ("DROP", "PARTITION", "FIELD"): lambda: DropPartitionFieldStatement(self._transform()),
             ("REPLACE", "PARTITION", "FIELD"): self._replace_field,
-            ("SET", "IDENTIFIER", "FIELDS"): lambda: SetIdentifierFields(self._columns()),
-            ("DROP", "IDENTIFIER", "FIELDS"): lambda: DropIdentifierFields(self._columns()),
+            ("SET", "IDENTIFIER", "FIELDS"): lambda: SetIdentifierFieldsStatement(self._columns()),
+            ("DROP", "IDENTIFIER", "FIELDS"): lambda: DropIdentifierFieldsStatement(self._columns()),
             ("WRITE",): self._write_order,
         }
         for kind, is_branch in (("BRANCH", True), ("TAG", False)):
@@ -105,10 +105,10 @@ class _Parser:
 
     # ------------------------------------------------------------------------------------------ statements
 
-    def _replace_field(self) -> ReplacePartitionField:
+    def _replace_field(self) -> ReplacePartitionFieldStatement:
         field = self._transform()
         self._expect("WITH")
-        return ReplacePartitionField(field, self._transform(), self._alias())
+        return ReplacePartitionFieldStatement(field, self._transform(), self._alias())
 
     def _alias(self) -> str | None:
         return self._name("the name of the partition field") if self._take("AS") else None
@@ -119,7 +119,7 @@ class _Parser:
             columns.append(self._column())
         return tuple(columns)
 
-    def _write_order(self) -> SetWriteOrder:
+    def _write_order(self) -> SetWriteOrderStatement:
         order: tuple[SortTerm, ...] = ()
         mode: str | None = None
         distributed = ordered = False
@@ -147,7 +147,7 @@ class _Parser:
             ordered, order, mode = True, found, its_mode
         if not ordered and not distributed:
             raise self._unexpected("ORDERED BY, LOCALLY ORDERED BY, UNORDERED or DISTRIBUTED BY PARTITION")
-        return SetWriteOrder(order, "hash" if distributed else mode)
+        return SetWriteOrderStatement(order, "hash" if distributed else mode)
 
     def _order(self) -> tuple[SortTerm, ...]:
         in_brackets = self._take("(")
@@ -168,7 +168,7 @@ class _Parser:
                 self._expect("FIRST")
         return SortTerm(term, descending, nulls_last)
 
-    def _put_ref(self, is_branch: bool, create: bool, replace: bool) -> PutRef:
+    def _put_ref(self, is_branch: bool, create: bool, replace: bool) -> PutRefStatement:
         if_not_exists = create and not replace and self._take("IF", "NOT", "EXISTS")
         name = self._name("the name of the branch" if is_branch else "the name of the tag")
         snapshot_id = self._number("the id of a snapshot") if self._take("AS", "OF", "VERSION") else None
@@ -181,11 +181,13 @@ class _Parser:
                 snapshot_age = self._age() if self._token.kind == "number" or self._token.word == "-" else None
             else:
                 snapshot_age = number * self._unit("SNAPSHOTS, ")
-        return PutRef(name, is_branch, create, replace, if_not_exists, snapshot_id, ref_age, to_keep, snapshot_age)
+        return PutRefStatement(
+            name, is_branch, create, replace, if_not_exists, snapshot_id, ref_age, to_keep, snapshot_age
+        )
 
-    def _drop_ref(self, is_branch: bool) -> DropRef:
+    def _drop_ref(self, is_branch: bool) -> DropRefStatement:
         if_exists = self._take("IF", "EXISTS")
-        return DropRef(
+        return DropRefStatement(
             self._name("the name of the branch" if is_branch else "the name of the tag"), is_branch, if_exists
         )
 
@@ -219,7 +221,7 @@ class _Parser:
             return TransformOf(column, _TRANSFORMS[name])
         return self._parameterized(function)
 
-    def _parameterized(self, function: Token) -> TransformOf:
+    def _parameterized(self, function: StatementToken) -> TransformOf:
         """The number is the first argument, or, as in older statements, the second."""
         name = _PARAMETERIZED[function.value.upper()]
         first = self._token.kind == "number"
@@ -233,7 +235,7 @@ class _Parser:
         self._expect(")")
         return TransformOf(column, f"{name}[{number}]")
 
-    def _width(self, function: Token) -> int:
+    def _width(self, function: StatementToken) -> int:
         start = self._token
         number = self._number("a number")
         if not 0 < number < 2**31:
@@ -243,10 +245,10 @@ class _Parser:
     # --------------------------------------------------------------------------------------------- tokens
 
     @property
-    def _token(self) -> Token:
+    def _token(self) -> StatementToken:
         return self._tokens[self._index]
 
-    def _advance(self) -> Token:
+    def _advance(self) -> StatementToken:
         token = self._token
         self._index = min(self._index + 1, len(self._tokens) - 1)
         return token
@@ -286,7 +288,7 @@ class _Parser:
             raise self._error(f"{number} is beyond the range of 64 bits", token)
         return number
 
-    def _error(self, problem: str, token: Token | None = None) -> SqlParseError:
+    def _error(self, problem: str, token: StatementToken | None = None) -> SqlParseError:
         return parse_error(self._text, token or self._token, problem)
 
     def _unexpected(self, expected: str, hint: str = "") -> SqlParseError:

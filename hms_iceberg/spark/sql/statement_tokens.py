@@ -22,7 +22,7 @@ _TOKEN = re.compile(
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 
 
-class Token(NamedTuple):
+class StatementToken(NamedTuple):
     """One token: its kind ("name", "quoted", "string", "number", "symbol" or "end"), its value, and its place.
 
     The value of a quoted name is without quotes, that of a number without the suffix L.
@@ -39,13 +39,13 @@ class Token(NamedTuple):
         return self.value.upper() if self.kind == "name" else self.value if self.kind == "symbol" else ""
 
 
-def tokenize(text: str) -> list[Token]:
+def tokenize(text: str) -> list[StatementToken]:
     """The tokens of a statement without white space and comments, one of kind "end" last.
 
     Comments in brackets may hold further ones. Characters that have no meaning are tokens too: whoever looks at the
     first few tokens only is not held up by what follows.
     """
-    tokens: list[Token] = []
+    tokens: list[StatementToken] = []
     position = 0
     while position < len(text):
         match = _TOKEN.match(text, position)
@@ -54,9 +54,9 @@ def tokenize(text: str) -> list[Token]:
         if kind == "comment":
             end = _end_of_comment(text, position)
         elif kind != "space":
-            tokens.append(Token(kind, _value(kind, match[0]), position, end))
+            tokens.append(StatementToken(kind, _value(kind, match[0]), position, end))
         position = end
-    tokens.append(Token("end", "", len(text), len(text)))
+    tokens.append(StatementToken("end", "", len(text), len(text)))
     return tokens
 
 
@@ -75,7 +75,7 @@ def _value(kind: str, raw: str) -> str:
     return raw.rstrip("lL") if kind == "number" else raw
 
 
-def parse_error(text: str, token: Token, problem: str) -> SqlParseError:
+def parse_error(text: str, token: StatementToken, problem: str) -> SqlParseError:
     """The error for a problem with a token, with a line that points at it."""
     line_start = text.rfind("\n", 0, token.start) + 1
     line_end = text.find("\n", token.start)

@@ -21,20 +21,20 @@ class TransformOf(msgspec.Struct, frozen=True):
         return self.transform == "identity"
 
 
-class AddPartitionField(Statement, frozen=True, tag=True):
+class AddPartitionFieldStatement(Statement, frozen=True, tag=True):
     """ADD PARTITION FIELD transform [AS name]."""
 
     field: TransformOf
     name: str | None = None
 
 
-class DropPartitionField(Statement, frozen=True, tag=True):
+class DropPartitionFieldStatement(Statement, frozen=True, tag=True):
     """DROP PARTITION FIELD transform, or the name of a field."""
 
     field: TransformOf
 
 
-class ReplacePartitionField(Statement, frozen=True, tag=True):
+class ReplacePartitionFieldStatement(Statement, frozen=True, tag=True):
     """REPLACE PARTITION FIELD transform WITH transform [AS name]."""
 
     field: TransformOf
@@ -50,26 +50,26 @@ class SortTerm(msgspec.Struct, frozen=True):
     nulls_last: bool = False
 
 
-class SetWriteOrder(Statement, frozen=True, tag=True):
+class SetWriteOrderStatement(Statement, frozen=True, tag=True):
     """WRITE …: the sort order, and the distribution mode where the statement says something of it."""
 
     order: tuple[SortTerm, ...] = ()
     distribution_mode: str | None = None
 
 
-class SetIdentifierFields(Statement, frozen=True, tag=True):
+class SetIdentifierFieldsStatement(Statement, frozen=True, tag=True):
     """SET IDENTIFIER FIELDS column, …."""
 
     columns: tuple[str, ...]
 
 
-class DropIdentifierFields(Statement, frozen=True, tag=True):
+class DropIdentifierFieldsStatement(Statement, frozen=True, tag=True):
     """DROP IDENTIFIER FIELDS column, …."""
 
     columns: tuple[str, ...]
 
 
-class PutRef(Statement, frozen=True, tag=True):
+class PutRefStatement(Statement, frozen=True, tag=True):
     """CREATE, REPLACE or CREATE OR REPLACE of a branch or tag.
 
     Attributes:
@@ -90,7 +90,7 @@ class PutRef(Statement, frozen=True, tag=True):
     max_snapshot_age_ms: int | None = None
 
 
-class DropRef(Statement, frozen=True, tag=True):
+class DropRefStatement(Statement, frozen=True, tag=True):
     """DROP BRANCH or DROP TAG."""
 
     name: str
@@ -99,14 +99,14 @@ class DropRef(Statement, frozen=True, tag=True):
 
 
 AnyStatement = (
-    AddPartitionField
-    | DropPartitionField
-    | ReplacePartitionField
-    | SetWriteOrder
-    | SetIdentifierFields
-    | DropIdentifierFields
-    | PutRef
-    | DropRef
+    AddPartitionFieldStatement
+    | DropPartitionFieldStatement
+    | ReplacePartitionFieldStatement
+    | SetWriteOrderStatement
+    | SetIdentifierFieldsStatement
+    | DropIdentifierFieldsStatement
+    | PutRefStatement
+    | DropRefStatement
 )
 
 

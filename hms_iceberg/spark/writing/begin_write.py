@@ -20,12 +20,12 @@ from hms_iceberg.spark.writing.worker import write_job
 from hms_iceberg.spark.writing.write_questions import BeginWrite, Decided
 from hms_iceberg.spark.writing.write_settings import WriteSettings, output_spec_id
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partition_transforms import BucketTransform, TruncateTransform, UnknownTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
-from hms_iceberg.spec.sorting import UNSORTED, SortOrder
+from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
 from hms_iceberg.spec.table_properties import int_property
-from hms_iceberg.spec.transforms import BucketTransform, TruncateTransform, UnknownTransform
 from hms_iceberg.storage import Storage
 
 _TARGET_BYTES = ("write.target-file-size-bytes", 512 * 1024 * 1024)

@@ -12,10 +12,10 @@ from hms_iceberg.spark.reading.conditions import row_filter
 from hms_iceberg.spark.writing.write_questions import CommitWrite
 from hms_iceberg.spark.writing.write_settings import WriteSettings
 from hms_iceberg.spark.writing.written_files import data_files
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import MAIN_BRANCH
-from hms_iceberg.table.transaction import TableTransaction
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
+from hms_iceberg.table.table_transaction import TableTransaction
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on
 from hms_iceberg.updates.machinery.update import Update

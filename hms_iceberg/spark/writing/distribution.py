@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hms_iceberg.spark.writing.write_settings import WriteSettings
-from hms_iceberg.spec.partitions.partitioning import PartitionSpec
+from hms_iceberg.spec.partition_transforms import BucketTransform, Transform, TruncateTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.sorting import NullOrder, SortDirection, SortField, SortOrder
-from hms_iceberg.spec.transforms import BucketTransform, Transform, TruncateTransform
+from hms_iceberg.spec.sort_orders import NullOrder, SortDirection, SortField, SortOrder
 
 _NAMES = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 MODES = ("none", "hash", "range")

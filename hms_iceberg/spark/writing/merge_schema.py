@@ -15,8 +15,8 @@ from hms_iceberg.spark.ddl.column_json import iceberg_type
 from hms_iceberg.spark.targets import Targets
 from hms_iceberg.spark.writing.write_questions import BeginWrite
 from hms_iceberg.spark.writing.write_settings import WriteSettings
+from hms_iceberg.spec.data_types import NestedField, StructType
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import NestedField, StructType
 from hms_iceberg.storage import Storage
 
 

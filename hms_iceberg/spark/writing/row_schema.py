@@ -11,9 +11,7 @@ from typing import Any
 from hms_iceberg.arrow.formats.file_layout import sanitized
 from hms_iceberg.errors import SchemaMismatchError, UnsupportedError
 from hms_iceberg.spark.schemas import FIELD_ID, ICEBERG_PRIMITIVES, KIND
-from hms_iceberg.spec.promotion import can_promote
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     DecimalType,
     FixedType,
@@ -27,6 +25,8 @@ from hms_iceberg.spec.types import (
     UnknownType,
     UUIDType,
 )
+from hms_iceberg.spec.promotion import can_promote
+from hms_iceberg.spec.schema import Schema
 
 NESTED = "iceberg.nested"
 _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")

@@ -10,8 +10,8 @@ import pyarrow as pa
 from hms_iceberg.arrow.columns.arrow_schema import child_fields, to_arrow
 from hms_iceberg.arrow.columns.nested import children_of, with_children
 from hms_iceberg.errors import TypeMismatchError
+from hms_iceberg.spec.data_types import IcebergType, NestedField, NestedType, UUIDType
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import IcebergType, NestedField, NestedType, UUIDType
 
 
 def from_spark(batch: pa.RecordBatch, schema: Schema) -> pa.RecordBatch:

@@ -15,10 +15,10 @@ from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode, metrics_modes
 from hms_iceberg.spark.reading.conditions import stored_value
 from hms_iceberg.spark.writing.worker import described
 from hms_iceberg.spark.writing.write_questions import WrittenFile
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.data_types import StructType
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitions.partitioning import PartitionSpec
-from hms_iceberg.spec.types import StructType
+from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.storage import Storage
 
 _MAGIC = b"PAR1"

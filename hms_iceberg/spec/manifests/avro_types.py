@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,

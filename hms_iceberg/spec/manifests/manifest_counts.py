@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hms_iceberg.errors import CorruptManifestError
-from hms_iceberg.spec.manifests.manifest import (
+from hms_iceberg.spec.manifests.manifest_values import (
     DataFileContent,
     ManifestContent,
     ManifestEntry,

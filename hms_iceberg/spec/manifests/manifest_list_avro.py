@@ -20,10 +20,10 @@ from hms_iceberg.spec.manifests.avro_container import (
     read_records,
     write_container,
 )
-from hms_iceberg.spec.manifests.manifest import FieldSummary, ManifestContent, ManifestFile
 from hms_iceberg.spec.manifests.manifest_counts import check_listed
 from hms_iceberg.spec.manifests.manifest_layout import ManifestListLayout, manifest_list_layout
 from hms_iceberg.spec.manifests.manifest_schema import manifest_list_schema
+from hms_iceberg.spec.manifests.manifest_values import FieldSummary, ManifestContent, ManifestFile
 
 
 def encode_manifest_list(

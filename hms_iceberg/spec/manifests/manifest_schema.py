@@ -14,9 +14,9 @@ from functools import lru_cache
 from typing import Any
 
 from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.spec.data_types import GeographyType, GeometryType, NestedField, StructType
 from hms_iceberg.spec.manifests.avro_container import parsed_schema
 from hms_iceberg.spec.manifests.avro_types import avro_primitive
-from hms_iceberg.spec.types import GeographyType, GeometryType, NestedField, StructType
 
 SUPPORTED_FORMAT_VERSIONS = (1, 2, 3)
 

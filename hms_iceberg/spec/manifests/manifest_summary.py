@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from hms_iceberg.spec.manifests.manifest import FieldSummary
-from hms_iceberg.spec.types import DoubleType, FloatType, IcebergType, StructType
+from hms_iceberg.spec.data_types import DoubleType, FloatType, IcebergType, StructType
+from hms_iceberg.spec.manifests.manifest_values import FieldSummary
 from hms_iceberg.spec.values.single_values import to_bytes
 
 

@@ -6,9 +6,9 @@ Source: Iceberg specification, "Primitive Types" (added by version), "Default va
 from __future__ import annotations
 
 from hms_iceberg.errors import InvalidSchemaError, UnsupportedError
+from hms_iceberg.spec.data_types import GeographyType, GeometryType, NestedField, StructType, UnknownType, VariantType
 from hms_iceberg.spec.metadata.table_metadata import SUPPORTED_FORMAT_VERSIONS
 from hms_iceberg.spec.schema import Schema, check_field_ids
-from hms_iceberg.spec.types import GeographyType, GeometryType, NestedField, StructType, UnknownType, VariantType
 
 _ONLY_NULL = (UnknownType, VariantType, GeometryType, GeographyType)
 

@@ -19,7 +19,7 @@ from hms_iceberg.spec.metadata.metadata_validation import check_metadata
 from hms_iceberg.spec.metadata.property_rules import NEW_TABLE_PROPERTIES, split_properties
 from hms_iceberg.spec.metadata.table_metadata import DEFAULT_FORMAT_VERSION, TableMetadata
 from hms_iceberg.spec.partitions.partition_fields import carry_field_ids
-from hms_iceberg.spec.partitions.partitioning import (
+from hms_iceberg.spec.partitions.partition_specs import (
     PARTITION_FIELD_ID_START,
     UNPARTITIONED,
     PartitionSpec,
@@ -27,7 +27,7 @@ from hms_iceberg.spec.partitions.partitioning import (
     check_spec,
 )
 from hms_iceberg.spec.schema import Schema, assign_fresh_ids
-from hms_iceberg.spec.sorting import (
+from hms_iceberg.spec.sort_orders import (
     INITIAL_SORT_ORDER_ID,
     UNSORTED,
     SortOrder,

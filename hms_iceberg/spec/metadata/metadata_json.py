@@ -17,7 +17,7 @@ from hms_iceberg.spec.metadata import snapshot_json
 from hms_iceberg.spec.metadata.json_reading import JsonObject
 from hms_iceberg.spec.metadata.metadata_validation import check_metadata
 from hms_iceberg.spec.metadata.table_metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
-from hms_iceberg.spec.partitions.partitioning import (
+from hms_iceberg.spec.partitions.partition_specs import (
     PARTITION_FIELD_ID_START,
     PartitionSpec,
     spec_fields_to_json,
@@ -27,8 +27,8 @@ from hms_iceberg.spec.partitions.partitioning import (
 )
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_from_json, schema_to_json
-from hms_iceberg.spec.snapshots import INITIAL_SEQUENCE_NUMBER, MAIN_BRANCH, SnapshotRef
-from hms_iceberg.spec.sorting import UNSORTED, SortOrder, sort_order_from_json, sort_order_to_json
+from hms_iceberg.spec.snapshots_and_refs import INITIAL_SEQUENCE_NUMBER, MAIN_BRANCH, SnapshotRef
+from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder, sort_order_from_json, sort_order_to_json
 
 T = TypeVar("T")
 

@@ -18,8 +18,8 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.spec.metadata.metadata_definition import changed, now_ms
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import MAIN_BRANCH, MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
-from hms_iceberg.spec.statistics import EncryptionKey, PartitionStatisticsFile, StatisticsFile
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
+from hms_iceberg.spec.statistics_files import EncryptionKey, PartitionStatisticsFile, StatisticsFile
 
 PREVIOUS_VERSIONS_MAX_PROPERTY = "write.metadata.previous-versions-max"
 PREVIOUS_VERSIONS_MAX_DEFAULT = 100

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from hms_iceberg.errors import CorruptMetadataError
 from hms_iceberg.spec.metadata.table_metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
-from hms_iceberg.spec.snapshots import MAIN_BRANCH, Snapshot
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Snapshot
 
 # Machines that commit have clocks that differ a little.
 CLOCK_TOLERANCE_MS = 60_000

@@ -10,7 +10,7 @@ from typing import Any
 
 from hms_iceberg.errors import CorruptMetadataError
 from hms_iceberg.spec.metadata.json_reading import JsonObject, shown
-from hms_iceberg.spec.snapshots import (
+from hms_iceberg.spec.snapshots_and_refs import (
     INITIAL_SEQUENCE_NUMBER,
     OPERATION,
     MetadataLogEntry,
@@ -21,7 +21,7 @@ from hms_iceberg.spec.snapshots import (
     SnapshotRefType,
     Summary,
 )
-from hms_iceberg.spec.statistics import BlobMetadata, EncryptionKey, PartitionStatisticsFile, StatisticsFile
+from hms_iceberg.spec.statistics_files import BlobMetadata, EncryptionKey, PartitionStatisticsFile, StatisticsFile
 
 _logger = logging.getLogger(__name__)
 

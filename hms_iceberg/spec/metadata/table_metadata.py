@@ -11,11 +11,11 @@ from functools import cached_property
 from typing import ClassVar
 
 from hms_iceberg.errors import CorruptMetadataError, InvalidInputError
+from hms_iceberg.spec.field_mapping import NAME_MAPPING_PROPERTY, NameMapping, name_mapping_from_json
 from hms_iceberg.spec.json_model import JsonModel
-from hms_iceberg.spec.name_mapping import NAME_MAPPING_PROPERTY, NameMapping, name_mapping_from_json
-from hms_iceberg.spec.partitions.partitioning import PARTITION_FIELD_ID_START, UNPARTITIONED, PartitionSpec
+from hms_iceberg.spec.partitions.partition_specs import PARTITION_FIELD_ID_START, UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots import (
+from hms_iceberg.spec.snapshots_and_refs import (
     INITIAL_SEQUENCE_NUMBER,
     MAIN_BRANCH,
     MetadataLogEntry,
@@ -23,8 +23,8 @@ from hms_iceberg.spec.snapshots import (
     SnapshotLogEntry,
     SnapshotRef,
 )
-from hms_iceberg.spec.sorting import UNSORTED, SortOrder
-from hms_iceberg.spec.statistics import EncryptionKey, PartitionStatisticsFile, StatisticsFile
+from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
+from hms_iceberg.spec.statistics_files import EncryptionKey, PartitionStatisticsFile, StatisticsFile
 
 SUPPORTED_FORMAT_VERSIONS = (1, 2, 3)
 DEFAULT_FORMAT_VERSION = 2

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import count
 
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
-from hms_iceberg.spec.transforms import VoidTransform
+from hms_iceberg.spec.partition_transforms import VoidTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 
 FieldKey = tuple[tuple[int, ...], str]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.python_values import from_python
 

@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from hms_iceberg.errors import CorruptFileError, TypeMismatchError, UnsupportedError
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,

@@ -10,7 +10,7 @@ from typing import Any
 import mmh3
 
 from hms_iceberg.errors import TypeMismatchError
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     MICRO_TIMESTAMPS,
     NANO_TIMESTAMPS,
     BinaryType,

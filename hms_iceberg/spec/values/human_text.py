@@ -7,7 +7,7 @@ import math
 import struct
 from typing import Any
 
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     NANO_TIMESTAMPS,
     TIMESTAMPS,
     ZONED_TIMESTAMPS,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hms_iceberg.spec.types import BinaryType, FixedType, IcebergType, StringType
+from hms_iceberg.spec.data_types import BinaryType, FixedType, IcebergType, StringType
 from hms_iceberg.spec.values.binary_values import to_bytes
 
 # Of a fixed value no more than its first bytes may be left, which are no value of the type.

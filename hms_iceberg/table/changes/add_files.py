@@ -13,8 +13,8 @@ from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.scan_plan import ScanRequest
+from hms_iceberg.spec.field_mapping import create_name_mapping
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.name_mapping import create_name_mapping
 from hms_iceberg.table.changes.change_options import ChangeOptions
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on

@@ -12,7 +12,7 @@ from typing import Any
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import MAIN_BRANCH
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.spec.table_properties import WAP_ENABLED, bool_property
 
 WAP_ID, WAP_BRANCH = "wap.id", "wap.branch"

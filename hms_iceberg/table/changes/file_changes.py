@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import BooleanExpression
-from hms_iceberg.spec.manifests.manifest import DataFile, ManifestFile
-from hms_iceberg.spec.snapshots import MAIN_BRANCH
+from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestFile
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.table.changes.pending import Begun, PendingChange
 from hms_iceberg.updates.machinery.isolation import Isolation
 from hms_iceberg.updates.machinery.update import Update

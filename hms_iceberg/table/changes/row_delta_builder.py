@@ -18,8 +18,8 @@ from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.scan_plan import ScanRequest
 from hms_iceberg.scan.tasks import FileScanTask
-from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.partitions.partitioning import PartitionSpec
+from hms_iceberg.spec.manifests.manifest_values import DataFile
+from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.table.changes.file_changes import Validated
 from hms_iceberg.table.changes.pending import Begun
 from hms_iceberg.table.changes.writes import write_rows

@@ -10,9 +10,9 @@ from hms_iceberg.arrow.columns.arrow_schema import from_arrow
 from hms_iceberg.metastore_names import text_properties
 from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata, replace_table_metadata, split_properties
 from hms_iceberg.spec.metadata.table_metadata import DEFAULT_FORMAT_VERSION, TableMetadata
-from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionSpec
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.sorting import UNSORTED, SortOrder
+from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
 
 if TYPE_CHECKING:
     import pyarrow as pa

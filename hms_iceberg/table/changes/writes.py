@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hms_iceberg.arrow.writing.write import ArrowInput, write_data_files
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.transaction.transaction import Transaction
 

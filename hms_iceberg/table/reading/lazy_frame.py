@@ -17,7 +17,7 @@ from hms_iceberg.expressions.literals import Literal, literal, stored_literal
 from hms_iceberg.expressions.terms import Reference
 from hms_iceberg.expressions.tree import And, BooleanExpression, Operator, Or, predicate
 from hms_iceberg.lazy import pl
-from hms_iceberg.spec.types import DateType, TimestampNanoType, TimestampType, TimestamptzNanoType, TimestamptzType
+from hms_iceberg.spec.data_types import DateType, TimestampNanoType, TimestampType, TimestamptzNanoType, TimestamptzType
 
 if TYPE_CHECKING:
     from hms_iceberg.table.reading.scan import TableScan

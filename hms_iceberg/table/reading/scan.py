@@ -17,7 +17,7 @@ from hms_iceberg.scan.planner import plan_parts, plan_scan
 from hms_iceberg.scan.scan_plan import FileScanTask, ScanPlan, ScanRequest
 from hms_iceberg.scan.splitting import ScanTaskGroup, SplitOptions, task_groups
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.values.datetimes import format_milliseconds
 from hms_iceberg.table.reading.lazy_frame import lazy_frame
 from hms_iceberg.table.reading.row_source import RowSource, limited

@@ -9,7 +9,7 @@ import datetime as dt
 
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.values.datetimes import format_milliseconds, parse_timestamp
 
 

@@ -16,8 +16,8 @@ from hms_iceberg.arrow.reading.row_rewrites import AffectedRows
 from hms_iceberg.errors import IcebergError, InvalidInputError, NullValueError, TypeMismatchError
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.manifest_source import named_table
+from hms_iceberg.spec.data_types import NestedField
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import NestedField
 from hms_iceberg.spec.values.single_values import from_python
 
 Evaluate = Callable[[pa.RecordBatch], pa.Array]

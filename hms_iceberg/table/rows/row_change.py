@@ -22,7 +22,7 @@ from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.planner import ALL_MATCH, plan_scan
 from hms_iceberg.scan.scan_plan import ScanPlan, ScanRequest
 from hms_iceberg.scan.tasks import FileScanTask, content_files
-from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent
+from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent
 from hms_iceberg.table.changes.change_options import ChangeOptions
 from hms_iceberg.table.changes.writes import write_rows
 from hms_iceberg.transaction.transaction import Transaction

@@ -34,8 +34,7 @@ from hms_iceberg.expressions.tree import (
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.manifest_source import named_table
 from hms_iceberg.scan.tasks import FileScanTask
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     DateType,
     DecimalType,
@@ -47,6 +46,7 @@ from hms_iceberg.spec.types import (
     TimestampType,
     TimestamptzType,
 )
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table.changes.change_options import ChangeOptions
 from hms_iceberg.table.rows.row_change import RowChange, rows_in
 from hms_iceberg.transaction.transaction import Transaction
@@ -85,7 +85,7 @@ def upsert_rows(
             "when_matched_update_all or when_not_matched_insert_all true."
         )
     change = RowChange(transaction, "merge", options)
-    source = _Source(change, rows, join_columns)
+    source = _UpsertRows(change, rows, join_columns)
     if not source.rows.num_rows:
         return UpsertResult()
     scanned = source.filter()
@@ -102,7 +102,7 @@ def upsert_rows(
     return UpsertResult(rows_in(changed), count)
 
 
-class _Source:
+class _UpsertRows:
     """The rows of an upsert, in memory: fitted to the table, and by key.
 
     Raises:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from hms_iceberg.errors import CommitConflictError
-from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent, ManifestEntryStatus
+from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent, ManifestEntryStatus
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import Operation, Snapshot
+from hms_iceberg.spec.snapshots_and_refs import Operation, Snapshot
 from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on
 from hms_iceberg.updates.machinery.update import FileReader

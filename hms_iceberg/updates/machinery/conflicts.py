@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from hms_iceberg.errors import CommitConflictError
 from hms_iceberg.expressions.tree import BooleanExpression
-from hms_iceberg.spec.manifests.manifest import (
+from hms_iceberg.spec.manifests.manifest_values import (
     DataFile,
     DataFileContent,
     ManifestContent,
@@ -22,7 +22,7 @@ from hms_iceberg.spec.manifests.manifest import (
     PartitionKey,
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import Operation, Snapshot
+from hms_iceberg.spec.snapshots_and_refs import Operation, Snapshot
 from hms_iceberg.updates.machinery.branch_history import files_since, snapshots_since
 from hms_iceberg.updates.machinery.file_matching import FileMatcher
 from hms_iceberg.updates.machinery.update import FileReader

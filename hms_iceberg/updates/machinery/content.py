@@ -6,9 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntry, ManifestFile
+from hms_iceberg.spec.manifests.manifest_values import (
+    DataFile,
+    DataFileContent,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+)
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation
 from hms_iceberg.updates.machinery.manifests.manifest_files import check_specs, manifest_list_of, write_added
 from hms_iceberg.updates.machinery.manifests.manifest_filter import Removal, remove_files
 from hms_iceberg.updates.machinery.manifests.manifest_merge import merge_manifests

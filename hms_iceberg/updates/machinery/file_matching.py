@@ -12,7 +12,7 @@ from hms_iceberg.expressions.projection.projections import inclusive_projection,
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.scan.manifest_pruning import manifests_may_match
 from hms_iceberg.scan.metrics_filter import files_may_match
-from hms_iceberg.spec.manifests.manifest import DataFile, ManifestFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 
 PartitionTest = Callable[[tuple[object, ...]], bool]

@@ -9,8 +9,8 @@ from hms_iceberg.errors import CorruptFileError
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder, columnar_schema
 from hms_iceberg.scan.partition_columns import partition_columns
-from hms_iceberg.spec.manifests.manifest import ManifestFile
 from hms_iceberg.spec.manifests.manifest_avro import decode_manifest
+from hms_iceberg.spec.manifests.manifest_values import ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.updates.machinery.manifests.reading_ahead import OnUnreadable, in_batches, tell
 from hms_iceberg.updates.machinery.update import FileReader

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.snapshots import Operation
+from hms_iceberg.spec.manifests.manifest_values import DataFile
+from hms_iceberg.spec.snapshots_and_refs import Operation
 
 
 def overwrite_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) -> Operation:

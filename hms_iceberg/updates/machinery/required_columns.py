@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from hms_iceberg.errors import CommitConflictError
-from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent, ManifestEntryStatus
+from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent, ManifestEntryStatus
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots import Operation
+from hms_iceberg.spec.snapshots_and_refs import Operation
 from hms_iceberg.updates.machinery.branch_history import files_since
 from hms_iceberg.updates.machinery.update import FileReader
 

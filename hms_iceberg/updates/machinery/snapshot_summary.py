@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, PartitionKey
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, PartitionKey
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import SUMMARY_PARTITION_LIMIT, int_property
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.spec.manifests.manifest import ManifestFile
+from hms_iceberg.spec.manifests.manifest_values import ManifestFile
 from hms_iceberg.spec.metadata.metadata_changes import add_snapshot
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation, Snapshot, Summary
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation, Snapshot, Summary
 from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of, metadata_file
 from hms_iceberg.updates.machinery.manifests.manifest_lists import ListFacts, extend_manifest_list
 from hms_iceberg.updates.machinery.snapshot_summary import with_totals

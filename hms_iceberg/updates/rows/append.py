@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import MAIN_BRANCH, Operation, new_snapshot_id
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation, new_snapshot_id
 from hms_iceberg.updates.machinery.manifests.manifest_files import check_specs, write_added
 from hms_iceberg.updates.machinery.snapshot_summary import SummaryBuilder
 from hms_iceberg.updates.machinery.snapshot_writer import SnapshotDraft, write_snapshot

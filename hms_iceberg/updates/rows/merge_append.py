@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import Operation
+from hms_iceberg.spec.snapshots_and_refs import Operation
 from hms_iceberg.updates.machinery.content import ContentChange, commit_content
 from hms_iceberg.updates.machinery.operations import always
 from hms_iceberg.updates.machinery.update import Workspace

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import MAIN_BRANCH, new_snapshot_id
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, new_snapshot_id
 from hms_iceberg.updates.machinery.conflicts import Concurrent
 from hms_iceberg.updates.machinery.content import ContentChange, commit_content
 from hms_iceberg.updates.machinery.isolation import Isolation

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from hms_iceberg.errors import InvalidSchemaChangeError
+from hms_iceberg.spec.data_types import IcebergType, ListType, MapType, NestedField, StructType
 from hms_iceberg.spec.promotion import can_promote
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import IcebergType, ListType, MapType, NestedField, StructType
 from hms_iceberg.updates.schema.schema_editor import Path, SchemaEditor
 
 

@@ -11,9 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from hms_iceberg.errors import InvalidSchemaChangeError, InvalidSchemaError, UnknownColumnError
-from hms_iceberg.spec.promotion import can_promote, promotions_of
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     IcebergType,
     ListType,
     MapType,
@@ -21,6 +19,8 @@ from hms_iceberg.spec.types import (
     NestedType,
     StructType,
 )
+from hms_iceberg.spec.promotion import can_promote, promotions_of
+from hms_iceberg.spec.schema import Schema
 
 Path = tuple[str, ...]
 

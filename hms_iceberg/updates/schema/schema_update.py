@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hms_iceberg.errors import CommitConflictError, InvalidSchemaChangeError, UnknownColumnError
+from hms_iceberg.spec.field_mapping import NAME_MAPPING_PROPERTY, update_name_mapping
 from hms_iceberg.spec.metadata.metadata_changes import remove_properties, set_current_schema, set_properties
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.name_mapping import NAME_MAPPING_PROPERTY, update_name_mapping
 from hms_iceberg.spec.promotion import keeps_results
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hms_iceberg.errors import UnsupportedError
-from hms_iceberg.spec.manifests.manifest import DataFileContent
+from hms_iceberg.spec.manifests.manifest_values import DataFileContent
 from hms_iceberg.spec.metadata.metadata_changes import (
     remove_ref,
     remove_schemas,
@@ -19,7 +19,7 @@ from hms_iceberg.spec.metadata.metadata_changes import (
     require_snapshot,
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import MAIN_BRANCH, SnapshotRef
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, SnapshotRef
 from hms_iceberg.spec.table_properties import (
     GC_ENABLED,
     MAX_REF_AGE_MS,

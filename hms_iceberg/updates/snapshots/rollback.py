@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
 from hms_iceberg.spec.metadata.metadata_changes import require_ref, require_snapshot, set_branch_snapshot
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import MAIN_BRANCH
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.spec.values.datetimes import format_milliseconds
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
-from hms_iceberg.updates.snapshots.refs import check_ref_unchanged
+from hms_iceberg.updates.snapshots.snapshot_refs import check_ref_unchanged
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import pytest
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
 from hms_iceberg.arrow.metrics.footer_metrics import data_file_from_parquet, leaves_of_footer, read_footer
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
-from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent
 from hms_iceberg.spec.manifests.manifest_avro import decode_manifest
 from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list
+from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent
 from hms_iceberg.spec.metadata.metadata_json import metadata_from_json
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 

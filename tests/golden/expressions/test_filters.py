@@ -18,10 +18,7 @@ import pytest
 from hms_iceberg.expressions.evaluate import evaluator
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import BooleanExpression
-from hms_iceberg.spec.metadata.metadata_json import metadata_from_json
-from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     DateType,
     DecimalType,
@@ -37,6 +34,9 @@ from hms_iceberg.spec.types import (
     TimeType,
     UUIDType,
 )
+from hms_iceberg.spec.metadata.metadata_json import metadata_from_json
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.datetimes import parse_date, parse_time, parse_timestamp
 
 GOLDEN = Path("/tmp/hms_iceberg_golden/public")

@@ -23,7 +23,7 @@ from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.scan_plan import ScanPlan, ScanRequest
 from hms_iceberg.spec.metadata.metadata_json import metadata_from_json
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import SnapshotRefType
+from hms_iceberg.spec.snapshots_and_refs import SnapshotRefType
 
 GOLDEN = Path("/tmp/hms_iceberg_golden/public")
 CASES = sorted(path.parent.name for path in GOLDEN.glob("*/expected.json"))

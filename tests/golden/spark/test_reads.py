@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from hms_iceberg.spec.data_types import TimeType
 from hms_iceberg.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import TimeType
 from tests.support.golden_rows import comparable, encoded_rows
 
 if TYPE_CHECKING:

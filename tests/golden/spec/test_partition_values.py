@@ -8,12 +8,7 @@ from typing import Any
 
 import pytest
 
-from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.manifests.manifest_avro import decode_manifest
-from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list
-from hms_iceberg.spec.metadata.metadata_json import metadata_from_json
-from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     DoubleType,
     FixedType,
@@ -23,6 +18,11 @@ from hms_iceberg.spec.types import (
     TimestampType,
     TimestamptzType,
 )
+from hms_iceberg.spec.manifests.manifest_avro import decode_manifest
+from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list
+from hms_iceberg.spec.manifests.manifest_values import DataFile
+from hms_iceberg.spec.metadata.metadata_json import metadata_from_json
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.values.single_values import from_bytes
 
 GOLDEN = Path("/tmp/hms_iceberg_golden")

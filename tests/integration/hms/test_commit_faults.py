@@ -17,7 +17,7 @@ from hms_iceberg.errors import MetastoreAnswerLostError, NoSuchTableError
 from hms_iceberg.hms.commit import late_requests, lease
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.locking.lock_admin import list_locks
-from hms_iceberg.spec.types import StringType
+from hms_iceberg.spec.data_types import StringType
 from hms_iceberg.table import Table
 from hms_iceberg.view import ViewVersion
 from tests.support.commit_operations import QUICK, find_out_capability, outcome

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from hms_iceberg.catalog import load_catalog
-from hms_iceberg.cli.servers.metastore import metastore as metastore_command
+from hms_iceberg.cli.servers.embedded_metastore import metastore as metastore_command
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.hms.embedded import EmbeddedMetastore, detached
 from hms_iceberg.hms.embedded.server import answers

@@ -27,8 +27,7 @@ from hms_iceberg.hms.connection.client_settings import ClientSettings
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.metastore import MetadataVersion
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     DecimalType,
     FixedType,
@@ -45,6 +44,7 @@ from hms_iceberg.spec.types import (
     UUIDType,
     VariantType,
 )
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table import Table
 from hms_iceberg.table.static import StaticTable
 from hms_iceberg.view import ViewVersion

@@ -12,8 +12,7 @@ from hms_iceberg.errors import NoSuchTableError, UnsupportedError
 from hms_iceberg.hms.commit.capability import Capability, told
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.hive_metastore import HiveMetastore
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     DecimalType,
     FixedType,
@@ -29,6 +28,7 @@ from hms_iceberg.spec.types import (
     UUIDType,
     VariantType,
 )
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.view import ViewVersion
 from tests.support.hive_contract import HiveMetastoreContract
 from tests.support.hive_server.releases import (

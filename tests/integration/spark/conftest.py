@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.spark import extend
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.data_types import DoubleType, LongType, NestedField, StringType, TimestampType
+from hms_iceberg.spec.partition_transforms import DayTransform, IdentityTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import DayTransform, IdentityTransform
-from hms_iceberg.spec.types import DoubleType, LongType, NestedField, StringType, TimestampType
 from hms_iceberg.updates.rows.row_delta import RowDelta
 from tests.support.spark_tables import Rows
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from hms_iceberg.catalog import Catalog
     from hms_iceberg.hms.embedded import EmbeddedMetastore
-    from hms_iceberg.spec.manifests.manifest import DataFile
+    from hms_iceberg.spec.manifests.manifest_values import DataFile
     from hms_iceberg.table import Table
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.data_types import LongType, NestedField, StringType, StructType
+from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform
-from hms_iceberg.spec.types import LongType, NestedField, StringType, StructType
 from tests.support.spark_tables import rows_of
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.data_types import LongType, NestedField, StructType, TimestampNanoType, VariantType
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
+from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform, IdentityTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import BucketTransform, DayTransform, IdentityTransform
-from hms_iceberg.spec.types import LongType, NestedField, StructType, TimestampNanoType, VariantType
 from tests.support.spark_tables import Rows, rows_of
 
 if TYPE_CHECKING:

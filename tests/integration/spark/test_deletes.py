@@ -139,7 +139,7 @@ def test_a_key_that_was_dropped_later_still_deletes(
 def test_a_key_of_a_column_that_older_files_lack(
     spark: SparkSession, large: Table, namespace: str, commit: Any
 ) -> None:
-    from hms_iceberg.spec.types import StringType
+    from hms_iceberg.spec.data_types import StringType
 
     with large.update_schema() as update:
         update.add_column("note", StringType())

@@ -55,7 +55,7 @@ def test_all_references_of_a_query_read_one_snapshot(spark: SparkSession, orders
 def test_a_new_column_appears(spark: SparkSession, orders: Table, namespace: str) -> None:
     name = f"{namespace}.orders"
     assert spark.table(name).columns == ["id", "item", "price"]
-    from hms_iceberg.spec.types import StringType
+    from hms_iceberg.spec.data_types import StringType
 
     with orders.update_schema() as update:
         update.add_column("note", StringType())

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.data_types import LongType, NestedField, StringType, TimestamptzType, UUIDType
+from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform, TruncateTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import BucketTransform, DayTransform, TruncateTransform
-from hms_iceberg.spec.types import LongType, NestedField, StringType, TimestamptzType, UUIDType
 from tests.support.spark_tables import Rows, plan_text, rows_of
 
 if TYPE_CHECKING:

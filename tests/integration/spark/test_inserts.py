@@ -9,9 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     DateType,
     DecimalType,
@@ -24,6 +22,8 @@ from hms_iceberg.spec.types import (
     TimestamptzType,
     UUIDType,
 )
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
 from tests.support.every_type import EVERY_TYPE, ROWS
 from tests.support.spark_tables import rows_of
 

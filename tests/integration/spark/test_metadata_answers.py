@@ -11,8 +11,8 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from hms_iceberg.scan.manifests.manifest_source import manifests_of
-from hms_iceberg.spec.transforms import IdentityTransform
-from hms_iceberg.spec.types import LongType
+from hms_iceberg.spec.data_types import LongType
+from hms_iceberg.spec.partition_transforms import IdentityTransform
 from tests.support.spark_tables import Rows, data_files, delete_positions, delete_vector, plan_text
 
 if TYPE_CHECKING:

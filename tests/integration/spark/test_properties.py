@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog
+from hms_iceberg.spec.data_types import TimestampNanoType, TimestamptzNanoType, TimeType
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import TimestampNanoType, TimestamptzNanoType, TimeType
 from tests.support.expression_strategies import (
     EXAMPLES,
     KINDS,

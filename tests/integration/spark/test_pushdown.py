@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     DoubleType,
     IntegerType,
     LongType,
@@ -18,6 +16,8 @@ from hms_iceberg.spec.types import (
     StringType,
     StructType,
 )
+from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
+from hms_iceberg.spec.schema import Schema
 from tests.support.spark_tables import Rows, plan_text, rows_of
 
 if TYPE_CHECKING:

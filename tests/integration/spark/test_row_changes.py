@@ -10,8 +10,8 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform
-from hms_iceberg.spec.types import LongType
+from hms_iceberg.spec.data_types import LongType
+from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
 from tests.support.spark_tables import Rows, data_files, rows_of
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ import pytest
 from hms_iceberg.errors import StorageError
 from hms_iceberg.maintenance import check_table
 from hms_iceberg.spark import SparkEngine
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.data_types import DoubleType, LongType, NestedField, StringType, StructType
+from hms_iceberg.spec.partition_transforms import IdentityTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import IdentityTransform
-from hms_iceberg.spec.types import DoubleType, LongType, NestedField, StringType, StructType
 from tests.support.every_type import EVERY_TYPE
 from tests.support.every_type import ROWS as ROWS_OF_EVERY_TYPE
 from tests.support.spark_tables import Rows, data_files, rows_of

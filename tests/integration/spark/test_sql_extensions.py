@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from hms_iceberg.spec.data_types import LongType, NestedField, StringType, TimestamptzType
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import LongType, NestedField, StringType, TimestamptzType
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,9 +8,9 @@ import pytest
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.sorting import UNSORTED, SortOrder
+from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
 
 MakeMetadata = Callable[..., TableMetadata]
 

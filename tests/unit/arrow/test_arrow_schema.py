@@ -6,8 +6,7 @@ from hypothesis import given, settings
 
 from hms_iceberg.arrow.columns.arrow_schema import FIELD_ID_KEY, from_arrow, to_arrow
 from hms_iceberg.errors import InvalidSchemaError, TypeMismatchError
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     DateType,
     DecimalType,
@@ -32,6 +31,7 @@ from hms_iceberg.spec.types import (
     UUIDType,
     VariantType,
 )
+from hms_iceberg.spec.schema import Schema
 from tests.support.spec_strategies import schemas
 
 

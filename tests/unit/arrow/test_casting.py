@@ -11,8 +11,8 @@ from hms_iceberg.arrow.columns.arrow_schema import from_arrow, to_arrow
 from hms_iceberg.arrow.columns.casting import SchemaFit
 from hms_iceberg.arrow.columns.nested import conform
 from hms_iceberg.errors import NullValueError, SchemaMismatchError, TypeMismatchError
+from hms_iceberg.spec.data_types import IntegerType, ListType, LongType, MapType, NestedField, StringType, StructType
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import IntegerType, ListType, LongType, MapType, NestedField, StringType, StructType
 
 _LEAVES: list[tuple[pa.DataType, pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.int32(), pa.int64(), st.integers(-100, 100)),
@@ -106,7 +106,7 @@ def test_a_required_column_without_any_type_is_refused() -> None:
 
 def test_a_cast_that_would_lose_something_names_column_and_type() -> None:
     data = pa.table({"c": pa.array([1], pa.date64())}).set_column(0, "c", pa.array([1], pa.int64()).view(pa.date64()))
-    from hms_iceberg.spec.types import DateType
+    from hms_iceberg.spec.data_types import DateType
 
     with pytest.raises(TypeMismatchError, match=r"'c'.*date"):
         fit(data, Schema(NestedField(1, "c", DateType())))

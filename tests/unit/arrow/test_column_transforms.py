@@ -10,19 +10,7 @@ from hypothesis import strategies as st
 from hms_iceberg.arrow.columns.column_transforms import transform_array
 from hms_iceberg.arrow.columns.values import from_stored, to_stored
 from hms_iceberg.errors import UnsupportedError
-from hms_iceberg.spec.transforms import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    IdentityTransform,
-    MonthTransform,
-    Transform,
-    TruncateTransform,
-    UnknownTransform,
-    VoidTransform,
-    YearTransform,
-)
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -40,6 +28,18 @@ from hms_iceberg.spec.types import (
     TimestamptzType,
     TimeType,
     UUIDType,
+)
+from hms_iceberg.spec.partition_transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    Transform,
+    TruncateTransform,
+    UnknownTransform,
+    VoidTransform,
+    YearTransform,
 )
 from hms_iceberg.spec.values.single_values import decimal_value
 

@@ -18,9 +18,7 @@ from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
-from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -42,6 +40,8 @@ from hms_iceberg.spec.types import (
     UnknownType,
     UUIDType,
 )
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
 from tests.support.arrow_tables import FileTable
 
 MakeMetadata = Callable[..., TableMetadata]

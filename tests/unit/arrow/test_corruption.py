@@ -17,9 +17,9 @@ import pytest
 
 from hms_iceberg.arrow.deletes.puffin import decode_deletion_vector, encode_deletion_vector
 from hms_iceberg.errors import IcebergError
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.data_types import DoubleType, ListType, LongType, NestedField, StringType
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import DoubleType, ListType, LongType, NestedField, StringType
 from tests.support.arrow_tables import FileTable
 
 # How many damages each of the tests below tries; set HMS_ICEBERG_FUZZ to try more.

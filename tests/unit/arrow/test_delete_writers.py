@@ -18,10 +18,10 @@ from hms_iceberg.arrow.deletes.puffin_writer import PuffinBlob, write_puffin
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.arrow.writing.equality_delete_writer import write_equality_deletes
 from hms_iceberg.errors import ConfigurationError, InvalidInputError, SchemaMismatchError
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.data_types import DoubleType, LongType, NestedField, StringType, StructType
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import DoubleType, LongType, NestedField, StringType, StructType
 
 MakeMetadata = Callable[..., TableMetadata]
 SCHEMA = Schema(

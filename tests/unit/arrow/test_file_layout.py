@@ -6,8 +6,7 @@ import pytest
 from hms_iceberg.arrow.formats.file_layout import FileLayout, sanitized
 from hms_iceberg.arrow.storage.data_locations import DataLocations, _entropy
 from hms_iceberg.errors import UnsupportedError
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     IntegerType,
     ListType,
     MapType,
@@ -18,6 +17,7 @@ from hms_iceberg.spec.types import (
     UUIDType,
     VariantType,
 )
+from hms_iceberg.spec.schema import Schema
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,7 @@ from hms_iceberg.arrow.metrics.footer_metrics import data_file_from_parquet, spl
 from hms_iceberg.arrow.metrics.metrics_modes import COUNTS, FULL, NONE, TRUNCATE_16, MetricsMode, metrics_modes
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import ConfigurationError, CorruptDataFileError, MissingFileError
-from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.name_mapping import create_name_mapping
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.sorting import SortField, SortOrder
-from hms_iceberg.spec.transforms import IdentityTransform
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     DateType,
     DecimalType,
@@ -35,6 +30,11 @@ from hms_iceberg.spec.types import (
     TimeType,
     UUIDType,
 )
+from hms_iceberg.spec.field_mapping import create_name_mapping
+from hms_iceberg.spec.manifests.manifest_values import DataFile
+from hms_iceberg.spec.partition_transforms import IdentityTransform
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.sort_orders import SortField, SortOrder
 from hms_iceberg.spec.values.single_values import from_bytes
 
 

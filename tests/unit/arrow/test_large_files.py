@@ -18,11 +18,11 @@ from hms_iceberg.arrow.reading import read
 from hms_iceberg.arrow.reading.read import read_tasks
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.scan.splitting import split
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.data_types import LongType, NestedField, StringType, StructType, TimestampType
+from hms_iceberg.spec.field_mapping import create_name_mapping
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata_columns import POSITION
-from hms_iceberg.spec.name_mapping import create_name_mapping
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import LongType, NestedField, StringType, StructType, TimestampType
 from tests.support.arrow_tables import FileTable
 
 SCHEMA = Schema(NestedField(1, "id", LongType()), NestedField(2, "name", StringType()))

@@ -13,10 +13,10 @@ from hms_iceberg.arrow.formats.orc.orc_layout import OrcLayout
 from hms_iceberg.arrow.formats.orc.orc_runs import decode_bits, decode_integers
 from hms_iceberg.arrow.formats.orc.orc_timestamps import read_timestamps
 from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
-from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.name_mapping import create_name_mapping
+from hms_iceberg.spec.data_types import LongType, NestedField, StructType, TimestampType
+from hms_iceberg.spec.field_mapping import create_name_mapping
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import LongType, NestedField, StructType, TimestampType
 from tests.support.arrow_tables import FileTable
 
 # The examples of the ORC specification.

@@ -18,19 +18,7 @@ from hms_iceberg.arrow.formats.parquet_reader import ParquetReader
 from hms_iceberg.arrow.reading import prefilter
 from hms_iceberg.arrow.reading.read import read_tasks
 from hms_iceberg.errors import CorruptDataFileError, MissingFileError, TypeMismatchError
-from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.metadata_columns import (
-    FILE,
-    LAST_UPDATED_SEQUENCE_NUMBER,
-    POSITION,
-    ROW_ID,
-    SPEC_ID,
-    partition_column,
-)
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     DateType,
     DecimalType,
@@ -47,6 +35,18 @@ from hms_iceberg.spec.types import (
     TimestamptzType,
     UUIDType,
 )
+from hms_iceberg.spec.manifests.manifest_values import DataFile
+from hms_iceberg.spec.metadata_columns import (
+    FILE,
+    LAST_UPDATED_SEQUENCE_NUMBER,
+    POSITION,
+    ROW_ID,
+    SPEC_ID,
+    partition_column,
+)
+from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
 from tests.support.arrow_tables import FileTable, arrow_rows
 from tests.support.expression_strategies import EXAMPLES, expressions, matches, table_leaves, table_rows, tables
 from tests.support.pruning import may_match

@@ -16,7 +16,7 @@ from hms_iceberg.arrow.metrics.footer_metrics import read_footer
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import CorruptDataFileError, CorruptFileError, MissingFileError, StorageError
 from hms_iceberg.scan.manifests.cache import shared_cache
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.metadata_files import read_version

@@ -26,9 +26,7 @@ from hms_iceberg.errors import (
     TypeMismatchError,
     UnsupportedError,
 )
-from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -51,6 +49,8 @@ from hms_iceberg.spec.types import (
     UnknownType,
     UUIDType,
 )
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import from_bytes
 
 MakeMetadata = Callable[..., TableMetadata]

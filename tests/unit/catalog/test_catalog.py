@@ -22,11 +22,11 @@ from hms_iceberg.errors import (
     UnsupportedError,
 )
 from hms_iceberg.metastore_names import namespace_name, table_identifier
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.data_types import LongType, NestedField, StringType
+from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.sorting import SortField, SortOrder
-from hms_iceberg.spec.transforms import BucketTransform, DayTransform
-from hms_iceberg.spec.types import LongType, NestedField, StringType
+from hms_iceberg.spec.sort_orders import SortField, SortOrder
 from tests.support import memory_metastore as outcomes
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.tables import QUICK

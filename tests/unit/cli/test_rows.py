@@ -18,8 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hms_iceberg.catalog import Catalog
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -39,6 +38,7 @@ from hms_iceberg.spec.types import (
     TimeType,
     UUIDType,
 )
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table import Table
 
 UTC = dt.timezone.utc

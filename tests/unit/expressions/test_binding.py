@@ -11,9 +11,7 @@ from hms_iceberg.expressions.bound import BoundLiteralPredicate, BoundSetPredica
 from hms_iceberg.expressions.terms import Reference
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, EqualTo, IsNull, Not, Operator, Or, Transformed
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import UnknownTransform, VoidTransform
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -36,6 +34,8 @@ from hms_iceberg.spec.types import (
     UnknownType,
     UUIDType,
 )
+from hms_iceberg.spec.partition_transforms import UnknownTransform, VoidTransform
+from hms_iceberg.spec.schema import Schema
 
 INNER = StructType(NestedField(40, "x", IntegerType()), NestedField(41, "y.z", StringType(), True))
 SCHEMA = Schema(

@@ -15,8 +15,8 @@ from hms_iceberg.expressions.visitors import (
     referenced_field_ids,
     unbind,
 )
+from hms_iceberg.spec.data_types import DoubleType, IntegerType, NestedField, StringType, StructType
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import DoubleType, IntegerType, NestedField, StringType, StructType
 
 SCHEMA = Schema(
     NestedField(1, "a", IntegerType()),

@@ -15,8 +15,8 @@ from hms_iceberg.expressions.terms import Reference
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import EqualTo, Not, Transformed
 from hms_iceberg.expressions.visitors import unbind
+from hms_iceberg.spec.data_types import NestedField, StructType
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import NestedField, StructType
 from tests.support.expression_strategies import (
     EXAMPLES,
     KINDS,

@@ -13,10 +13,7 @@ from hms_iceberg.expressions.evaluate import evaluator
 from hms_iceberg.expressions.literals import stored_literal
 from hms_iceberg.expressions.projection.projections import inclusive_projection, strict_projection
 from hms_iceberg.expressions.tree import BooleanExpression, Operator, predicate
-from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     DateType,
     DoubleType,
@@ -30,6 +27,9 @@ from hms_iceberg.spec.types import (
     TimestampType,
     TimestamptzType,
 )
+from hms_iceberg.spec.manifests.manifest_values import DataFile
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import to_bytes, truncate_lower, truncate_upper
 from tests.support.partitions import stored_partitions
 from tests.support.pruning import may_match, must_match

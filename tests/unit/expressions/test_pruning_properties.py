@@ -15,17 +15,17 @@ from hms_iceberg.expressions.projection.residuals import residual_by_constants, 
 from hms_iceberg.expressions.terms import Reference
 from hms_iceberg.expressions.tree import Transformed
 from hms_iceberg.expressions.visitors import referenced_field_ids
-from hms_iceberg.spec.manifests.manifest import DataFile, FieldSummary, ManifestFile
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import BucketTransform
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     DoubleType,
     FloatType,
     IcebergType,
     StringType,
 )
+from hms_iceberg.spec.manifests.manifest_values import DataFile, FieldSummary, ManifestFile
+from hms_iceberg.spec.partition_transforms import BucketTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import to_bytes, truncate_lower, truncate_upper
 from tests.support.expression_strategies import (
     EXAMPLES,

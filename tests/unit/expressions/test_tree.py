@@ -34,9 +34,7 @@ from hms_iceberg.expressions.tree import (
     Or,
     StartsWith,
 )
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import BucketTransform, DayTransform
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -51,6 +49,8 @@ from hms_iceberg.spec.types import (
     TimeType,
     UUIDType,
 )
+from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform
+from hms_iceberg.spec.schema import Schema
 
 A, B, C = EqualTo("a", 1), IsNull("b"), LessThan("c", 2)
 

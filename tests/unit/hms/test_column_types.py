@@ -7,8 +7,7 @@ import logging
 import pytest
 
 from hms_iceberg.hms.rows.column_types import ColumnOptions, hive_columns, hive_type
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -35,6 +34,7 @@ from hms_iceberg.spec.types import (
     UUIDType,
     VariantType,
 )
+from hms_iceberg.spec.schema import Schema
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from hms_iceberg.hms.rows.table_rows import is_iceberg_table, new_row, table_poi
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.metadata.metadata_changes import remove_properties, set_properties
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from tests.support.tables import BY_CITY, World, data_file, metadata
 
 NAME = ("db", "events")

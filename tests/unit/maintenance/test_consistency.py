@@ -31,16 +31,22 @@ from hms_iceberg.maintenance.check.findings import (
     WrongSummary,
 )
 from hms_iceberg.metastore import MetadataVersion
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, ManifestContent, ManifestEntry, ManifestFile
+from hms_iceberg.spec.data_types import LongType, NestedField, StringType
 from hms_iceberg.spec.manifests.manifest_avro import decode_manifest, encode_manifest
 from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list, encode_manifest_list
+from hms_iceberg.spec.manifests.manifest_values import (
+    DataFile,
+    DataFileContent,
+    ManifestContent,
+    ManifestEntry,
+    ManifestFile,
+)
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.partition_transforms import IdentityTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots import Snapshot
-from hms_iceberg.spec.statistics import PartitionStatisticsFile
-from hms_iceberg.spec.transforms import IdentityTransform
-from hms_iceberg.spec.types import LongType, NestedField, StringType
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
+from hms_iceberg.spec.statistics_files import PartitionStatisticsFile
 from hms_iceberg.table import StaticTable, Table
 from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of
 from tests.support.memory_metastore import InMemoryMetastore

@@ -9,7 +9,7 @@ import pytest
 
 from hms_iceberg.errors import CommitStateUnknownError, CorruptManifestError, InvalidInputError, UnsupportedError
 from hms_iceberg.maintenance import check_table, expire_snapshots
-from hms_iceberg.spec.statistics import StatisticsFile
+from hms_iceberg.spec.statistics_files import StatisticsFile
 from hms_iceberg.table.table import Table
 from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
 from tests.support.operations import BY_CITY, MERGE_ON_READ, SCHEMA, begin, rows

@@ -9,9 +9,9 @@ import pytest
 
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.maintenance import check_table, remove_orphan_files
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
-from hms_iceberg.spec.statistics import PartitionStatisticsFile, StatisticsFile
-from hms_iceberg.spec.transforms import IdentityTransform
+from hms_iceberg.spec.partition_transforms import IdentityTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.statistics_files import PartitionStatisticsFile, StatisticsFile
 from hms_iceberg.storage import FileInfo
 from hms_iceberg.table import Table
 from tests.support.operations import BY_CITY, MERGE_ON_READ, SCHEMA, begin

@@ -24,10 +24,10 @@ from hms_iceberg.errors import (
 from hms_iceberg.maintenance import check_table
 from hms_iceberg.maintenance.repair import RepairResult, repair_table, undo_repair
 from hms_iceberg.metastore import MetadataVersion, TablePointer
-from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestEntry, ManifestFile
 from hms_iceberg.spec.manifests.manifest_list_avro import encode_manifest_list
+from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestEntry, ManifestFile
 from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
-from hms_iceberg.spec.snapshots import Summary
+from hms_iceberg.spec.snapshots_and_refs import Summary
 from hms_iceberg.table import Table
 from tests.support.file_damages import DAMAGES
 from tests.support.memory_metastore import InMemoryMetastore

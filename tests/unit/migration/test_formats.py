@@ -113,7 +113,7 @@ def test_bounds_of_an_orc_column_with_nan_are_those_of_its_numbers_or_none(tmp_p
 
 
 def from_bytes_of_double(data: bytes) -> float:
-    from hms_iceberg.spec.types import DoubleType
+    from hms_iceberg.spec.data_types import DoubleType
 
     return float(from_bytes(DoubleType(), data))
 

@@ -8,9 +8,9 @@ import pytest
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.scan.appends import AppendRequest, plan_appends
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
+from hms_iceberg.spec.data_types import LongType, NestedField
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import LongType, NestedField
 from hms_iceberg.spec.values.single_values import to_bytes
 from tests.support.snapshots import ManifestTable, names
 

@@ -21,11 +21,7 @@ from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import And, BooleanExpression, Not, Operator, Or, predicate
 from hms_iceberg.scan.bound_columns import bound_dtype, comparable, decode_bounds
 from hms_iceberg.scan.manifests.metric_columns import map_values
-from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform, TruncateTransform, YearTransform
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -45,6 +41,10 @@ from hms_iceberg.spec.types import (
     TimeType,
     UUIDType,
 )
+from hms_iceberg.spec.manifests.manifest_values import DataFile
+from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform, TruncateTransform, YearTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import to_bytes, truncate_lower, truncate_upper
 from tests.support.pruning import may_match
 from tests.support.snapshots import LOCATION, ManifestTable

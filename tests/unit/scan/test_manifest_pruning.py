@@ -6,10 +6,10 @@ import struct
 import pytest
 
 from hms_iceberg.expressions.text.parser import parse
-from hms_iceberg.spec.manifests.manifest import FieldSummary, ManifestFile
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.data_types import DoubleType, IntegerType, NestedField, StringType, UUIDType
+from hms_iceberg.spec.manifests.manifest_values import FieldSummary, ManifestFile
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import DoubleType, IntegerType, NestedField, StringType, UUIDType
 from tests.support.pruning import manifest_may_match
 
 SCHEMA = Schema(

@@ -8,12 +8,12 @@ import pytest
 
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
 from hms_iceberg.scan.metadata_tables import METADATA_TABLES, MetadataRequest, metadata_table
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
-from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from hms_iceberg.spec.data_types import DecimalType, DoubleType, LongType, NestedField, StringType, TimestampType
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
+from hms_iceberg.spec.partition_transforms import DayTransform, IdentityTransform
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots import MetadataLogEntry, SnapshotRef
-from hms_iceberg.spec.transforms import DayTransform, IdentityTransform
-from hms_iceberg.spec.types import DecimalType, DoubleType, LongType, NestedField, StringType, TimestampType
+from hms_iceberg.spec.snapshots_and_refs import MetadataLogEntry, SnapshotRef
 from hms_iceberg.spec.values.single_values import to_bytes
 from tests.support.snapshots import ManifestTable
 

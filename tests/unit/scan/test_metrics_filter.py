@@ -7,9 +7,7 @@ from dataclasses import replace
 import pytest
 
 from hms_iceberg.expressions.text.parser import parse
-from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     DoubleType,
     IntegerType,
     LongType,
@@ -19,6 +17,8 @@ from hms_iceberg.spec.types import (
     TimestampType,
     UUIDType,
 )
+from hms_iceberg.spec.manifests.manifest_values import DataFile
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import from_python, to_bytes
 from tests.support.pruning import may_match, must_match
 

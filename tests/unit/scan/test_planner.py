@@ -18,12 +18,7 @@ from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.scan.manifests.cache import ManifestCache
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.scan_plan import ScanRequest
-from hms_iceberg.spec.manifests.manifest import DataFile, ManifestEntry, ManifestEntryStatus
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots import Snapshot
-from hms_iceberg.spec.transforms import BucketTransform, DayTransform, IdentityTransform, VoidTransform
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     DateType,
     DecimalType,
     IntegerType,
@@ -33,6 +28,11 @@ from hms_iceberg.spec.types import (
     TimestampType,
     UUIDType,
 )
+from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestEntry, ManifestEntryStatus
+from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform, IdentityTransform, VoidTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.values.single_values import to_bytes
 from tests.support.snapshots import LOCATION, ManifestTable
 

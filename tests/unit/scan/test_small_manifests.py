@@ -7,9 +7,9 @@ import struct
 import pytest
 
 from hms_iceberg.scan.manifests.cache import ManifestCache
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.data_types import LongType, NestedField
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import LongType, NestedField
 from tests.support.snapshots import ManifestTable
 
 SCHEMA = Schema(*(NestedField(n, f"c{n}", LongType()) for n in range(1, 5)))

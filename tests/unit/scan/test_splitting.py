@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.scan.splitting import ScanTaskGroup, SplitOptions, split, task_groups
 from hms_iceberg.scan.tasks import FileScanTask
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 
 MB = 1024 * 1024
 

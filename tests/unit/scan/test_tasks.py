@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.scan.tasks import FileScanTask
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
-from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED
+from hms_iceberg.spec.data_types import LongType, NestedField
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import LongType, NestedField
 from tests.support.snapshots import ManifestTable
 
 SCHEMA = Schema(NestedField(1, "id", LongType()))

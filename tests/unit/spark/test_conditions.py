@@ -14,8 +14,7 @@ from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.evaluate import evaluator
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue
 from hms_iceberg.spark.reading.conditions import row_filter
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DecimalType,
@@ -29,6 +28,7 @@ from hms_iceberg.spec.types import (
     TimeType,
     UUIDType,
 )
+from hms_iceberg.spec.schema import Schema
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType()),

@@ -10,9 +10,7 @@ import pytest
 
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spark.schemas import key_schema, metadata_schema, spark_schema, spark_type, spark_value
-from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     DecimalType,
     DoubleType,
@@ -33,6 +31,8 @@ from hms_iceberg.spec.types import (
     UUIDType,
     VariantType,
 )
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType(), True, "the number"),

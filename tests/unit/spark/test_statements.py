@@ -7,15 +7,15 @@ import pytest
 from hms_iceberg.errors import SqlParseError
 from hms_iceberg.spark.sql.statement_parser import parse_statement
 from hms_iceberg.spark.sql.statements import (
-    AddPartitionField,
+    AddPartitionFieldStatement,
     AnyStatement,
-    DropIdentifierFields,
-    DropPartitionField,
-    DropRef,
-    PutRef,
-    ReplacePartitionField,
-    SetIdentifierFields,
-    SetWriteOrder,
+    DropIdentifierFieldsStatement,
+    DropPartitionFieldStatement,
+    DropRefStatement,
+    PutRefStatement,
+    ReplacePartitionFieldStatement,
+    SetIdentifierFieldsStatement,
+    SetWriteOrderStatement,
     SortTerm,
     TransformOf,
 )
@@ -23,8 +23,8 @@ from hms_iceberg.spark.sql.statements import (
 DAY, HOUR, MINUTE = 86_400_000, 3_600_000, 60_000
 
 
-def order(*terms: SortTerm, mode: str | None = None) -> SetWriteOrder:
-    return SetWriteOrder(terms, mode)
+def order(*terms: SortTerm, mode: str | None = None) -> SetWriteOrderStatement:
+    return SetWriteOrderStatement(terms, mode)
 
 
 def asc(column: str, transform: str = "identity", nulls_last: bool = False) -> SortTerm:
@@ -38,21 +38,24 @@ def desc(column: str, transform: str = "identity", nulls_last: bool = True) -> S
 @pytest.mark.parametrize(
     ("clause", "statement"),
     [
-        ("ADD PARTITION FIELD s", AddPartitionField(TransformOf("s"))),
-        ("add partition field bucket(16, id) as shard", AddPartitionField(TransformOf("id", "bucket[16]"), "shard")),
-        ("add partition field TRUNCATE(a.b, 4)", AddPartitionField(TransformOf("a.b", "truncate[4]"))),
-        ("add partition field years(ts)", AddPartitionField(TransformOf("ts", "year"))),
-        ("add partition field date(ts)", AddPartitionField(TransformOf("ts", "day"))),
-        ("add partition field date_hour(ts)", AddPartitionField(TransformOf("ts", "hour"))),
-        ("add partition field identity(ts)", AddPartitionField(TransformOf("ts"))),
-        ("drop partition field month(`a b`)", DropPartitionField(TransformOf("a b", "month"))),
-        ("drop partition field shard", DropPartitionField(TransformOf("shard"))),
+        ("ADD PARTITION FIELD s", AddPartitionFieldStatement(TransformOf("s"))),
+        (
+            "add partition field bucket(16, id) as shard",
+            AddPartitionFieldStatement(TransformOf("id", "bucket[16]"), "shard"),
+        ),
+        ("add partition field TRUNCATE(a.b, 4)", AddPartitionFieldStatement(TransformOf("a.b", "truncate[4]"))),
+        ("add partition field years(ts)", AddPartitionFieldStatement(TransformOf("ts", "year"))),
+        ("add partition field date(ts)", AddPartitionFieldStatement(TransformOf("ts", "day"))),
+        ("add partition field date_hour(ts)", AddPartitionFieldStatement(TransformOf("ts", "hour"))),
+        ("add partition field identity(ts)", AddPartitionFieldStatement(TransformOf("ts"))),
+        ("drop partition field month(`a b`)", DropPartitionFieldStatement(TransformOf("a b", "month"))),
+        ("drop partition field shard", DropPartitionFieldStatement(TransformOf("shard"))),
         (
             "replace partition field days(ts) with hours(ts) as h",
-            ReplacePartitionField(TransformOf("ts", "day"), TransformOf("ts", "hour"), "h"),
+            ReplacePartitionFieldStatement(TransformOf("ts", "day"), TransformOf("ts", "hour"), "h"),
         ),
-        ("set identifier fields id, a.b, `c``d`", SetIdentifierFields(("id", "a.b", "c`d"))),
-        ("drop identifier fields id", DropIdentifierFields(("id",))),
+        ("set identifier fields id, a.b, `c``d`", SetIdentifierFieldsStatement(("id", "a.b", "c`d"))),
+        ("drop identifier fields id", DropIdentifierFieldsStatement(("id",))),
         ("write ordered by id", order(asc("id"), mode="range")),
         ("write ordered by (id desc, days(ts) nulls last)", order(desc("id"), asc("ts", "day", True), mode="range")),
         (
@@ -65,25 +68,31 @@ def desc(column: str, transform: str = "identity", nulls_last: bool = True) -> S
         ("write distributed by partition locally ordered by id", order(asc("id"), mode="hash")),
         ("write ordered by id distributed by partition", order(asc("id"), mode="hash")),
         ("write distributed by partition unordered", order(mode="hash")),
-        ("create branch dev", PutRef("dev", True, True)),
-        ("create branch if not exists `a-b`", PutRef("a-b", True, True, if_not_exists=True)),
-        ("create or replace branch 2024_q1", PutRef("2024_q1", True, True, True)),
-        ("replace branch b retain 2 days", PutRef("b", True, False, True, max_ref_age_ms=2 * DAY)),
+        ("create branch dev", PutRefStatement("dev", True, True)),
+        ("create branch if not exists `a-b`", PutRefStatement("a-b", True, True, if_not_exists=True)),
+        ("create or replace branch 2024_q1", PutRefStatement("2024_q1", True, True, True)),
+        ("replace branch b retain 2 days", PutRefStatement("b", True, False, True, max_ref_age_ms=2 * DAY)),
         (
             "create branch b as of version 9223372036854775807 retain 10 hours with snapshot retention 3 snapshots",
-            PutRef("b", True, True, False, False, 2**63 - 1, 10 * HOUR, 3),
+            PutRefStatement("b", True, True, False, False, 2**63 - 1, 10 * HOUR, 3),
         ),
-        ("create branch b with snapshot retention 5 minutes", PutRef("b", True, True, max_snapshot_age_ms=5 * MINUTE)),
+        (
+            "create branch b with snapshot retention 5 minutes",
+            PutRefStatement("b", True, True, max_snapshot_age_ms=5 * MINUTE),
+        ),
         (
             "create branch b with snapshot retention 2 snapshots 30 minutes",
-            PutRef("b", True, True, min_snapshots_to_keep=2, max_snapshot_age_ms=30 * MINUTE),
+            PutRefStatement("b", True, True, min_snapshots_to_keep=2, max_snapshot_age_ms=30 * MINUTE),
         ),
-        ("create tag t as of version 1L retain 365 days", PutRef("t", False, True, False, False, 1, 365 * DAY)),
-        ("create or replace tag t", PutRef("t", False, True, True)),
-        ("replace tag t as of version -5", PutRef("t", False, False, True, snapshot_id=-5)),
-        ("create branch branch", PutRef("branch", True, True)),
-        ("drop branch b", DropRef("b", True)),
-        ("drop tag if exists t", DropRef("t", False, True)),
+        (
+            "create tag t as of version 1L retain 365 days",
+            PutRefStatement("t", False, True, False, False, 1, 365 * DAY),
+        ),
+        ("create or replace tag t", PutRefStatement("t", False, True, True)),
+        ("replace tag t as of version -5", PutRefStatement("t", False, False, True, snapshot_id=-5)),
+        ("create branch branch", PutRefStatement("branch", True, True)),
+        ("drop branch b", DropRefStatement("b", True)),
+        ("drop tag if exists t", DropRefStatement("t", False, True)),
     ],
 )
 def test_every_form_of_every_statement_is_read(clause: str, statement: AnyStatement) -> None:
@@ -99,7 +108,7 @@ def test_comments_case_lines_quotes_and_a_semicolon_are_no_matter() -> None:
     parsed = parse_statement(text)
     assert parsed is not None
     assert parsed.table == ("my cat", "db", "t`1")
-    assert parsed.statement == PutRef("x;y", True, True)
+    assert parsed.statement == PutRefStatement("x;y", True, True)
     assert parsed.command == "ALTER TABLE ... CREATE BRANCH"
 
 

@@ -14,28 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError, InvalidInputError, UnsupportedError
-from hms_iceberg.spec.manifests.avro_container import codec_name, compress, decompress
-from hms_iceberg.spec.manifests.avro_types import decimal_bytes
-from hms_iceberg.spec.manifests.manifest import (
-    DataFile,
-    DataFileContent,
-    FieldSummary,
-    ManifestContent,
-    ManifestEntry,
-    ManifestEntryStatus,
-    ManifestFile,
-)
-from hms_iceberg.spec.manifests.manifest_avro import (
-    decode_manifest,
-    decode_manifest_list,
-    encode_manifest,
-    encode_manifest_list,
-)
-from hms_iceberg.spec.manifests.manifest_schema import avro_name
-from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import BucketTransform, DayTransform, IdentityTransform, VoidTransform
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -53,6 +32,27 @@ from hms_iceberg.spec.types import (
     TimeType,
     UUIDType,
 )
+from hms_iceberg.spec.manifests.avro_container import codec_name, compress, decompress
+from hms_iceberg.spec.manifests.avro_types import decimal_bytes
+from hms_iceberg.spec.manifests.manifest_avro import (
+    decode_manifest,
+    decode_manifest_list,
+    encode_manifest,
+    encode_manifest_list,
+)
+from hms_iceberg.spec.manifests.manifest_schema import avro_name
+from hms_iceberg.spec.manifests.manifest_values import (
+    DataFile,
+    DataFileContent,
+    FieldSummary,
+    ManifestContent,
+    ManifestEntry,
+    ManifestEntryStatus,
+    ManifestFile,
+)
+from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform, IdentityTransform, VoidTransform
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
 
 
 def big_decimal(unscaled: int) -> Decimal:

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from hms_iceberg.errors import CorruptMetadataError, InvalidInputError
+from hms_iceberg.spec.data_types import LongType, NestedField, StringType
+from hms_iceberg.spec.field_mapping import NAME_MAPPING_PROPERTY, MappedField, NameMapping
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.name_mapping import NAME_MAPPING_PROPERTY, MappedField, NameMapping
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots import Snapshot, SnapshotLogEntry, SnapshotRef, SnapshotRefType
-from hms_iceberg.spec.sorting import SortField, SortOrder
-from hms_iceberg.spec.types import LongType, NestedField, StringType
+from hms_iceberg.spec.snapshots_and_refs import Snapshot, SnapshotLogEntry, SnapshotRef, SnapshotRefType
+from hms_iceberg.spec.sort_orders import SortField, SortOrder
 
 FIRST = Schema(NestedField(1, "a", LongType()))
 SECOND = Schema(NestedField(1, "a", LongType()), NestedField(2, "b", StringType()), schema_id=1)

@@ -17,14 +17,7 @@ from hms_iceberg.errors import (
     RefAlreadyExistsError,
     UnsupportedError,
 )
-from hms_iceberg.spec.metadata import metadata_changes as changes
-from hms_iceberg.spec.metadata.metadata_validation import check_metadata
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots import Snapshot, SnapshotLogEntry, SnapshotRef, SnapshotRefType
-from hms_iceberg.spec.sorting import UNSORTED, SortField, SortOrder
-from hms_iceberg.spec.statistics import EncryptionKey, PartitionStatisticsFile, StatisticsFile
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     DateType,
     LongType,
     NestedField,
@@ -33,6 +26,13 @@ from hms_iceberg.spec.types import (
     TimestampNanoType,
     VariantType,
 )
+from hms_iceberg.spec.metadata import metadata_changes as changes
+from hms_iceberg.spec.metadata.metadata_validation import check_metadata
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.snapshots_and_refs import Snapshot, SnapshotLogEntry, SnapshotRef, SnapshotRefType
+from hms_iceberg.spec.sort_orders import UNSORTED, SortField, SortOrder
+from hms_iceberg.spec.statistics_files import EncryptionKey, PartitionStatisticsFile, StatisticsFile
 from tests.support.spec_strategies import table_metadata
 
 SCHEMA = Schema(NestedField(11, "id", LongType(), True), NestedField(12, "day", DateType()), identifier_field_ids=[11])

@@ -19,9 +19,9 @@ from hms_iceberg.spec.metadata.metadata_json import (
     metadata_to_dict,
     metadata_to_json,
 )
-from hms_iceberg.spec.partitions.partitioning import PartitionField
-from hms_iceberg.spec.snapshots import SnapshotRef
-from hms_iceberg.spec.sorting import UNSORTED
+from hms_iceberg.spec.partitions.partition_specs import PartitionField
+from hms_iceberg.spec.snapshots_and_refs import SnapshotRef
+from hms_iceberg.spec.sort_orders import UNSORTED
 from tests.support.spec_strategies import table_metadata
 
 SCHEMA = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "a", "required": False, "type": "long"}]}

@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hms_iceberg.spec.promotion import can_promote, keeps_results, promotions_of
-from hms_iceberg.spec.transforms import parse_transform
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     DateType,
     DecimalType,
     DoubleType,
@@ -18,6 +16,8 @@ from hms_iceberg.spec.types import (
     TimestampType,
     UnknownType,
 )
+from hms_iceberg.spec.partition_transforms import parse_transform
+from hms_iceberg.spec.promotion import can_promote, keeps_results, promotions_of
 from tests.support.spec_strategies import CLASSIC_PRIMITIVES, NEW_TYPES
 
 ALWAYS = {

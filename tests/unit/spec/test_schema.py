@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hms_iceberg.errors import InvalidSchemaError, UnknownColumnError
-from hms_iceberg.spec.schema import Schema, assign_fresh_ids, check_field_ids
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     DoubleType,
     IntegerType,
     ListType,
@@ -19,6 +18,7 @@ from hms_iceberg.spec.types import (
     StructType,
     UnknownType,
 )
+from hms_iceberg.spec.schema import Schema, assign_fresh_ids, check_field_ids
 from tests.support.spec_strategies import schemas
 
 POINT = StructType(NestedField(10, "x", IntegerType()), NestedField(11, "y", IntegerType()))

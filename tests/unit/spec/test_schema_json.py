@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 
 from hms_iceberg.errors import InvalidSchemaError
+from hms_iceberg.spec.data_types import DateType, DecimalType, LongType, NestedField
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_from_json, schema_to_json, type_from_json, type_to_json
-from hms_iceberg.spec.types import DateType, DecimalType, LongType, NestedField
 from tests.support.spec_strategies import schemas
 
 

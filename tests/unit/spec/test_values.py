@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hms_iceberg.errors import CorruptFileError, NullValueError, TypeMismatchError, UnsupportedError
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from hms_iceberg.errors import ConfigurationError, CorruptMetadataError, InvalidInputError, UnsupportedError
+from hms_iceberg.spec.data_types import LongType, NestedField, StringType
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import LongType, NestedField, StringType
 from hms_iceberg.spec.views.view_metadata import (
     SQLViewRepresentation,
     UnknownViewRepresentation,

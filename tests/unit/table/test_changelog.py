@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
 from hms_iceberg.expressions.text.parser import parse
-from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED
+from hms_iceberg.spec.data_types import DoubleType, ListType, LongType, MapType, NestedField, StringType, StructType
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.snapshots import Snapshot
-from hms_iceberg.spec.types import DoubleType, ListType, LongType, MapType, NestedField, StringType, StructType
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.table import Table
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.memory_storage import InMemoryStorage

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.errors import InvalidSchemaError, UnsupportedError
+from hms_iceberg.spec.data_types import MAX_NESTING, IcebergType, ListType, LongType, NestedField, StructType
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import MAX_NESTING, IcebergType, ListType, LongType, NestedField, StructType
 from tests.support.row_tables import create
 
 # The columns of a table are a struct themselves.

@@ -17,10 +17,10 @@ from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.partitioning import PartitionField, PartitionFieldValue, PartitionKey, PartitionSpec
 from hms_iceberg.schema import Schema, prune_columns
+from hms_iceberg.spec.data_types import DateType, NestedField, TimestampType
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import Operation
-from hms_iceberg.spec.transforms import IdentityTransform, MonthTransform
-from hms_iceberg.spec.types import DateType, NestedField, TimestampType
+from hms_iceberg.spec.partition_transforms import IdentityTransform, MonthTransform
+from hms_iceberg.spec.snapshots_and_refs import Operation
 from hms_iceberg.table import Table
 from hms_iceberg.table.metadata import TableMetadataV1, TableMetadataV2, TableMetadataV3
 from hms_iceberg.table.update.schema import UpdateSchema

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.errors import CommitConflictError
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.data_types import LongType, NestedField, StringType, StructType
+from hms_iceberg.spec.partition_transforms import IdentityTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import IdentityTransform
-from hms_iceberg.spec.types import LongType, NestedField, StringType, StructType
 from hms_iceberg.table.table import Table
 from tests.support.row_tables import create, data_files_on_disk, ids, other_writer
 

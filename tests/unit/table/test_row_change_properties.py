@@ -22,18 +22,26 @@ from hypothesis import strategies as st
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.maintenance import check_table
-from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import (
+from hms_iceberg.spec.data_types import (
+    DecimalType,
+    IntegerType,
+    ListType,
+    NestedField,
+    StringType,
+    StructType,
+    UUIDType,
+)
+from hms_iceberg.spec.partition_transforms import (
     DayTransform,
     HourTransform,
     IdentityTransform,
     Transform,
     TruncateTransform,
 )
-from hms_iceberg.spec.types import DecimalType, IntegerType, ListType, NestedField, StringType, StructType, UUIDType
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table import Table
-from hms_iceberg.table.transaction import TableTransaction
+from hms_iceberg.table.table_transaction import TableTransaction
 from tests.support.expression_strategies import EXAMPLES, TRANSFORMS
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.memory_storage import InMemoryStorage

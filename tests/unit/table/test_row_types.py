@@ -14,8 +14,7 @@ import pytest
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -38,6 +37,7 @@ from hms_iceberg.spec.types import (
     UnknownType,
     UUIDType,
 )
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table.rows.upsert import UpsertResult
 from tests.support.row_tables import MODES, create
 

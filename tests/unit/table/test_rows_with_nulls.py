@@ -11,8 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DecimalType,
@@ -23,6 +22,7 @@ from hms_iceberg.spec.types import (
     StringType,
     TimeType,
 )
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table.table import Table
 from tests.support.row_tables import MODES, create
 

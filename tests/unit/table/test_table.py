@@ -22,9 +22,9 @@ from hms_iceberg.errors import (
     UnsupportedError,
 )
 from hms_iceberg.expressions.tree import EqualTo
-from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.statistics import StatisticsFile
-from hms_iceberg.spec.transforms import BucketTransform, TruncateTransform
+from hms_iceberg.spec.manifests.manifest_values import DataFile
+from hms_iceberg.spec.partition_transforms import BucketTransform, TruncateTransform
+from hms_iceberg.spec.statistics_files import StatisticsFile
 from hms_iceberg.table import StaticTable, Table
 from hms_iceberg.table.reading.time_travel import milliseconds, snapshot_as_of
 from hms_iceberg.updates.properties import SetProperties

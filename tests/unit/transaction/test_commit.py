@@ -16,8 +16,8 @@ from hms_iceberg.errors import (
     StorageError,
     TableAlreadyExistsError,
 )
-from hms_iceberg.spec.transforms import BucketTransform
-from hms_iceberg.spec.types import StringType
+from hms_iceberg.spec.data_types import StringType
+from hms_iceberg.spec.partition_transforms import BucketTransform
 from hms_iceberg.transaction.eagerness import Approach
 from hms_iceberg.transaction.origin import Created, Existing
 from hms_iceberg.transaction.transaction import Transaction

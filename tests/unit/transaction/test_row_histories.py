@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import CommitConflictError, InvalidInputError
 from hms_iceberg.maintenance import check_table
-from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED
+from hms_iceberg.spec.data_types import LongType, NestedField, StringType
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import LongType, NestedField, StringType
 from hms_iceberg.table import Table
-from hms_iceberg.table.transaction import TableTransaction
+from hms_iceberg.table.table_transaction import TableTransaction
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.memory_storage import InMemoryStorage
 from tests.support.tables import BY_CITY, QUICK

@@ -11,9 +11,9 @@ from typing import Any
 import fastavro
 import pytest
 
-from hms_iceberg.spec.manifests.manifest import DataFile, ManifestEntry, ManifestFile
-from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
-from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform
+from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestEntry, ManifestFile
+from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.transaction.workspace import FileWorkspace
 from hms_iceberg.updates import rewrite_manifests
 from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of

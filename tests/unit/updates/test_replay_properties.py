@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from hms_iceberg.errors import CommitConflictError
 from hms_iceberg.expressions.tree import EqualTo
-from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.types import StringType
+from hms_iceberg.spec.data_types import StringType
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.updates.machinery.isolation import Isolation
 from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.update import Update

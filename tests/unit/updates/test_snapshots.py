@@ -15,10 +15,10 @@ from hms_iceberg.errors import (
     RefAlreadyExistsError,
     UnsupportedError,
 )
-from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.snapshots import SnapshotRefType
-from hms_iceberg.spec.statistics import PartitionStatisticsFile, StatisticsFile
-from hms_iceberg.spec.transforms import IdentityTransform
+from hms_iceberg.spec.manifests.manifest_values import DataFile
+from hms_iceberg.spec.partition_transforms import IdentityTransform
+from hms_iceberg.spec.snapshots_and_refs import SnapshotRefType
+from hms_iceberg.spec.statistics_files import PartitionStatisticsFile, StatisticsFile
 from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionSpecUpdate
@@ -30,8 +30,15 @@ from hms_iceberg.updates.rows.replace_partitions import ReplacePartitions
 from hms_iceberg.updates.rows.row_delta import RowDelta
 from hms_iceberg.updates.snapshots.cherry_pick import CherryPick
 from hms_iceberg.updates.snapshots.expire_snapshots import ExpireSnapshots, unreachable_files
-from hms_iceberg.updates.snapshots.refs import CreateRef, FastForward, RemoveRef, RenameBranch, ReplaceRef, SetRetention
 from hms_iceberg.updates.snapshots.rollback import Rollback, SetCurrentSnapshot
+from hms_iceberg.updates.snapshots.snapshot_refs import (
+    CreateRef,
+    FastForward,
+    RemoveRef,
+    RenameBranch,
+    ReplaceRef,
+    SetRetention,
+)
 from hms_iceberg.updates.table_settings import RemoveStatistics, SetLocation, SetStatistics
 from tests.support.tables import BY_CITY, World, data_file, metadata, position_deletes
 

@@ -21,8 +21,8 @@ from hms_iceberg.arrow.formats.avro.avro_blocks import AvroBlocks
 from hms_iceberg.arrow.formats.parquet_reader import RangesTest, RowRange, empty_batches
 from hms_iceberg.arrow.storage.failures import decoding
 from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.manifests.avro_container import AvroBlock, parsed_schema
-from hms_iceberg.spec.name_mapping import NameMapping
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import decimal_value
 from hms_iceberg.storage import Storage

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.spec.data_types import IcebergType, ListType, MapType, NestedField, StringType, StructType
 from hms_iceberg.spec.manifests.avro_types import avro_primitive
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import IcebergType, ListType, MapType, NestedField, StringType, StructType
 
 
 def avro_schema(schema: Schema) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from hms_iceberg.arrow.formats.file_layout import FileLayout
 from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
 from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
+from hms_iceberg.spec.data_types import DecimalType, IcebergType, ListType, MapType, StringType, StructType, UUIDType
 from hms_iceberg.spec.manifests.avro_container import (
     BLOCK_BYTES,
     SYNC_SIZE,
@@ -33,9 +34,8 @@ from hms_iceberg.spec.manifests.avro_container import (
     write_header,
 )
 from hms_iceberg.spec.manifests.avro_types import decimal_bytes
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.schema_json import schema_to_json
-from hms_iceberg.spec.types import DecimalType, IcebergType, ListType, MapType, StringType, StructType, UUIDType
 from hms_iceberg.storage import Storage
 
 _ROWS_AT_ONCE = 10_000

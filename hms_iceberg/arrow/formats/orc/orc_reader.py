@@ -19,7 +19,7 @@ from hms_iceberg.arrow.formats.parquet_reader import RangesTest, RowRange, empty
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.failures import decoding
 from hms_iceberg.errors import CorruptDataFileError, UnsupportedError
-from hms_iceberg.spec.name_mapping import NameMapping
+from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 

@@ -19,8 +19,7 @@ from hms_iceberg.arrow.formats.orc.orc_layout import CHAR, OrcLayout, message
 from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
 from hms_iceberg.arrow.metrics.metrics_modes import NONE, MetricsMode
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     MICRO_TIMESTAMPS,
     DateType,
     DecimalType,
@@ -31,6 +30,7 @@ from hms_iceberg.spec.types import (
     LongType,
     StringType,
 )
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import bounds_to_bytes, from_python
 
 _VALUES, _INTS, _DOUBLES, _TEXTS, _DECIMALS, _DATES, _TIMESTAMPS, _BYTES_ON_DISK = 1, 2, 3, 4, 6, 7, 9, 11

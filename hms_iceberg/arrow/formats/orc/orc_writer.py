@@ -24,10 +24,7 @@ from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
 from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
-from hms_iceberg.spec.manifests.manifest import DataFile
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.table_properties import int_property
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     MICRO_TIMESTAMPS,
     TIMESTAMPS,
     FixedType,
@@ -37,6 +34,9 @@ from hms_iceberg.spec.types import (
     TimeType,
     UUIDType,
 )
+from hms_iceberg.spec.manifests.manifest_values import DataFile
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.table_properties import int_property
 from hms_iceberg.storage import Storage
 
 _STRIPE_BYTES = ("write.orc.stripe-size-bytes", 64 * 1024 * 1024)

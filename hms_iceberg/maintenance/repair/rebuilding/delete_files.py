@@ -18,7 +18,7 @@ from hms_iceberg.arrow.formats.readers import open_reader
 from hms_iceberg.arrow.metrics.footer_metrics import read_footer
 from hms_iceberg.arrow.reading.imported_files import FileImport
 from hms_iceberg.arrow.storage.failures import decoding
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
 from hms_iceberg.storage import Storage
 

@@ -15,10 +15,10 @@ from hms_iceberg.maintenance.check.summary_check import EntryCounts, check_summa
 from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination
 from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.spec.manifests.avro_container import read_container
-from hms_iceberg.spec.manifests.manifest import ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.manifests.manifest_avro import encode_manifest, iterate_manifest
+from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.table_properties import metadata_folder
 
 _NEEDED = ("total-data-files", "total-records", "total-delete-files")

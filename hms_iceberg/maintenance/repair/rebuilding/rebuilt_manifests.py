@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from hms_iceberg.maintenance.repair.examination import Examination
 from hms_iceberg.maintenance.repair.rebuilding.unnamed_files import UnnamedFiles, counts_of, own_share
-from hms_iceberg.spec.manifests.manifest import (
+from hms_iceberg.spec.manifests.manifest_avro import encode_manifest
+from hms_iceberg.spec.manifests.manifest_values import (
     DataFile,
     DataFileContent,
     ManifestContent,
@@ -18,7 +19,6 @@ from hms_iceberg.spec.manifests.manifest import (
     ManifestEntryStatus,
     ManifestFile,
 )
-from hms_iceberg.spec.manifests.manifest_avro import encode_manifest
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 
 

@@ -15,8 +15,8 @@ from hms_iceberg.maintenance.check.digests import file_number
 from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination
 from hms_iceberg.maintenance.repair.rebuilding.delete_files import DeleteFileImport
 from hms_iceberg.maintenance.side_by_side import in_parallel
-from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent, ManifestFile
-from hms_iceberg.spec.name_mapping import create_name_mapping
+from hms_iceberg.spec.field_mapping import create_name_mapping
+from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent, ManifestFile
 from hms_iceberg.spec.table_properties import metadata_folder
 
 _ENDINGS = (".parquet", ".orc", ".avro", ".puffin")

@@ -13,7 +13,7 @@ from hms_iceberg.scan.manifests.manifest_bytes import EntryBytes
 from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder, columnar_schema
 from hms_iceberg.scan.partition_columns import partition_columns
 from hms_iceberg.spec.manifests.avro_container import DEFAULT_CODEC, pack_blocks, read_container
-from hms_iceberg.spec.manifests.manifest import ManifestEntryStatus, ManifestFile
+from hms_iceberg.spec.manifests.manifest_values import ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.updates.machinery.manifests.manifest_splice import changed_fields, write_spliced
 from hms_iceberg.updates.machinery.update import Workspace

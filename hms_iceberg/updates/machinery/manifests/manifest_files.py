@@ -7,17 +7,17 @@ from dataclasses import replace
 from itertools import groupby
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.spec.manifests.manifest import (
+from hms_iceberg.spec.manifests.manifest_avro import decode_manifest, encode_manifest
+from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list
+from hms_iceberg.spec.manifests.manifest_values import (
     DataFile,
     ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
 )
-from hms_iceberg.spec.manifests.manifest_avro import decode_manifest, encode_manifest
-from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import Snapshot
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.table_properties import MANIFEST_TARGET_SIZE_BYTES, int_property, metadata_folder
 from hms_iceberg.updates.machinery.update import FileReader, Workspace
 

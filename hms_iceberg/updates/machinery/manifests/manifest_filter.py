@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from hms_iceberg.errors import CommitConflictError
-from hms_iceberg.spec.manifests.manifest import (
+from hms_iceberg.spec.manifests.manifest_avro import decode_manifest
+from hms_iceberg.spec.manifests.manifest_values import (
     DataFile,
     ManifestContent,
     ManifestEntry,
     ManifestEntryStatus,
     ManifestFile,
 )
-from hms_iceberg.spec.manifests.manifest_avro import decode_manifest
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.updates.machinery.manifests.manifest_files import write_entries
 from hms_iceberg.updates.machinery.manifests.manifest_splice import ManifestSplice

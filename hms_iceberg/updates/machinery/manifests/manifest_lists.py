@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from hms_iceberg.errors import CorruptFileError
 from hms_iceberg.spec.manifests.avro_container import SYNC_SIZE, read_blocks, read_container
-from hms_iceberg.spec.manifests.manifest import ManifestFile
 from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list, encode_manifest_list
+from hms_iceberg.spec.manifests.manifest_values import ManifestFile
 
 _WHAT = "manifest list"
 # Each append adds a block: a list of many small ones is now and then written anew.

@@ -15,8 +15,8 @@ from dataclasses import replace
 
 from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder, columnar_schema
 from hms_iceberg.scan.partition_columns import partition_columns
-from hms_iceberg.spec.manifests.manifest import ManifestEntry, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.manifests.manifest_avro import decode_manifest
+from hms_iceberg.spec.manifests.manifest_values import ManifestEntry, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import (
     MANIFEST_MERGE_ENABLED,

@@ -21,9 +21,9 @@ from hms_iceberg.spec.manifests.avro_container import (
     pack_blocks,
     read_container,
 )
-from hms_iceberg.spec.manifests.manifest import DataFile, ManifestContent, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.manifests.manifest_avro import manifest_metadata
 from hms_iceberg.spec.manifests.manifest_summary import PartitionSummary
+from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import MANIFEST_TARGET_SIZE_BYTES, int_property
 from hms_iceberg.updates.machinery.manifests.manifest_files import metadata_file

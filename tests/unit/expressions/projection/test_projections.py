@@ -6,10 +6,7 @@ from hms_iceberg.expressions.evaluate import evaluator
 from hms_iceberg.expressions.projection.projections import inclusive_projection, strict_projection
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import UnknownTransform, VoidTransform, parse_transform
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     DateType,
     DecimalType,
@@ -21,6 +18,9 @@ from hms_iceberg.spec.types import (
     TimestampNanoType,
     TimestampType,
 )
+from hms_iceberg.spec.partition_transforms import UnknownTransform, VoidTransform, parse_transform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
 
 SCHEMA = Schema(
     NestedField(1, "i", IntegerType()),

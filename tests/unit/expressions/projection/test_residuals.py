@@ -5,9 +5,9 @@ import pytest
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.projection.residuals import residual_by_constants, residual_evaluator
 from hms_iceberg.expressions.text.parser import parse
-from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionField, PartitionSpec
+from hms_iceberg.spec.data_types import IntegerType, NestedField, StringType, TimestampType
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import IntegerType, NestedField, StringType, TimestampType
 from hms_iceberg.spec.values.datetimes import MICROS_PER_DAY
 
 SCHEMA = Schema(

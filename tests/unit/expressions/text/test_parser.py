@@ -31,7 +31,8 @@ from hms_iceberg.expressions.tree import (
     Or,
     StartsWith,
 )
-from hms_iceberg.spec.transforms import (
+from hms_iceberg.spec.data_types import FloatType, LongType, TimestampNanoType, TimestamptzNanoType
+from hms_iceberg.spec.partition_transforms import (
     BucketTransform,
     DayTransform,
     HourTransform,
@@ -39,7 +40,6 @@ from hms_iceberg.spec.transforms import (
     TruncateTransform,
     YearTransform,
 )
-from hms_iceberg.spec.types import FloatType, LongType, TimestampNanoType, TimestamptzNanoType
 
 
 def transformed(transform, name="a"):

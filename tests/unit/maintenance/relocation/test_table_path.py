@@ -15,7 +15,7 @@ from hms_iceberg.errors import CorruptDataFileError, InvalidInputError, StorageE
 from hms_iceberg.maintenance import check_table, expire_snapshots, rewrite_table_path
 from hms_iceberg.maintenance.check.findings import WrongSummary
 from hms_iceberg.maintenance.relocation.table_path import TablePathResult
-from hms_iceberg.spec.manifests.manifest import ManifestEntryStatus
+from hms_iceberg.spec.manifests.manifest_values import ManifestEntryStatus
 from hms_iceberg.table import Table
 from hms_iceberg.table.static import StaticTable
 from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of

@@ -22,8 +22,8 @@ from hms_iceberg.maintenance import (
     rewrite_position_delete_files,
 )
 from hms_iceberg.maintenance.rewrite import convert_deletes
-from hms_iceberg.spec.manifests.manifest import DataFile, DataFileContent
-from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED
 from hms_iceberg.table import Table
 from tests.support.operations import ARROW, BY_CITY, MERGE_ON_READ, SCHEMA, rows
 from tests.support.row_tables import create, other_writer
@@ -147,7 +147,7 @@ def test_a_conversion_removes_the_deletes_that_it_found_and_no_later_ones(
     table.append(rows(4, 5, 6, 7))
     delete_equal(table, id=[0, 5, 99])
     other = other_writer(table)
-    convert = convert_deletes._Converter.convert
+    convert = convert_deletes._DeleteConverter.convert
 
     def meanwhile(self: Any, *arguments: Any) -> Any:
         found = convert(self, *arguments)
@@ -156,7 +156,7 @@ def test_a_conversion_removes_the_deletes_that_it_found_and_no_later_ones(
         return found
 
     with monkeypatch.context() as patch:
-        patch.setattr(convert_deletes._Converter, "convert", meanwhile)
+        patch.setattr(convert_deletes._DeleteConverter, "convert", meanwhile)
         result = convert_equality_deletes(table)
     assert (result.converted_equality_delete_files_count, result.added_delete_files_count) == (1, 2)
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [0, 2, 3, 4, 6, 7]
@@ -169,14 +169,14 @@ def test_a_data_file_that_goes_meanwhile_keeps_its_deletes(tmp_path: Path, monke
     table.append(rows(0, 1, 2, 3))
     delete_equal(table, id=[0])
     other = other_writer(table)
-    convert = convert_deletes._Converter.convert
+    convert = convert_deletes._DeleteConverter.convert
 
     def meanwhile(self: Any, *arguments: Any) -> Any:
         found = convert(self, *arguments)
         other.delete("id = 2")
         return found
 
-    monkeypatch.setattr(convert_deletes._Converter, "convert", meanwhile)
+    monkeypatch.setattr(convert_deletes._DeleteConverter, "convert", meanwhile)
     result = convert_equality_deletes(table)
     assert result.converted_equality_delete_files_count == 0 and "removed a data file" in result.failures[0]
     assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 3]

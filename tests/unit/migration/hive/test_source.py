@@ -14,7 +14,7 @@ from hms_iceberg.hms.rows.hive_rows import HiveColumn, HivePartition, HiveStorag
 from hms_iceberg.migration.hive.hive_types import TypeOptions
 from hms_iceberg.migration.hive.refusals import Refusal, Remedy
 from hms_iceberg.migration.hive.source import SourceTable, carried_parameters, inspect_source, look_at_source
-from hms_iceberg.spec.types import TimestampType
+from hms_iceberg.spec.data_types import TimestampType
 
 PARQUET = HiveStorage(
     location="file:/wh/db.db/t",

@@ -17,10 +17,10 @@ from hms_iceberg.scan.manifests.entry_cutting import MAPS, without_maps
 from hms_iceberg.scan.manifests.manifest_frames import METRIC_COLUMNS, ManifestDecoder
 from hms_iceberg.scan.manifests.metric_columns import map_values
 from hms_iceberg.scan.partition_columns import partition_columns
+from hms_iceberg.spec.data_types import LongType, NestedField, StringType
 from hms_iceberg.spec.manifests.avro_container import encode_long
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import LongType, NestedField, StringType
 from tests.support.snapshots import ManifestTable
 
 SCHEMA = Schema(*(NestedField(n, f"c{n}", LongType()) for n in range(1, 9)), NestedField(9, "s", StringType()))

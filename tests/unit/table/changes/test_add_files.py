@@ -16,10 +16,10 @@ from hms_iceberg.errors import (
     SchemaMismatchError,
     TypeMismatchError,
 )
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.data_types import IntegerType, LongType, NestedField, StringType, TimestampType
+from hms_iceberg.spec.partition_transforms import BucketTransform, HourTransform, TruncateTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import BucketTransform, HourTransform, TruncateTransform
-from hms_iceberg.spec.types import IntegerType, LongType, NestedField, StringType, TimestampType
 from tests.support.row_tables import arrow, check, create, ids, live, numbered, row, rows_of
 from tests.support.tables import BY_CITY
 

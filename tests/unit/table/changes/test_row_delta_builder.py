@@ -13,7 +13,7 @@ from hms_iceberg.errors import (
     UnknownColumnError,
     UnsupportedError,
 )
-from hms_iceberg.spec.partitions.partitioning import UNPARTITIONED, PartitionSpec
+from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionSpec
 from tests.support.row_tables import (
     arrow,
     check,

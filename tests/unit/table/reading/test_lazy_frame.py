@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 from polars.testing import assert_frame_equal
 
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BooleanType,
     DateType,
     DoubleType,
@@ -21,6 +20,7 @@ from hms_iceberg.spec.types import (
     TimestampType,
     TimestamptzType,
 )
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table import Table
 from hms_iceberg.table.reading.lazy_frame import pushed_down
 from tests.support.row_tables import create, live

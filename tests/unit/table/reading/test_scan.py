@@ -17,10 +17,10 @@ from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.scan.manifests.cache import ManifestCache
 from hms_iceberg.scan.planner import plan_parts, plan_scan
 from hms_iceberg.scan.scan_plan import ScanRequest
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
+from hms_iceberg.spec.data_types import DoubleType, LongType, NestedField, TimestampType
+from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import BucketTransform, DayTransform
-from hms_iceberg.spec.types import DoubleType, LongType, NestedField, TimestampType
 from hms_iceberg.table import Table
 from tests.support.row_tables import arrow, create, ids, live, numbered, row
 from tests.support.tables import BY_CITY

@@ -16,8 +16,7 @@ from hms_iceberg.errors import (
     TypeMismatchError,
     UnknownColumnError,
 )
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     DateType,
     DecimalType,
     DoubleType,
@@ -32,6 +31,7 @@ from hms_iceberg.spec.types import (
     StructType,
     TimestampType,
 )
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table.rows.upsert import UpsertResult
 from hms_iceberg.table.table import Table
 from tests.support.row_tables import MODES, arrow, check, create, data_files_on_disk, ids, live, numbered, row, rows_of

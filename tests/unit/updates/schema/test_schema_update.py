@@ -7,11 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from hms_iceberg.errors import CommitConflictError, InvalidSchemaChangeError, UnknownColumnError
-from hms_iceberg.spec.name_mapping import create_name_mapping
-from hms_iceberg.spec.partitions.partitioning import PartitionField, PartitionSpec
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import BucketTransform, IdentityTransform, TruncateTransform
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     DateType,
     DecimalType,
     DoubleType,
@@ -26,6 +22,10 @@ from hms_iceberg.spec.types import (
     StructType,
     TimestampType,
 )
+from hms_iceberg.spec.field_mapping import create_name_mapping
+from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform, TruncateTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table.changes.pending import Begun
 from hms_iceberg.table.changes.update_schema import UpdateSchema
 from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionSpecUpdate, RemovePartitionField

@@ -12,19 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError, UnsupportedError
-from hms_iceberg.spec.transforms import (
-    BucketTransform,
-    DayTransform,
-    HourTransform,
-    IdentityTransform,
-    MonthTransform,
-    TruncateTransform,
-    UnknownTransform,
-    VoidTransform,
-    YearTransform,
-    parse_transform,
-)
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
     DateType,
@@ -47,6 +35,18 @@ from hms_iceberg.spec.types import (
     UnknownType,
     UUIDType,
     VariantType,
+)
+from hms_iceberg.spec.partition_transforms import (
+    BucketTransform,
+    DayTransform,
+    HourTransform,
+    IdentityTransform,
+    MonthTransform,
+    TruncateTransform,
+    UnknownTransform,
+    VoidTransform,
+    YearTransform,
+    parse_transform,
 )
 from hms_iceberg.spec.values.hashing import hash_function
 from hms_iceberg.spec.values.human_text import human_string

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 _FEWEST_GAPS = 0.02
 
 
-class Selection:
+class RowSelection:
     """Rows of a batch.
 
     Args:

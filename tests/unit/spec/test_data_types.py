@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 
 from hms_iceberg.errors import InvalidSchemaError
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     DecimalType,
     FixedType,
     GeographyType,
@@ -23,6 +22,7 @@ from hms_iceberg.spec.types import (
     VariantType,
     parse_primitive,
 )
+from hms_iceberg.spec.schema import Schema
 from tests.support.spec_strategies import CLASSIC_PRIMITIVES, NEW_TYPES, schemas
 
 

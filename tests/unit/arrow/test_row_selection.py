@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.arrow.columns.selection import Selection
+from hms_iceberg.arrow.columns.row_selection import RowSelection
 
 ROWS = 1000
 COLUMNS = [
@@ -31,7 +31,7 @@ COLUMNS = [
 @pytest.mark.parametrize("column", COLUMNS, ids=lambda column: str(column.type))
 def test_the_chosen_rows_are_taken_of_a_column_whether_they_are_many_or_few(column: pa.Array, part: float) -> None:
     chosen = np.random.default_rng(1).random(ROWS) < part
-    selection = Selection(chosen)
+    selection = RowSelection(chosen)
     assert selection.rows == chosen.sum()
     for each in (column, pa.concat_arrays([column.slice(0, 1), column]).slice(1)):
         assert selection.of(each).to_pylist() == list(compress(each.to_pylist(), chosen))

@@ -7,8 +7,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hms_iceberg.errors import InvalidPartitionSpecError
+from hms_iceberg.spec.data_types import (
+    BinaryType,
+    DateType,
+    IntegerType,
+    ListType,
+    LongType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampType,
+    UnknownType,
+)
+from hms_iceberg.spec.partition_transforms import (
+    BucketTransform,
+    DayTransform,
+    IdentityTransform,
+    VoidTransform,
+    parse_transform,
+)
 from hms_iceberg.spec.partitions.partition_fields import carry_field_ids
-from hms_iceberg.spec.partitions.partitioning import (
+from hms_iceberg.spec.partitions.partition_specs import (
     UNPARTITIONED,
     PartitionField,
     PartitionSpec,
@@ -21,19 +40,6 @@ from hms_iceberg.spec.partitions.partitioning import (
     unified_partition_type,
 )
 from hms_iceberg.spec.schema import Schema, assign_fresh_ids
-from hms_iceberg.spec.transforms import BucketTransform, DayTransform, IdentityTransform, VoidTransform, parse_transform
-from hms_iceberg.spec.types import (
-    BinaryType,
-    DateType,
-    IntegerType,
-    ListType,
-    LongType,
-    NestedField,
-    StringType,
-    StructType,
-    TimestampType,
-    UnknownType,
-)
 
 SCHEMA = Schema(
     NestedField(1, "id", LongType()),

@@ -12,9 +12,9 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.spec.data_types import IcebergType, NestedField, NestedType
 from hms_iceberg.spec.json_model import JsonModel
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import IcebergType, NestedField, NestedType
 
 NAME_MAPPING_PROPERTY = "schema.name-mapping.default"
 

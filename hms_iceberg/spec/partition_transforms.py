@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from hms_iceberg.doors import door
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError, UnsupportedError
-from hms_iceberg.spec.json_model import JsonModel
-from hms_iceberg.spec.types import (
+from hms_iceberg.spec.data_types import (
     NANO_TIMESTAMPS,
     TIMESTAMPS,
     BinaryType,
@@ -33,6 +32,7 @@ from hms_iceberg.spec.types import (
     StringType,
     UnknownType,
 )
+from hms_iceberg.spec.json_model import JsonModel
 from hms_iceberg.spec.values import datetimes
 from hms_iceberg.spec.values.binary_values import decimal_value, unscaled_value
 from hms_iceberg.spec.values.hashing import hash_function

@@ -10,7 +10,7 @@ import click
 
 from hms_iceberg.cli.catalog_options import catalog_options, key_values, naming, open_catalog
 from hms_iceberg.cli.durations import Duration
-from hms_iceberg.cli.migration.follow import keep_up
+from hms_iceberg.cli.migration.follow_table import keep_up
 from hms_iceberg.cli.migration.spark import Ways, spark_for, spark_options
 from hms_iceberg.cli.migration.warehouse import Work
 from hms_iceberg.cli.output import OUTPUT_OPTION, Output

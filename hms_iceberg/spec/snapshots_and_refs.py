@@ -16,7 +16,7 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.json_model import JsonModel
 
 if TYPE_CHECKING:
-    from hms_iceberg.spec.manifests.manifest import FileSource, ManifestFile
+    from hms_iceberg.spec.manifests.manifest_values import FileSource, ManifestFile
 
 MAIN_BRANCH = "main"
 INITIAL_SEQUENCE_NUMBER = 0

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 from urllib.parse import quote_plus
 
 from hms_iceberg.errors import InvalidPartitionSpecError
+from hms_iceberg.spec.data_types import IcebergType, NestedField, StructType, UnknownType
 from hms_iceberg.spec.json_model import JsonModel
-from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.transforms import (
+from hms_iceberg.spec.partition_transforms import (
     DayTransform,
     HourTransform,
     MonthTransform,
@@ -22,7 +22,7 @@ from hms_iceberg.spec.transforms import (
     YearTransform,
     parse_transform,
 )
-from hms_iceberg.spec.types import IcebergType, NestedField, StructType, UnknownType
+from hms_iceberg.spec.schema import Schema
 
 PARTITION_FIELD_ID_START = 1000
 """The id of the first partition field of a table."""

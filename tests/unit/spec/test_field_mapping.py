@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.spec.name_mapping import (
+from hms_iceberg.spec.data_types import IntegerType, ListType, LongType, MapType, NestedField, StringType, StructType
+from hms_iceberg.spec.field_mapping import (
     MappedField,
     NameMapping,
     create_name_mapping,
@@ -14,7 +15,6 @@ from hms_iceberg.spec.name_mapping import (
     update_name_mapping,
 )
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.types import IntegerType, ListType, LongType, MapType, NestedField, StringType, StructType
 from tests.support.spec_strategies import schemas
 
 POINT = StructType(NestedField(3, "x", IntegerType()))

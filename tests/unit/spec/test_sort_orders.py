@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hms_iceberg.errors import InvalidSortOrderError
+from hms_iceberg.spec.data_types import LongType, NestedField, StructType, TimestampType
+from hms_iceberg.spec.partition_transforms import parse_transform
 from hms_iceberg.spec.schema import Schema, assign_fresh_ids
-from hms_iceberg.spec.sorting import (
+from hms_iceberg.spec.sort_orders import (
     UNSORTED,
     NullOrder,
     SortDirection,
@@ -19,8 +21,6 @@ from hms_iceberg.spec.sorting import (
     sort_order_from_json,
     sort_order_to_json,
 )
-from hms_iceberg.spec.transforms import parse_transform
-from hms_iceberg.spec.types import LongType, NestedField, StructType, TimestampType
 
 SCHEMA = Schema(
     NestedField(7, "id", LongType()),

@@ -13,7 +13,7 @@ from hms_iceberg.cli.snapshots.named import snapshot_named
 from hms_iceberg.cli.suggestions import SuggestingGroup
 
 if TYPE_CHECKING:
-    from hms_iceberg.spec.snapshots import SnapshotRef
+    from hms_iceberg.spec.snapshots_and_refs import SnapshotRef
     from hms_iceberg.table.table import Table
 
 _COLUMNS = ("name", "type", "snapshot_id", "max_ref_age_ms", "min_snapshots_to_keep", "max_snapshot_age_ms")

@@ -8,9 +8,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from hms_iceberg.metastore import MetadataVersion
-from hms_iceberg.spec.manifests.manifest import DataFile
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.snapshots import MAIN_BRANCH
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.table.changes.change_methods import ChangeMethods
 from hms_iceberg.table.changes.change_options import ChangeOptions
 from hms_iceberg.table.changes.pending import Begun
