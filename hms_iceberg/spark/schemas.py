@@ -19,10 +19,9 @@ from hms_iceberg.spec.data_types import (
     FloatType,
     IcebergType,
     IntegerType,
-    ListType,
     LongType,
-    MapType,
     NestedField,
+    NestedType,
     StringType,
     StructType,
     TimestampType,
@@ -44,6 +43,7 @@ from hms_iceberg.spec.metadata_columns import (
     partition_column,
 )
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.type_fold import fold_type
 
 FIELD_ID = "parquet.field.id"
 KIND = "iceberg.type"
@@ -96,7 +96,7 @@ def spark_schema(schema: Schema, table: str) -> dict[str, Any]:
         schema: the columns.
         table: the table's name, for errors.
     """
-    return _struct(schema.fields, table, "", True)
+    return {"type": "struct", "fields": [spark_field(field, table, True) for field in schema.fields]}
 
 
 def is_held(field_type: IcebergType, time_type: bool = True) -> bool:
@@ -119,37 +119,48 @@ def spark_type(field_type: IcebergType, table: str, column: str, keep_unsupporte
     Raises:
         UnsupportedError: Spark cannot hold it.
     """
-    if isinstance(field_type, StructType):
-        return _struct(field_type.fields, table, f"{column}.", keep_unsupported)
-    if isinstance(field_type, ListType):
-        element = spark_type(field_type.element_type, table, f"{column}.element", keep_unsupported)
-        return {"type": "array", "elementType": element, "containsNull": not field_type.element_required}
-    if isinstance(field_type, MapType):
-        return {
+    if not keep_unsupported:
+        _check_held(field_type, table, column)
+    return fold_type(
+        field_type,
+        leaf=_leaf_type,
+        struct=lambda each, types: {"type": "struct", "fields": list(map(_described, each.fields, types))},
+        list=lambda each, element: {"type": "array", "elementType": element, "containsNull": not each.element_required},
+        map=lambda each, key, value: {
             "type": "map",
-            "keyType": spark_type(field_type.key_type, table, f"{column}.key", keep_unsupported),
-            "valueType": spark_type(field_type.value_type, table, f"{column}.value", keep_unsupported),
-            "valueContainsNull": not field_type.value_required,
-        }
-    if isinstance(field_type, DecimalType):
-        return f"decimal({field_type.precision},{field_type.scale})"
-    name = _PRIMITIVES.get(type(field_type))
-    if name is None and keep_unsupported:
-        return f"iceberg:{field_type}"
-    if name is None:
+            "keyType": key,
+            "valueType": value,
+            "valueContainsNull": not each.value_required,
+        },
+    )
+
+
+def _leaf_type(kind: IcebergType) -> Any:
+    if isinstance(kind, DecimalType):
+        return f"decimal({kind.precision},{kind.scale})"
+    return _PRIMITIVES.get(type(kind)) or f"iceberg:{kind}"
+
+
+def _check_held(kind: IcebergType, table: str, column: str) -> None:
+    if isinstance(kind, NestedType):
+        for child in kind.children():
+            _check_held(child.field_type, table, f"{column}.{child.name}")
+    elif not is_held(kind):
         raise UnsupportedError(
-            f"Cannot read the table {table} from Spark: its column {column} has the type {field_type}, which Spark "
+            f"Cannot read the table {table} from Spark: its column {column} has the type {kind}, which Spark "
             "cannot hold. Read the table with the Python API (load_table(...).scan().to_arrow())."
         )
-    return name
 
 
-def _struct(fields: Sequence[NestedField], table: str, prefix: str, keep_unsupported: bool) -> dict[str, Any]:
-    return {"type": "struct", "fields": [spark_field(field, table, prefix, keep_unsupported) for field in fields]}
+def spark_field(field: NestedField, table: str, keep_unsupported: bool = False) -> dict[str, Any]:
+    """A column in Spark's JSON; see `spark_type`."""
+    described = _described(field, spark_type(field.field_type, table, field.name, keep_unsupported))
+    if field.write_default is not None and field.field_type.is_primitive and is_held(field.field_type):
+        described["metadata"][WRITE_DEFAULT] = json.dumps(spark_value(field.field_type, field.write_default))
+    return described
 
 
-def spark_field(field: NestedField, table: str, prefix: str = "", keep_unsupported: bool = False) -> dict[str, Any]:
-    """A field in Spark's JSON."""
+def _described(field: NestedField, kind: Any) -> dict[str, Any]:
     metadata: dict[str, Any] = {FIELD_ID: field.field_id}
     if field.doc:
         metadata["comment"] = field.doc
@@ -157,14 +168,7 @@ def spark_field(field: NestedField, table: str, prefix: str = "", keep_unsupport
         metadata[KIND] = "uuid"
     if field.initial_default is not None and is_held(field.field_type):
         metadata[INITIAL_DEFAULT] = json.dumps(spark_value(field.field_type, field.initial_default))
-    if not prefix and field.write_default is not None and field.field_type.is_primitive and is_held(field.field_type):
-        metadata[WRITE_DEFAULT] = json.dumps(spark_value(field.field_type, field.write_default))
-    return {
-        "name": field.name,
-        "type": spark_type(field.field_type, table, f"{prefix}{field.name}", keep_unsupported),
-        "nullable": not field.required,
-        "metadata": metadata,
-    }
+    return {"name": field.name, "type": kind, "nullable": not field.required, "metadata": metadata}
 
 
 def metadata_schema(metadata: TableMetadata, schema: Schema) -> dict[str, Any]:
@@ -206,7 +210,7 @@ def key_schema(field_ids: Sequence[int], schema: Schema, metadata: TableMetadata
         path = _path(owner, field_id, table)
         known = top.get(path.field_id)
         top[path.field_id] = path if known is None else _merged(known, path)
-    return _struct(list(top.values()), table, "", False)
+    return {"type": "struct", "fields": [spark_field(field, table) for field in top.values()]}
 
 
 def _path(schema: Schema, field_id: int, table: str) -> NestedField:

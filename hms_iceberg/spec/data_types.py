@@ -88,6 +88,7 @@ __all__ = [
     "UUIDType",
     "UnknownType",
     "VariantType",
+    "leaf_positions",
     "leaves",
     "parse_primitive",
 ]
@@ -341,6 +342,18 @@ def leaves(kind: IcebergType) -> Iterator[IcebergType]:
             yield from leaves(child.field_type)
     else:
         yield kind
+
+
+def leaf_positions(
+    fields: Sequence[NestedField], above: tuple[int, ...] = ()
+) -> Iterator[tuple[NestedField, tuple[int, ...]]]:
+    """The fields of primitive types in no list or map, with their places in the structs around them, from outside."""
+    for position, child in enumerate(fields):
+        here = (*above, position)
+        if isinstance(child.field_type, StructType):
+            yield from leaf_positions(child.field_type.fields, here)
+        elif child.field_type.is_primitive:
+            yield child, here
 
 
 def _type_of(kind: IcebergType | str | None) -> IcebergType:

@@ -5,7 +5,7 @@ Source: Iceberg specification, "Schemas and Data Types", "Identifier Field IDs".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from dataclasses import field as dataclass_field
 from difflib import get_close_matches
@@ -28,6 +28,7 @@ from hms_iceberg.spec.data_types import (
     UnknownType,
 )
 from hms_iceberg.spec.json_model import JsonModel
+from hms_iceberg.spec.type_fold import fold_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -290,7 +291,7 @@ class Schema(JsonModel):
         A nested field by its own id is kept whole. The keys of a map are always kept whole.
         """
         chosen = frozenset(ids)
-        fields = _pruned(self.fields, chosen)
+        fields = _pruned(self.as_struct(), chosen)
         kept = Schema(*fields, schema_id=self.schema_id)
         identifiers = tuple(each for each in self.identifier_field_ids if kept.has_field(each))
         return Schema(*fields, schema_id=self.schema_id, identifier_field_ids=identifiers) if identifiers else kept
@@ -328,34 +329,27 @@ def _walk(
             yield from _walk(kind.children(), field.field_id, name + ".", below, is_struct)
 
 
-def _pruned(fields: Iterable[NestedField], chosen: frozenset[int]) -> tuple[NestedField, ...]:
-    kept = []
-    for field in fields:
-        if field.field_id in chosen:
-            kept.append(field)
-        elif (pruned := _pruned_type(field.field_type, chosen)) is not None:
-            kept.append(replace(field, field_type=pruned))
-    return tuple(kept)
+def _pruned(kind: StructType, chosen: frozenset[int]) -> tuple[NestedField, ...]:
+    def of_struct(struct: StructType, types: Sequence[IcebergType | None]) -> IcebergType | None:
+        fields = [
+            field if kept is None or field.field_id in chosen else replace(field, field_type=kept)
+            for field, kept in zip(struct.fields, types, strict=True)
+            if kept is not None or field.field_id in chosen
+        ]
+        return StructType(*fields) if fields else None
 
+    def of_list(each: ListType, element: IcebergType | None) -> IcebergType | None:
+        if element is not None and each.element_id not in chosen:
+            return replace(each, element_type=element)
+        return each if each.element_id in chosen else None
 
-def _pruned_type(kind: IcebergType, chosen: frozenset[int]) -> IcebergType | None:
-    if isinstance(kind, StructType):
-        kept = _pruned(kind.fields, chosen)
-        return StructType(*kept) if kept else None
-    if isinstance(kind, ListType):
-        if kind.element_id in chosen:
-            return kind
-        element = _pruned_type(kind.element_type, chosen)
-        return None if element is None else replace(kind, element_type=element)
-    if isinstance(kind, MapType):
-        if kind.value_id in chosen:
-            return kind
-        value = _pruned_type(kind.value_type, chosen)
-        if value is not None:
-            return replace(kind, value_type=value)
-        keys = {kind.key_id, *(field.field_id for field, *_ in _walk((kind.key_field,), None, "", ""))}
-        return kind if keys & chosen else None
-    return None
+    def of_map(each: MapType, key: IcebergType | None, value: IcebergType | None) -> IcebergType | None:
+        if value is not None and each.value_id not in chosen:
+            return replace(each, value_type=value)
+        return each if key is not None or chosen & {each.key_id, each.value_id} else None
+
+    kept = fold_type(kind, leaf=lambda _: None, struct=of_struct, list=of_list, map=of_map)
+    return kept.fields if isinstance(kept, StructType) else ()
 
 
 def assign_fresh_ids(schema: Schema, next_id: Callable[[], int] | None = None, base: Schema | None = None) -> Schema:

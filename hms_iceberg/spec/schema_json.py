@@ -19,42 +19,45 @@ from hms_iceberg.spec.data_types import (
     parse_primitive,
 )
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.type_fold import fold_type
 from hms_iceberg.spec.values import json_values
 
 
 def type_to_json(kind: IcebergType) -> str | dict[str, Any]:
     """A type as text, or as an object if it is nested."""
-    if isinstance(kind, StructType):
-        return {"type": "struct", "fields": [field_to_json(field) for field in kind.fields]}
-    if isinstance(kind, ListType):
-        return {
+    return fold_type(
+        kind,
+        leaf=_leaf_to_json,
+        struct=lambda struct, types: {"type": "struct", "fields": list(map(_field_to_json, struct.fields, types))},
+        list=lambda each, element: {
             "type": "list",
-            "element-id": kind.element_id,
-            "element": type_to_json(kind.element_type),
-            "element-required": kind.element_required,
-        }
-    if isinstance(kind, MapType):
-        return {
+            "element-id": each.element_id,
+            "element": element,
+            "element-required": each.element_required,
+        },
+        map=lambda each, key, value: {
             "type": "map",
-            "key-id": kind.key_id,
-            "key": type_to_json(kind.key_type),
-            "value-id": kind.value_id,
-            "value": type_to_json(kind.value_type),
-            "value-required": kind.value_required,
-        }
-    if isinstance(kind, DecimalType):
-        return f"decimal({kind.precision}, {kind.scale})"  # as Java writes it; readers take it without the space too
-    return str(kind)
+            "key-id": each.key_id,
+            "key": key,
+            "value-id": each.value_id,
+            "value": value,
+            "value-required": each.value_required,
+        },
+    )
+
+
+def _leaf_to_json(kind: IcebergType) -> str | dict[str, Any]:
+    # A decimal as Java writes it; readers take it without the space too.
+    return f"decimal({kind.precision}, {kind.scale})" if isinstance(kind, DecimalType) else str(kind)
 
 
 def field_to_json(field: NestedField) -> dict[str, Any]:
     """A field as an object."""
-    data: dict[str, Any] = {
-        "id": field.field_id,
-        "name": field.name,
-        "required": field.required,
-        "type": type_to_json(field.field_type),
-    }
+    return _field_to_json(field, type_to_json(field.field_type))
+
+
+def _field_to_json(field: NestedField, kind: str | dict[str, Any]) -> dict[str, Any]:
+    data: dict[str, Any] = {"id": field.field_id, "name": field.name, "required": field.required, "type": kind}
     if field.doc is not None:
         data["doc"] = field.doc
     if field.initial_default is not None:

@@ -22,7 +22,14 @@ from hms_iceberg.arrow.columns.nested import struct_children
 from hms_iceberg.arrow.formats.content_output import ContentOutput
 from hms_iceberg.arrow.formats.file_layout import FileLayout
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
-from hms_iceberg.spec.data_types import DoubleType, FloatType, IcebergType, NestedField, NestedType, StructType
+from hms_iceberg.spec.data_types import (
+    DoubleType,
+    FloatType,
+    IcebergType,
+    NestedType,
+    StructType,
+    leaf_positions,
+)
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.table_properties import int_property
@@ -75,7 +82,11 @@ class ParquetFileWriter:
         self.nan_counts: Counter[int] = Counter()
         self._layout = layout
         self._schema = schema
-        self._floats = list(_float_paths(schema.fields, ()))
+        self._floats = [
+            (field.field_id, places)
+            for field, places in leaf_positions(schema.fields)
+            if isinstance(field.field_type, (FloatType, DoubleType))
+        ]
         self._output = ContentOutput(storage, location)
         self._footers: list[pq.FileMetaData] = []
         try:
@@ -232,15 +243,6 @@ def leaf_paths(schema: Schema, layout: FileLayout) -> Iterator[tuple[str, str]]:
         name = schema.find_column_name(field_id)
         assert name is not None
         yield name, ".".join(parts)
-
-
-def _float_paths(fields: tuple[NestedField, ...], path: tuple[int, ...]) -> Iterator[tuple[int, tuple[int, ...]]]:
-    for position, field in enumerate(fields):
-        here = (*path, position)
-        if isinstance(field.field_type, (FloatType, DoubleType)):
-            yield field.field_id, here
-        elif isinstance(field.field_type, StructType):
-            yield from _float_paths(field.field_type.fields, here)
 
 
 def _count_nan(batch: pa.RecordBatch, path: tuple[int, ...]) -> int:

@@ -6,7 +6,7 @@ Source: Iceberg specification, "Data File Fields" (counts and bounds), "Appendix
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -21,9 +21,9 @@ from hms_iceberg.spec.data_types import (
     GeometryType,
     IcebergType,
     NestedField,
-    StructType,
     UnknownType,
     UUIDType,
+    leaf_positions,
 )
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import bounds_to_bytes
@@ -42,7 +42,7 @@ class BatchMetrics:
     def __init__(self, schema: Schema, modes: Mapping[int, MetricsMode]) -> None:
         self._leaves = [
             _Leaf(field, path, modes[field.field_id])
-            for field, path in _leaf_paths(schema.fields, ())
+            for field, path in leaf_positions(schema.fields)
             if modes.get(field.field_id, NONE).counts
         ]
 
@@ -114,14 +114,3 @@ class _Leaf:
 
 def _ordering(value: Any) -> Any:
     return (value, math.copysign(1.0, value)) if isinstance(value, float) else value
-
-
-def _leaf_paths(
-    fields: tuple[NestedField, ...], path: tuple[int, ...]
-) -> Iterator[tuple[NestedField, tuple[int, ...]]]:
-    for position, field in enumerate(fields):
-        here = (*path, position)
-        if isinstance(field.field_type, StructType):
-            yield from _leaf_paths(field.field_type.fields, here)
-        elif field.field_type.is_primitive:
-            yield field, here

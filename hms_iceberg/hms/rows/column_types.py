@@ -24,12 +24,9 @@ from hms_iceberg.spec.data_types import (
     GeometryType,
     IcebergType,
     IntegerType,
-    ListType,
     LongType,
-    MapType,
     NestedField,
     StringType,
-    StructType,
     TimestampNanoType,
     TimestampType,
     TimeType,
@@ -38,6 +35,7 @@ from hms_iceberg.spec.data_types import (
     VariantType,
 )
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.type_fold import fold_type
 
 logger = logging.getLogger(__name__)
 
@@ -84,26 +82,27 @@ class ColumnOptions:
 
 def hive_type(kind: IcebergType, local_time_zone: bool = False) -> str:
     """The name of the Hive type that shows an Iceberg type, such as `array<struct<a:int,b:decimal(9,2)>>`."""
+    return fold_type(
+        kind,
+        leaf=lambda each: _leaf_type(each, local_time_zone),
+        struct=lambda each, types: f"struct<{','.join(map(_member, each.fields, types))}>",
+        list=lambda _, element: f"array<{element}>",
+        map=lambda _, key, value: f"map<{key},{value}>",
+    )
+
+
+def _leaf_type(kind: IcebergType, local_time_zone: bool) -> str:
     if isinstance(kind, DecimalType):
         return f"decimal({kind.precision},{kind.scale})"
     if isinstance(kind, ZONED_TIMESTAMPS):
         return "timestamp with local time zone" if local_time_zone else "timestamp"
-    if isinstance(kind, StructType):
-        members = (
-            f"{_member_name(field.name)}:{hive_type(field.field_type, local_time_zone)}" for field in kind.fields
-        )
-        return f"struct<{','.join(members)}>"
-    if isinstance(kind, ListType):
-        return f"array<{hive_type(kind.element_type, local_time_zone)}>"
-    if isinstance(kind, MapType):
-        key, value = hive_type(kind.key_type, local_time_zone), hive_type(kind.value_type, local_time_zone)
-        return f"map<{key},{value}>"
     return _NAMES[type(kind)]
 
 
-def _member_name(name: str) -> str:
-    """A struct member's name; quoted, as Spark reads it, if it is no plain word."""
-    return name if _PLAIN_NAME.fullmatch(name) else f"`{name.replace('`', '``')}`"
+def _member(field: NestedField, kind: str) -> str:
+    """A member of a struct; its name is quoted, as Spark reads it, if it is no plain word."""
+    name = field.name if _PLAIN_NAME.fullmatch(field.name) else f"`{field.name.replace('`', '``')}`"
+    return f"{name}:{kind}"
 
 
 def hive_columns(schema: Schema, options: ColumnOptions, table: str) -> list[ttypes.FieldSchema]:

@@ -1,4 +1,4 @@
-"""Values as Python users write them (datetime, Decimal, ISO text ...) to stored values, and back."""
+"""Values as Python users write them (datetime, Decimal, ISO text ...) to stored values."""
 
 from __future__ import annotations
 
@@ -245,58 +245,3 @@ def _without_numpy(value: Any) -> Any:
     if dtype is None or not hasattr(value, "item"):
         return value
     return str(value) if dtype.kind == "M" else value.item()
-
-
-def _to_date(kind: IcebergType, days: int) -> dt.date:
-    return _EPOCH_DATE + dt.timedelta(days=days)
-
-
-def _to_time(kind: IcebergType, micros: int) -> dt.time:
-    return (_EPOCH + dt.timedelta(microseconds=micros)).time()
-
-
-_TO_PYTHON: dict[type[IcebergType], Callable[[Any, Any], Any]] = {
-    DateType: _to_date,
-    TimeType: _to_time,
-    TimestampType: lambda _, micros: _EPOCH + dt.timedelta(microseconds=micros),
-    TimestamptzType: lambda _, micros: _EPOCH_UTC + dt.timedelta(microseconds=micros),
-}
-
-
-def to_python(kind: IcebergType, value: Any) -> Any:
-    """The Python value of a stored value.
-
-    Dates, times and timestamps become those of `datetime` (with time zone: UTC); nanosecond timestamps stay integers,
-    since Python has none. Structs become dicts by name, maps dicts (lists of pairs where keys cannot be hashed).
-
-    Args:
-        kind: the type of the value.
-        value: the stored value, or None.
-
-    Returns:
-        The Python value.
-
-    Raises:
-        UnsupportedError: a date lies outside of the years 1 to 9999, which Python cannot hold.
-    """
-    if value is None:
-        return None
-    if isinstance(kind, StructType):
-        return {field.name: to_python(field.field_type, value.get(field.field_id)) for field in kind.fields}
-    if isinstance(kind, ListType):
-        return [to_python(kind.element_type, each) for each in value]
-    if isinstance(kind, MapType):
-        pairs = [(to_python(kind.key_type, key), to_python(kind.value_type, each)) for key, each in value]
-        try:
-            return dict(pairs)
-        except TypeError:
-            return pairs
-    convert = _TO_PYTHON.get(type(kind))
-    if convert is None:
-        return value
-    try:
-        return convert(kind, value)
-    except OverflowError as error:
-        raise UnsupportedError(
-            f"The {kind} {value} lies outside of the years 1 to 9999 that Python can hold; use the stored value"
-        ) from error

@@ -18,7 +18,7 @@ from hms_iceberg.spec.values.binary_values import (
     unscaled_value,
 )
 from hms_iceberg.spec.values.json_values import INT_RANGE, LONG_RANGE, from_json, to_json
-from hms_iceberg.spec.values.python_values import from_python, to_python
+from hms_iceberg.spec.values.python_values import from_python
 from hms_iceberg.spec.values.truncation import bounds_to_bytes, truncate_lower, truncate_upper
 
 __all__ = [
@@ -36,7 +36,6 @@ __all__ = [
     "point_to_bytes",
     "to_bytes",
     "to_json",
-    "to_python",
     "truncate_lower",
     "truncate_upper",
     "unscaled_value",
