@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import uuid
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -19,6 +20,8 @@ from hms_iceberg.spec.schema import Schema
 from tests.support.spark_tables import Rows, rows_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
     from hms_iceberg.catalog import Catalog
@@ -117,3 +120,36 @@ def test_the_partition_of_a_row(spark: SparkSession, catalog: Catalog, namespace
     query = f"select n, _partition.kind, _spec_id from {name} where _partition.day = date'2024-01-01'"
     assert rows_of(spark, query) == [(1, "a", 0), (2, None, 0), (7, None, 1)]
     assert rows_of(spark, f"select _partition.n_bucket, count(*) from {name} group by 1") == [(0, 2), (3, 2)]
+
+
+@pytest.mark.parametrize("page_limit", [200, 1 << 20], ids=["falling back to plain pages", "all pages"])
+@pytest.mark.parametrize("deleted", ["false", "text like 'word 1%'", "n >= 9000"])
+def test_texts_and_bytes_of_dictionaries_are_those_that_plain_spark_reads(
+    spark: SparkSession, catalog: Catalog, namespace: str, tmp_path: Path, page_limit: int, deleted: str
+) -> None:
+    # Row groups whose dictionaries differ, of which some end in pages without one; batches reach over both.
+    words = [None, "", "a", "ä\U0001f600", "a" * 300] + [f"word {number}" for number in range(500)]
+    numbers = range(20_000)
+    texts = [words[(number * 7 + number // 5000 * 31) % len(words)] for number in numbers]
+    rows = pa.table(
+        {
+            "n": pa.array(numbers, pa.int64()),
+            "text": pa.array(texts),
+            "bytes": pa.array([text and text.encode()[::-1] for text in texts], pa.binary()),
+            "amount": pa.array(
+                [None if n % 11 == 0 else Decimal(n % 40 - 20) * 10**28 for n in numbers], pa.decimal128(38)
+            ),
+            "nested": pa.array([None if n % 13 == 0 else {"text": texts[n]} for n in numbers]),
+        }
+    )
+    file = tmp_path / "rows.parquet"
+    pq.write_table(rows, file, row_group_size=5_000, dictionary_pagesize_limit=page_limit, data_page_size=500)
+    table = catalog.create_table(f"{namespace}.texts", rows.schema, properties={"write.delete.mode": "merge-on-read"})
+    table.add_files([str(file)])
+    table.delete(deleted)
+    plain = spark.read.parquet(str(file)).where(f"({deleted}) is not true")
+    read = spark.table(f"{namespace}.texts")
+    assert read.orderBy("n").collect() == plain.orderBy("n").collect()
+    extremes = ("max(text)", "min(bytes)", "max(amount)", "count(distinct text, bytes, amount, nested.text)")
+    assert read.selectExpr(*extremes).collect() == plain.selectExpr(*extremes).collect()
+    assert read.groupBy("text").count().exceptAll(plain.groupBy("text").count()).count() == 0

@@ -19,6 +19,7 @@ final class Rows extends AbstractIterator implements Closeable {
   private DeletedRows deleted;
   private final DeletedMarks marks;
   private final Shape shape;
+  private TextDictionary[] dictionaries;
   private ColumnarBatch next;
   private Iterator rows;
   private boolean closed;
@@ -29,6 +30,7 @@ final class Rows extends AbstractIterator implements Closeable {
     this.file = file;
     this.reader = reader;
     this.read = reader.resultBatch();
+    this.dictionaries = new TextDictionary[read.numCols()];
     this.batch = batch;
     this.deleted = deleted;
     this.marks = marks;
@@ -66,6 +68,7 @@ final class Rows extends AbstractIterator implements Closeable {
   private boolean advance() {
     try {
       while (!closed && reader.nextBatch()) {
+        TextDictionary.replace(read, dictionaries);
         int count = read.numRows();
         int[] live = deleted == null ? null : deleted.live(count);
         if (marks != null) {
@@ -110,6 +113,7 @@ final class Rows extends AbstractIterator implements Closeable {
         reader = null;
         batch = null;
         read = null;
+        dictionaries = null;
         deleted = null;
       }
     }
