@@ -19,7 +19,7 @@ _HOME = "PYICEBERG_HOME"
 
 
 def default_catalog_name() -> str:
-    """The name in `default-catalog` (or `PYICEBERG_DEFAULT_CATALOG`), `default` where there is none."""
+    """The name in `default-catalog` (or `PYICEBERG_DEFAULT_CATALOG`), `default` if there is none."""
     return str(_configuration().get("default-catalog") or "default")
 
 

@@ -27,7 +27,7 @@ class FileInfo:
     Args:
         location: the location, in the form of the prefix that was listed.
         size: length in bytes.
-        modified_ms: time of the last change in milliseconds since the epoch, 0 where the store does not say.
+        modified_ms: time of the last change in milliseconds since the epoch, 0 if the store does not say.
     """
 
     location: str
@@ -51,7 +51,7 @@ class Storage(Protocol):
         ...
 
     def create(self, location: str, data: bytes) -> None:
-        """Writes a new object; raises ``FileAlreadyExistsError`` where one is there already."""
+        """Writes a new object; raises ``FileAlreadyExistsError`` if one is there already."""
         ...
 
     def open_output(self, location: str) -> BinaryIO:

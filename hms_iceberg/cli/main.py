@@ -35,7 +35,7 @@ class LazyGroup(SuggestingGroup):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command. Where its output is JSON, an error of this package is JSON as well, with exit code 1."""
+        """Run a command. If its output is JSON, an error of this package is JSON as well, with exit code 1."""
         try:
             return super().invoke(ctx)
         except IcebergError as error:
@@ -84,7 +84,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
     An error of this package, or of the system, is shown as one line on standard error, with exit code 1; `--verbose`
-    shows its traceback, and where JSON was asked for, one of this package is told so on standard output.
+    shows its traceback, and if JSON was asked for, one of this package is told so on standard output.
     Wrong usage ends with exit code 2, as click has it.
 
     Args:

@@ -19,7 +19,7 @@ FORM = "hms_iceberg.output"
 """Where a context of click has the form of the output."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-# A column of longer values may be folded to this width; where not even that fits, rows are shown one below the other.
+# A column of longer values may be folded to this width; if not even that fits, rows are shown one below the other.
 _LEAST_WIDTH = 20
 _GAP = 2
 

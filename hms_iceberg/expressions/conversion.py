@@ -5,7 +5,7 @@ A literal need not be a value of the column's type: 2.5 lies between the ints 2 
 
 Only floating point rounds: a literal becomes the nearest float or double, as in Java, so that `f = 0.1` finds the
 float 0.1. A plain integer stands for the days of a date and for the microseconds of a time or timestamp (also of one in
-nanoseconds). A time without zone is UTC where the column has one. Source for what converts to what: Iceberg Java's
+nanoseconds). A time without zone is UTC if the column has one. Source for what converts to what: Iceberg Java's
 literals, plus dates for timestamps, decimals for integers and numbers in strings.
 """
 

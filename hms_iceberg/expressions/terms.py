@@ -70,7 +70,7 @@ def to_term(term: str | Term) -> Term:
 
 
 def quote_name(part: str) -> str:
-    """One part of a name as it must be written in a filter string: in back quotes where it is not a plain word."""
+    """One part of a name as it must be written in a filter string: in back quotes if it is not a plain word."""
     if _PLAIN_NAME.fullmatch(part) and part.lower() not in RESERVED:
         return part
     return "`" + part.replace("`", "``") + "`"

@@ -57,7 +57,7 @@ def dangling_deletes(metadata: TableMetadata, storage: Storage, branch: str = MA
 
 
 def remove_dangling_deletes(table: Table, *, branch: str = MAIN_BRANCH) -> tuple[DataFile, ...]:
-    """Removes delete files that apply to nothing from a table, in a commit of its own where there are any.
+    """Removes delete files that apply to nothing from a table, in a commit of its own if there are any.
 
     Args:
         table: the table, which moves to its newest version.

@@ -49,7 +49,7 @@ def expire_snapshots(
     """Removes old snapshots from a table, and deletes the files that only they needed.
 
     Files are deleted after the commit is certain, and only what no snapshot of the table as it then is can reach: of
-    no branch, no tag, and no staged snapshot. Where the outcome of the commit is unknown, or a manifest that is still
+    no branch, no tag, and no staged snapshot. If the outcome of the commit is unknown, or a manifest that is still
     needed cannot be read, nothing is deleted. Snapshots that were expired without deleting their files leave orphans,
     which this does not look for.
 

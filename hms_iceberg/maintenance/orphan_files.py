@@ -92,7 +92,7 @@ def remove_orphan_files(
         prefix_mismatch_mode: `error`, `ignore` or `delete`: what is done with files of which the table names the path
             with another scheme or authority.
         workers: files that are deleted at once.
-        files: the files to look at, from an inventory of the store for example, in place of a listing; where a
+        files: the files to look at, from an inventory of the store for example, in place of a listing; if a
             location is given, only those below it.
 
     Raises:

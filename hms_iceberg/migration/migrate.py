@@ -128,7 +128,7 @@ class Way(Protocol):
     """How the Iceberg table of a migration is made."""
 
     def plan(self, table: HiveTable) -> Any:
-        """What the table becomes; raises UnsupportedError where it cannot."""
+        """What the table becomes; raises UnsupportedError if it cannot."""
         ...
 
     def is_current(self, plan: Any, table: HiveTable) -> bool:
@@ -260,7 +260,7 @@ class _Migration:
         )
 
     def _end_earlier_run(self) -> MigrationResult | None:
-        """The result where the table is migrated already, or can be with one more step; else undoes what was begun."""
+        """The result if the table is migrated already, or can be with one more step; else undoes what was begun."""
         state = self._recovery.take_up(self._options.take_over)
         if state is None:
             return None
@@ -319,7 +319,7 @@ class _Migration:
                 )
 
     def _carry_out(self, plan: Plan) -> Table | None:
-        """Make the Iceberg table and switch to it; None where the Hive table changed meanwhile, and all is undone."""
+        """Make the Iceberg table and switch to it; None if the Hive table changed meanwhile, and all is undone."""
         journal = self._begin(plan)
         try:
             table = self._way.stage(plan, journal)
@@ -395,7 +395,7 @@ class _Migration:
     # ---------------------------------------------------------------------------------------------- failure
 
     def _undo_after(self, error: BaseException) -> None:
-        """After a failure: undo everything and raise; return only where the switch was made after all."""
+        """After a failure: undo everything and raise; return only if the switch was made after all."""
         try:
             if isinstance(error, MetastoreAnswerLostError) or not isinstance(error, Exception):
                 self._recovery.settled()  # a change may be under way

@@ -44,7 +44,7 @@ class Worker:
         return cls(socket.gethostname(), os.getpid(), status[1] if status else "")
 
     def may_be_alive(self) -> bool:
-        """False only where the process certainly ended."""
+        """False only if the process certainly ended."""
         if self.host != socket.gethostname():
             return True
         try:

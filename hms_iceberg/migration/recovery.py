@@ -103,10 +103,10 @@ class Recovery:
         """The state, with nobody else at work on it: an unfinished migration is taken over from a dead process.
 
         Args:
-            take_over: go on even where the process may be alive.
+            take_over: go on even if the process may be alive.
 
         Raises:
-            MigrationError: its process is alive, or on another machine where that cannot be told.
+            MigrationError: its process is alive, or on another machine if that cannot be told.
         """
         state = self.find()
         if state is None or (state.is_done and not self._is_being_taken_back(state)):

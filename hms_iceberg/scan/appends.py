@@ -87,7 +87,7 @@ def added_files(planner: Planner, snapshots: Sequence[Snapshot], storage: Storag
 
 
 def snapshot_or_current(metadata: TableMetadata, snapshot_id: int | None) -> Snapshot | None:
-    """A snapshot by its id; the current one (None if the table has none) where that is None.
+    """A snapshot by its id; the current one (None if the table has none) if that is None.
 
     Raises:
         NoSuchSnapshotError: the table has no such snapshot.

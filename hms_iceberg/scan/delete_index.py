@@ -2,8 +2,8 @@
 
 - A deletion vector applies to the data file it names, and replaces position delete files for it.
 - A position delete file applies to the one data file that it names (or whose path is both of its bounds), else to the
-  files of its partition; where the file's data sequence number is not greater than its own.
-- An equality delete file applies to the files of its partition, or of all if its spec is unpartitioned; where the
+  files of its partition; if the file's data sequence number is not greater than its own.
+- An equality delete file applies to the files of its partition, or of all if its spec is unpartitioned; if the
   file's data sequence number is less than its own, and the bounds of both leave a common key possible.
 
 Source: Iceberg specification, "Scan Planning".
@@ -138,7 +138,7 @@ class DeleteIndex:
         kept: Collection[str],
         of_deletes: Collection[str] = (),
     ) -> Iterator[pl.DataFrame]:
-        """Pairs of equal partitions; of all files where the spec id is None."""
+        """Pairs of equal partitions; of all files if the spec id is None."""
         columns = () if spec_id is None else self.partitions.columns(spec_id)
         keys = [name for name in columns if data.height and data.schema[name] != _null()]
         left = _with_zero_signs(data.select("data_file", *kept, *keys), keys)

@@ -42,7 +42,7 @@ def keep_manifests(
 def manifests_may_match(
     predicate: BooleanExpression, partition_type: StructType, manifests: Sequence[ManifestFile]
 ) -> list[bool]:
-    """Of each manifest False only where certainly none of its partitions matches.
+    """Of each manifest False only if certainly none of its partitions matches.
 
     Args:
         predicate: bound to the partition type, such as an inclusive projection.

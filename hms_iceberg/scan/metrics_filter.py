@@ -80,7 +80,7 @@ def rows_may_match(
     Args:
         expression: a tree bound to the schema of the rows.
         known: what is known of the rows.
-        only: where given, tests of other fields than these are taken to match.
+        only: if given, tests of other fields than these are taken to match.
     """
     return fold(expression, _MayMatch(known, only))
 
@@ -92,7 +92,7 @@ def may_match(expression: BooleanExpression, metrics: MetricColumns, only: Colle
 
 
 def files_may_match(expression: BooleanExpression, files: Sequence[ContentMetrics]) -> list[bool]:
-    """The same of files (or row groups) that are objects: False only where certainly no row matches."""
+    """The same of files (or row groups) that are objects: False only if certainly no row matches."""
     return may_match(expression, MetricColumns(ObjectMetrics(files))).to_list()
 
 
@@ -155,7 +155,7 @@ class _MayMatch(BoundExpressionVisitor["pl.Series"]):
         return super().visit_bound(predicate)
 
     def _of_single_values(self, predicate: BoundPredicate, term: BoundTransform) -> pl.Series:
-        """A test of a transform's result: decided where the bounds leave one value."""
+        """A test of a transform's result: decided if the bounds leave one value."""
         is_excluded = self._only is not None and term.ref.field_id not in self._only
         if is_excluded or not has_bounds(term.ref.type) or predicate.operation is Operator.IS_NULL:
             return self._constant(True)

@@ -280,7 +280,7 @@ class Planner:
         return KeptFiles(frame, key_types, len(manifests), len(kept), sum(total for _, total in found))
 
     def plan(self, snapshot: Snapshot | None, data: KeptFiles, deletes: KeptFiles | None, started: float) -> ScanPlan:
-        """The plan of the files that were kept; without deletes where those are None."""
+        """The plan of the files that were kept; without deletes if those are None."""
         deletes = deletes or KeptFiles(self._frame([], _DELETE_COLUMNS))
         unpartitioned = [spec.spec_id for spec in self.metadata.partition_specs if spec.is_unpartitioned()]
         index = DeleteIndex(self._partitions, unpartitioned, deletes.key_types)

@@ -58,7 +58,7 @@ def promotions_of(kind: IcebergType, format_version: int) -> str:
 def keeps_results(transform: Transform, old: IcebergType, new: IcebergType) -> bool:
     """Whether a transform gives the same results before and after its column is promoted.
 
-    Where it does not, a column that any partition spec of the table uses must not be promoted: partition values that
+    If it does not, a column that any partition spec of the table uses must not be promoted: partition values that
     are written already would mean something else.
 
     Args:

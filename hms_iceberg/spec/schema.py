@@ -358,7 +358,7 @@ def assign_fresh_ids(schema: Schema, next_id: Callable[[], int] | None = None, b
     Args:
         schema: the columns; their present ids are only used to carry identifier fields over.
         next_id: gives unused ids; 1, 2, 3 ... by default.
-        base: where given, a field whose dotted name is in it keeps the id that it has there.
+        base: if given, a field whose dotted name is in it keeps the id that it has there.
 
     Returns:
         The renumbered schema, with the same schema id.

@@ -59,7 +59,7 @@ class Summary(dict[str, str], JsonModel):
 
     @property
     def operation(self) -> str | None:
-        """The operation: an `Operation` where it is one of the specification's."""
+        """The operation: an `Operation` if it is one of the specification's."""
         text = self.get(OPERATION)
         return Operation(text) if text in _OPERATIONS else text
 

@@ -91,7 +91,7 @@ class FileSystemMetastore:
         return found
 
     def _start(self, folder: str) -> int:
-        """The version to look from: the hint's, or the highest in the folder where there is no usable hint."""
+        """The version to look from: the hint's, or the highest in the folder if there is no usable hint."""
         with suppress(MissingFileError, ValueError):
             hinted = int(self._storage.read(f"{folder}/{HINT}").decode("ascii", "replace").strip())
             if self._existing(folder, hinted) is not None:

@@ -19,7 +19,7 @@ class InspectTable:
     """What the metadata of a table says, as rows; names and columns are those of Apache Iceberg (Java).
 
     Tables about one snapshot take its id, and the current one without it. Each method raises ``NoSuchSnapshotError``
-    for a snapshot that the table does not have, and ``MissingFileError`` or ``CorruptManifestError`` where metadata is
+    for a snapshot that the table does not have, and ``MissingFileError`` or ``CorruptManifestError`` if metadata is
     gone or damaged.
     """
 

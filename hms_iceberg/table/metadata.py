@@ -23,7 +23,7 @@ class _OfVersion(type):
         return cls.model_validate(members)
 
     def model_validate(cls, data: Mapping[str, Any]) -> TableMetadata:
-        """The metadata that parsed JSON stands for; raises `IcebergError`, as where it is of another version."""
+        """The metadata that parsed JSON stands for; raises `IcebergError`, as if it is of another version."""
         metadata = TableMetadata.model_validate(data)
         if metadata.format_version != cls.format_version:
             raise InvalidInputError(f"{cls.__name__}: the metadata is of format version {metadata.format_version}")

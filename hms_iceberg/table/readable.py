@@ -121,7 +121,7 @@ class ReadableTable:
         return {spec.spec_id: spec for spec in self.metadata.partition_specs}
 
     def last_partition_id(self) -> int:
-        """The highest id of a partition field that was ever assigned; 999 where there was none."""
+        """The highest id of a partition field that was ever assigned; 999 if there was none."""
         return self.metadata.last_partition_id
 
     def location_provider(self) -> LocationProvider:
@@ -163,7 +163,7 @@ class ReadableTable:
         """The snapshot that was current at a time, None if there was none yet.
 
         Args:
-            timestamp_ms: milliseconds since the epoch, or a datetime (UTC where it has no zone).
+            timestamp_ms: milliseconds since the epoch, or a datetime (UTC if it has no zone).
             inclusive: whether a snapshot of exactly that time counts.
         """
         return snapshot_as_of(self.metadata, timestamp_ms, inclusive)

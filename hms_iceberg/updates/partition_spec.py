@@ -25,7 +25,7 @@ from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 @dataclass(frozen=True)
 class AddPartitionField:
-    """Partitions by `transform` of a column, from the next write on; the name is made of both where it is None."""
+    """Partitions by `transform` of a column, from the next write on; the name is made of both if it is None."""
 
     source: str
     transform: Transform
@@ -65,7 +65,7 @@ PartitionChange = AddPartitionField | RemovePartitionField | RenamePartitionFiel
 class PartitionSpecUpdate(Update):
     """Changes of the default spec. Data that is written already keeps the spec that it was written with.
 
-    Two updates commute where they change different fields and the source columns are unchanged.
+    Two updates commute if they change different fields and the source columns are unchanged.
     """
 
     changes: tuple[PartitionChange, ...]

@@ -14,7 +14,7 @@ from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 @dataclass(frozen=True)
 class RequireUnchanged(Update):
-    """Changes nothing, and refuses the other changes of its transaction where rows of a filter changed meanwhile.
+    """Changes nothing, and refuses the other changes of its transaction if rows of a filter changed meanwhile.
 
     A transaction of such updates alone is a read, which is never refused.
 

@@ -24,7 +24,7 @@ class SetLocation(Update):
     location: str
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses where somebody else moved the table meanwhile."""
+        """Refuses if somebody else moved the table meanwhile."""
         if base.location not in (start.location, self.location):
             raise CommitConflictError(
                 f"Cannot set the location of the table at {start.location} to {self.location}: a concurrent commit set "

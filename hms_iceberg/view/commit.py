@@ -58,7 +58,7 @@ def change_view(
     Args:
         identifier: the view's name.
         view_uuid: the view that is meant; another one of that name is left alone.
-        change: called again on newer metadata where another writer was first.
+        change: called again on newer metadata if another writer was first.
         metastore: where the name is.
         storage: where the files are.
 

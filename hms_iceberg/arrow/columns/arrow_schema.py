@@ -175,7 +175,7 @@ def from_arrow(schema: pa.Schema, format_version: int = 2) -> Schema:
     """The Iceberg schema for Arrow data.
 
     Args:
-        schema: the Arrow schema; where every field carries ``PARQUET:field_id`` the ids are kept, otherwise all
+        schema: the Arrow schema; if every field carries ``PARQUET:field_id`` the ids are kept, otherwise all
             fields are numbered anew from 1.
         format_version: the table's format version: nanosecond timestamps and columns of nulls need 3; before it,
             nanosecond timestamps become microseconds (data that this would change is refused when it is written).

@@ -255,7 +255,7 @@ def is_lossless(kind: pa.DataType, target: IcebergType) -> bool:
     """Whether an Arrow type that is not nested fits an Iceberg type; single values may still be refused.
 
     Integers widen; decimals may gain digits on both sides of the point; naive timestamps only go to columns without
-    zone and zoned ones only to columns with zone; units are converted where no digit is lost.
+    zone and zoned ones only to columns with zone; units are converted if no digit is lost.
     """
     types = pa.types
     if isinstance(target, (IntegerType, LongType)):

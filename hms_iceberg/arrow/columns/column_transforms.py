@@ -104,7 +104,7 @@ def _with_nulls(values: Any, like: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _unscaled(array: pa.Array) -> Any:
-    """Unscaled values of a decimal128 column: int64 where they fit, Python integers otherwise."""
+    """Unscaled values of a decimal128 column: int64 if they fit, Python integers otherwise."""
     words = np.frombuffer(array.buffers()[1], np.int64).reshape(-1, 2)[array.offset : array.offset + len(array)]
     low, high = words[:, 0], words[:, 1]
     if array.null_count:

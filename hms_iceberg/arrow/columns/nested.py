@@ -158,7 +158,7 @@ def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
 def without_nulls(array: pa.Array) -> pa.Array:
     """The same array with whatever value stands behind each null: for slots that a null parent hides.
 
-    Parquet's writer refuses nulls in a required field even where the struct around it is null.
+    Parquet's writer refuses nulls in a required field even if the struct around it is null.
     """
     if not array.null_count:
         return array

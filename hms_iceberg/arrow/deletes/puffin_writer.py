@@ -32,7 +32,7 @@ class PuffinBlob:
     Args:
         type: the blob type's name.
         fields: ids of the fields that the blob is about.
-        data: the blob's bytes, compressed where `compression` says so.
+        data: the blob's bytes, compressed if `compression` says so.
         properties: of the blob.
         snapshot_id: of the snapshot that it was computed from; -1 if it is inherited.
         sequence_number: of that snapshot; -1 if it is inherited.

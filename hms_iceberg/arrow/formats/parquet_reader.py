@@ -29,7 +29,7 @@ _FORM = "Parquet"
 # Wide rows come in batches of fewer rows.
 _BATCH_BYTES = 64 * 1024 * 1024
 _LEAST_BATCH_ROWS = 1024
-# Text is read as codes of its dictionary where a row group has so many rows, and the dictionary at most so many bytes.
+# Text is read as codes of its dictionary if a row group has so many rows, and the dictionary at most so many bytes.
 _CODED_ROWS = 10_000
 _CODED_BYTES = 32 * 1024
 

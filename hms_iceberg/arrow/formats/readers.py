@@ -38,7 +38,7 @@ class ContentReader(Protocol):
         """Batches of a range with the position of their first row."""
 
     def bytes_of(self, rows: RowRange, leaves: Sequence[int]) -> int:
-        """Compressed bytes of some leaves of a range; of the whole range where the format does not tell."""
+        """Compressed bytes of some leaves of a range; of the whole range if the format does not tell."""
 
     def close(self) -> None:
         """Closes the file."""

@@ -65,7 +65,7 @@ def metrics_modes(
     Args:
         schema: the table's schema.
         properties: the table's properties.
-        sort_order: the table's sort order; its columns keep bounds even where the default keeps none.
+        sort_order: the table's sort order; its columns keep bounds even if the default keeps none.
 
     Returns:
         Field id to mode. Unless a default is set, only the first 100 columns (breadth first within each struct, as

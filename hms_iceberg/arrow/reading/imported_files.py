@@ -186,7 +186,7 @@ class FileImport:
     def _partition_of(
         self, file: DataFile, spec: PartitionSpec, named: Mapping[str, str]
     ) -> tuple[PartitionSpec, tuple[Any, ...]]:
-        """The file's partition; a file of several is left whole where the table had no partitions once."""
+        """The file's partition; a file of several is left whole if the table had no partitions once."""
         try:
             return spec, tuple(self._partition_value(field, file, named) for field in spec.fields)
         except InvalidInputError:

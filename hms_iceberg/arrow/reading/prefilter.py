@@ -1,6 +1,6 @@
 """Looking at the columns of a filter before the others are read.
 
-Statistics rule out a row group where the values they bound cannot match. Where they cannot tell (an unsorted key, say)
+Statistics rule out a row group if the values they bound cannot match. If they cannot tell (an unsorted key, say)
 it may still pay to decode the filter's columns alone: if no row matches, the rest of the row group is never read.
 """
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 from hms_iceberg.arrow.formats.parquet_reader import RowRange
 from hms_iceberg.arrow.formats.readers import ContentReader
 
-# Columns of the filter are decoded twice where something matches, so they must be a small part of what is read.
+# Columns of the filter are decoded twice if something matches, so they must be a small part of what is read.
 _SMALL_PART = 0.25
 _TRIES_WITHOUT_SUCCESS = 4
 # Most row groups that match do so early, and nothing is decoded behind the first batch that does.
@@ -38,7 +38,7 @@ class Prefilter:
         matches: Callable[[pa.RecordBatch], bool],
         use_threads: bool,
     ) -> bool:
-        """Whether certainly no row of a range matches; False also where it is not worth finding out.
+        """Whether certainly no row of a range matches; False also if it is not worth finding out.
 
         Args:
             reader: the open file.

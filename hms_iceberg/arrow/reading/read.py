@@ -24,7 +24,7 @@ from hms_iceberg.storage import Storage
 
 _BUFFER_BYTES = 256 * 1024 * 1024
 _BATCH_ROWS = 131_072
-# Where all batches are kept, fewer and larger ones cost less, and none has to wait for its turn.
+# If all batches are kept, fewer and larger ones cost less, and none has to wait for its turn.
 _WHOLE_BATCH_ROWS = 1 << 20
 _WHOLE_BYTES = 1 << 62
 _MANY = 1 << 20
@@ -131,7 +131,7 @@ def _parts(task: FileScanTask) -> Iterable[FileScanTask]:
 
 
 def count_rows(plans: Iterable[ScanPlan], metadata: TableMetadata, storage: Storage) -> int:
-    """The number of live, matching rows; no data file is opened where metadata and position deletes tell it.
+    """The number of live, matching rows; no data file is opened if metadata and position deletes tell it.
 
     Args:
         plans: plans that know of which files every row matches (``ScanRequest.decide``).

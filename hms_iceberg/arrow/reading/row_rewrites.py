@@ -42,7 +42,7 @@ class AffectedRows:
     Args:
         task: the data file with its deletes.
         positions: of the rows, ascending; a numpy array of int64.
-        sources: for each of them the row that replaces it, where rows replace rows; a numpy array, or None.
+        sources: for each of them the row that replaces it, if rows replace rows; a numpy array, or None.
     """
 
     task: FileScanTask
@@ -232,7 +232,7 @@ def earlier_positions(
         storage: where the files are.
         task: the data file with its deletes.
         format_version: the table's.
-        deletes: reads delete files, where several data files may share them.
+        deletes: reads delete files, if several data files may share them.
 
     Returns:
         The positions, ascending, or None; and the files that are not needed any more.

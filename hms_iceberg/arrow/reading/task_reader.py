@@ -153,7 +153,7 @@ def _read(context: ScanContext, task: FileScanTask, deleted_by: Sequence[DataFil
 
 
 def count_live(context: ScanContext, task: FileScanTask) -> int | None:
-    """How many rows of a task's file match and are live, where its metadata and position deletes tell; else None."""
+    """How many rows of a task's file match and are live, if its metadata and position deletes tell; else None."""
     rows = task.file.record_count
     if not isinstance(task.residual, AlwaysTrue) or rows < 0:
         return None

@@ -129,7 +129,7 @@ def column_at(batch: pa.RecordBatch, path: tuple[int, ...]) -> pa.Array:
 
 
 def _codes(columns: Sequence[pa.Array]) -> tuple[Any, int]:
-    """The number of each row's group, equal exactly where all columns are, and how many groups there are.
+    """The number of each row's group, equal exactly if all columns are, and how many groups there are.
 
     Groups are numbered in the order of their first rows.
     """

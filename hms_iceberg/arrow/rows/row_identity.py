@@ -70,7 +70,7 @@ def net_changes(rows: pa.Table, signs: Any) -> Any:
 
 
 def comparable(array: pa.Array) -> pa.Array:
-    """Values that are equal where the rows are: null equals null, NaN equals NaN, and -0.0 is not 0.0."""
+    """Values that are equal if the rows are: null equals null, NaN equals NaN, and -0.0 is not 0.0."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     kind, types = array.type, pa.types

@@ -25,7 +25,7 @@ def matching_rows(expression: BooleanExpression, column: Column, rows: int) -> p
 
     Args:
         expression: a bound predicate.
-        column: gives the plain values of a field, null also where a struct around it is null.
+        column: gives the plain values of a field, null also if a struct around it is null.
         rows: how many rows there are.
 
     Returns:

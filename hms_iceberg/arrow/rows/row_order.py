@@ -53,7 +53,7 @@ class RowOrder(ABC):
     def positions(self, keys: pl.DataFrame) -> pl.Series:
         """Row numbers in order, those of equal keys ascending.
 
-        They are the last key: polars takes ten times as long where nulls are last in every one.
+        They are the last key: polars takes ten times as long if nulls are last in every one.
         """
         rows = keys.with_row_index(_ROW)
         descending, nulls_last = [*self._descending, False], [*self._nulls_last, False]

@@ -1,7 +1,7 @@
 """The storage port over pyarrow.fs and, for local files, the operating system.
 
 Exclusive creation: on the local file system a file is written under a hidden name beside its target and linked to
-it, which is atomic and fails where the target exists; on object stores pyarrow offers no conditional put, so the
+it, which is atomic and fails if the target exists; on object stores pyarrow offers no conditional put, so the
 object is looked for first (names that carry a UUID, as all data and metadata files do, cannot collide anyway).
 """
 
@@ -226,7 +226,7 @@ class _Output:
         return False
 
     def close(self) -> None:
-        """Makes the file visible; raises ``FileAlreadyExistsError`` where somebody was first."""
+        """Makes the file visible; raises ``FileAlreadyExistsError`` if somebody was first."""
         if not self.closed:
             self.closed = True
             with translated_errors("create", self.location):

@@ -1,6 +1,6 @@
 """A file that is damaged, told from one that could not be read: the first is to be replaced, the second read again.
 
-Decoders raise one kind of error for both. A failure of the storage has an error number or a type of its own; where a
+Decoders raise one kind of error for both. A failure of the storage has an error number or a type of its own; if a
 decoder made text of it, or the store's client knows no numbers, Arrow's words tell.
 """
 

@@ -272,7 +272,7 @@ class FileRouter:
                 yield from finished.pop(0).result()
         finally:
             pool.shutdown(cancel_futures=True)
-            for each in finished:  # where one failed, or nobody reads on
+            for each in finished:  # if one failed, or nobody reads on
                 if not each.cancelled() and each.exception() is None:
                     for file in each.result():
                         with suppress(Exception):

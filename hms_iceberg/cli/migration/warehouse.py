@@ -50,7 +50,7 @@ class Work:
         """Plan, or take the plan of an earlier run up, and carry it out.
 
         Args:
-            patterns: names of tables; without meaning where there is a plan.
+            patterns: names of tables; without meaning if there is a plan.
             exclude: names of tables to leave out.
             dry_run: make the plan only.
             accept_choices: migrate tables with the choices that the plan has for them.

@@ -72,7 +72,7 @@ def stop(data_dir: Path | None, output: str) -> None:
 @OUTPUT_OPTION
 @click.pass_context
 def status(ctx: click.Context, data_dir: Path | None, as_json: bool, output: str) -> None:
-    """Say whether it runs and where; the exit code is 3 where it does not.
+    """Say whether it runs and where; the exit code is 3 if it does not.
 
     Example: hms-iceberg metastore status --json
     """

@@ -47,7 +47,7 @@ class Interruptible:
             return running.result()
 
     def _stopped(self, running: Future[T]) -> bool:
-        """Whether work ends without a result. Where a job is cancelled, the statement may start another one."""
+        """Whether work ends without a result. If a job is cancelled, the statement may start another one."""
         while not running.done():
             wait([self._pool.submit(self._session.cancel)])
             wait([running], _LOOK_SECONDS)

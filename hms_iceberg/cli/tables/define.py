@@ -156,7 +156,7 @@ def rename(catalog: Catalog, out: Output, from_identifier: str, to_identifier: s
 @click.command()
 @click.argument("identifier", metavar="DB.TABLE")
 @click.argument("metadata_file", metavar="METADATA_FILE")
-@click.option("--overwrite", is_flag=True, help="Also where the name is an Iceberg table's, which then is this one.")
+@click.option("--overwrite", is_flag=True, help="Also if the name is an Iceberg table's, which then is this one.")
 @on_catalog
 def register(catalog: Catalog, out: Output, identifier: str, metadata_file: str, overwrite: bool) -> None:
     """Make a metadata file the table of a name; nothing is copied.

@@ -16,7 +16,7 @@ the literal is decides there.
 
 Four faults of writers are taken into account. Until Iceberg 0.10, Java stored times before 1970 in the period after
 the right one (rounded towards 1970, not down). Since then, it stores a timestamp before 1970 that is the last micro- or
-nanosecond of the first second of a period in the period before the right one. And where `truncate` goes below the
+nanosecond of the first second of a period in the period before the right one. And if `truncate` goes below the
 smallest int or long, the stored value wraps around to the top of the range. Hours of the first and the last timestamps
 do not fit into an int: they wrap around to the other end of its range.
 """

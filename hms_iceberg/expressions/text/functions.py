@@ -191,7 +191,7 @@ def source(term: Reference | Transformed | CalendarYear) -> Term:
 
 
 def year_literal(value: Literal, term: Reference | Transformed | CalendarYear) -> Literal:
-    """The literal counted from 1970 where the term is a calendar year; else the literal itself.
+    """The literal counted from 1970 if the term is a calendar year; else the literal itself.
 
     Raises:
         ValueError: a year is compared with something else than an integer.

@@ -12,7 +12,7 @@ The language is the predicate part of SQL, in the spellings of Spark and of PyIc
     isnull(a), isnotnull(a), isnan(a), startswith(a, 'x'), year(a)
     bucket(16, a), truncate(4, a), years(a), months(a), days(a), hours(a), date(a)
 
-Times without a zone are UTC where they meet a column that has one. Backslashes in strings are ordinary characters.
+Times without a zone are UTC if they meet a column that has one. Backslashes in strings are ordinary characters.
 """
 
 from __future__ import annotations

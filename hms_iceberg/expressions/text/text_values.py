@@ -110,7 +110,7 @@ def timestamp_from_text(text: str, zone: bool | None) -> Literal:
 
     Args:
         text: such as "2024-01-01", "2024-01-01 10:30:00.5" or "2024-01-01T10:30:00+01:00".
-        zone: True for a point in time (UTC where the text has no zone), False for a timestamp without zone, None for
+        zone: True for a point in time (UTC if the text has no zone), False for a timestamp without zone, None for
             what the text says.
 
     Raises:

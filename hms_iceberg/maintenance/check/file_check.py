@@ -48,7 +48,7 @@ def _records(storage: Storage, file: DataFile) -> Iterator[Finding]:
 
 
 def count_records(storage: Storage, file: DataFile) -> int:
-    """How many rows a file has, or positions a deletion vector; raises `IcebergError` where it is damaged."""
+    """How many rows a file has, or positions a deletion vector; raises `IcebergError` if it is damaged."""
     if file.is_deletion_vector:
         return len(read_deletion_vector(storage, file))
     reader = open_reader(storage, file.file_path, file.file_format)

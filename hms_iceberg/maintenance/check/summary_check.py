@@ -14,7 +14,7 @@ from hms_iceberg.maintenance.check.findings import Finding
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 
-# Where a snapshot removed entries twice, its counts of removed files are those of the first ones.
+# If a snapshot removed entries twice, its counts of removed files are those of the first ones.
 _DUPLICATES = "deleted-duplicate-files"
 
 

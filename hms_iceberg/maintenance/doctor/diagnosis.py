@@ -25,7 +25,7 @@ class Diagnosis:
         subject: what it is about, in a word or two.
         state: how it is.
         said: what was found.
-        remedy: what to do, a line that can be copied where there is one; None if nothing is to be done.
+        remedy: what to do, a line that can be copied if there is one; None if nothing is to be done.
     """
 
     subject: str

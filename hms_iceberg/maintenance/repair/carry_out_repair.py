@@ -77,7 +77,7 @@ def repair_table(
 
 
 def _swap(plan: RepairPlan, metastore: CatalogMetastore, storage: Storage) -> str:
-    """Makes the repaired metadata the table's, where nobody changed the table meanwhile; where it is."""
+    """Makes the repaired metadata the table's, if nobody changed the table meanwhile; where it is."""
     base, metadata = checked_base(plan)
     identifier = plan.pointer.identifier
     workspace = FileWorkspace(storage)

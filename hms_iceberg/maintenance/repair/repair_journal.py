@@ -24,7 +24,7 @@ class DoneRepair:
     Attributes:
         journal: location of its journal.
         before: location of the metadata file that the metastore named before.
-        follows: location of the one that its first version follows; an older one where that of before was damaged.
+        follows: location of the one that its first version follows; an older one if that of before was damaged.
         versions: locations of the metadata files that it wrote, in order.
     """
 

@@ -38,11 +38,11 @@ class RepairPlan:
     Attributes:
         pointer: what the metastore's row says.
         base: the version that the repaired one follows; None if no whole one was found.
-        metadata: the repaired metadata; that of `base` where nothing in it changes.
+        metadata: the repaired metadata; that of `base` if nothing in it changes.
         files: the metadata files to write, by location.
         gone: the files to take out of the table, by branch.
         steps: what is done.
-        refused: what would lose something, and is only done where that is accepted.
+        refused: what would lose something, and is only done if that is accepted.
         hopeless: damage that nothing can be done about.
     """
 

@@ -100,7 +100,7 @@ def convert_equality_deletes(
 
 
 def _planned(metadata: TableMetadata, snapshot: Snapshot | None, storage: Storage) -> tuple[FileGroup[DataFile], ...]:
-    """The equality deletes of each partition; all together where some apply to every partition."""
+    """The equality deletes of each partition; all together if some apply to every partition."""
     found = [file for file in live_deletes(snapshot, storage) if file.content is DataFileContent.EQUALITY_DELETES]
     groups: dict[tuple[int, str], list[DataFile]] = {}
     everywhere = any(metadata.spec_by_id(file.spec_id).is_unpartitioned() for file in found)

@@ -83,7 +83,7 @@ def layout_of(
 
 
 def _known(metadata: TableMetadata, order: SortOrder) -> SortOrder:
-    """The table's own order where it is the same, so that files can name it; otherwise one that they do not name."""
+    """The table's own order if it is the same, so that files can name it; otherwise one that they do not name."""
     same = (each for each in metadata.sort_orders if not each.is_unsorted and each.same_as(order))
     return next(same, SortOrder(*order.fields, order_id=0))
 

@@ -23,7 +23,7 @@ Stop = Callable[[], bool]
 
 @dataclass(frozen=True)
 class ActionOutcome:
-    """What was done about a need; `failed` where nothing could be."""
+    """What was done about a need; `failed` if nothing could be."""
 
     result: str
     failed: bool = False

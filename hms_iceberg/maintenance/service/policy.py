@@ -23,7 +23,7 @@ class Policy:
 
     Attributes:
         enabled: whether the table is looked at.
-        compact: whether small files become large ones and deletes are applied where there are many.
+        compact: whether small files become large ones and deletes are applied if there are many.
         compact_min_files: so many small files of a partition are worth a rewriting.
         compact_target_bytes: of a file that is written; 0 takes the table's `write.target-file-size-bytes`.
         convert_equality_deletes: whether equality deletes become position deletes or vectors.

@@ -20,7 +20,7 @@ from hms_iceberg.table.table import Table
 
 logger = logging.getLogger(__name__)
 
-# Of a table that was done, or where something failed, and that nobody changed; snapshots grow old meanwhile.
+# Of a table that was done, or if something failed, and that nobody changed; snapshots grow old meanwhile.
 _LOOK_AGAIN_SECONDS = 60 * 60
 _STATE = "maintenance.state."
 _PLANNED, _DONE, _FAILED, _LEFT = "planned", "done", "failed", "left"

@@ -30,7 +30,7 @@ def compute_partition_stats(table: Table, *, snapshot_id: int | None = None) -> 
         snapshot_id: the snapshot; the current one by default.
 
     Returns:
-        The file; the one that is there where the snapshot has one already; None for a table without rows.
+        The file; the one that is there if the snapshot has one already; None for a table without rows.
 
     Raises:
         NoSuchSnapshotError: the table has no such snapshot.

@@ -13,7 +13,7 @@ _SERDES = {"parquethiveserde": PARQUET, "orcserde": ORC, "avroserde": AVRO}
 
 
 def provider_of(table: HiveTable) -> str:
-    """The Spark data source of a table, lower-case; `hive` where it is an ordinary Hive table."""
+    """The Spark data source of a table, lower-case; `hive` if it is an ordinary Hive table."""
     return table.parameters.get(_PROVIDER, "hive").lower()
 
 

@@ -128,7 +128,7 @@ class _Examiner:
         prefix: str,
         aliases: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     ) -> tuple[MappedField, ...]:
-        """Match the fields of a struct by name, exactly where possible, else without regard to case."""
+        """Match the fields of a struct by name, exactly if possible, else without regard to case."""
         mapped = []
         for expected in fields:
             path = prefix + expected.name

@@ -168,7 +168,7 @@ class FooterReader:
     def _name_mapping(self) -> tuple[NameMapping, list[str]]:
         """The names of all files together, and those that stand for two columns.
 
-        Where files hold a partition column too, it has no name in the mapping: Hive takes its value from the
+        If files hold a partition column too, it has no name in the mapping: Hive takes its value from the
         partition, and so must Iceberg's readers.
         """
         own = create_name_mapping(self._schema).fields

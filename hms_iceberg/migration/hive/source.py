@@ -37,7 +37,7 @@ class SourceTable:
 
     Attributes:
         table: its row.
-        partitions: its partitions' rows; one entry for the whole table where it has no partition keys.
+        partitions: its partitions' rows; one entry for the whole table if it has no partition keys.
         schema: its columns, the partition keys last, with their final field ids; every Hive timestamp in it is an
             instant until the files have told what they hold.
         partition_values: stored values of each partition, in the same order as `partitions`.

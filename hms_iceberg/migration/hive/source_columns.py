@@ -27,7 +27,7 @@ HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 def columns_of(table: HiveTable, options: TypeOptions) -> tuple[NestedField, ...]:
-    """Data columns, then partition columns; Spark's own schema where it has one that is still true.
+    """Data columns, then partition columns; Spark's own schema if it has one that is still true.
 
     Args:
         table: the table's row.

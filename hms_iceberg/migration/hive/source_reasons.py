@@ -25,7 +25,7 @@ _BY_POSITION = ("parquet.column.index.access", "orc.force.positional.evolution")
 
 
 def table_location(table: HiveTable) -> str:
-    """Where a table's files are; where Hive cannot read a table, Spark keeps its path in the SerDe's parameters."""
+    """Where a table's files are; if Hive cannot read a table, Spark keeps its path in the SerDe's parameters."""
     location = table.location
     if location.rstrip("/").endswith(_PLACEHOLDER):
         location = table.storage.serde_parameters.get("path", location)

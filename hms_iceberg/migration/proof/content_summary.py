@@ -172,7 +172,7 @@ def _text(value: Any) -> str | None:
 
 
 def _ordered(value: Any, kind: pa.DataType) -> Any:
-    """A value as itself where numbers are, so that text is not compared with them; times as text in ISO's form."""
+    """A value as itself if numbers are, so that text is not compared with them; times as text in ISO's form."""
     if isinstance(value, (int, float, str, bytes, Decimal)) or value is None:
         return value
     return value.isoformat()

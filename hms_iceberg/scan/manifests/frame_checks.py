@@ -118,7 +118,7 @@ def _check_range(manifest: ManifestFile, summary: FieldSummary, field: NestedFie
 
 
 def _bound(kind: IcebergType, bound: bytes | None, found: Any, manifest: ManifestFile) -> Any:
-    """A bound of a summary; the value found where there is none or it is not of the kind."""
+    """A bound of a summary; the value found if there is none or it is not of the kind."""
     try:
         value = found if bound is None else from_bytes(kind, bound)
     except IcebergError as error:

@@ -55,7 +55,7 @@ def named_snapshot(snapshot_id: int | None, location: str) -> Iterator[None]:
 
 @contextmanager
 def named_table(location: str, name: str | None = None) -> Iterator[None]:
-    """Errors of unknown columns and wrong types name the table, or its location where it has no name."""
+    """Errors of unknown columns and wrong types name the table, or its location if it has no name."""
     try:
         yield
     except (UnknownColumnError, TypeMismatchError) as error:

@@ -101,7 +101,7 @@ class ObjectMetrics:
 class MetricColumns:
     """Metrics by field id, one row for each file; each column is made once.
 
-    What a file may hold is unknown, and so possible, where metrics are missing: none were written, or the file lacks
+    What a file may hold is unknown, and so possible, if metrics are missing: none were written, or the file lacks
     the column (its rows then have the column's initial default).
 
     Args:

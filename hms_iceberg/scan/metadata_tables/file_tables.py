@@ -127,7 +127,7 @@ def _entries(request: MetadataRequest, manifests: Sequence[ManifestFile]) -> Met
 
 
 def _file_fields(partition_type: StructType) -> list[NestedField]:
-    """The fields of a data file as Java's tables have them; the partition is left out where the table has none."""
+    """The fields of a data file as Java's tables have them; the partition is left out if the table has none."""
     fields = [
         NestedField(
             134, "content", IntegerType(), doc="Contents of the file: 0=data, 1=position deletes, 2=equality deletes"

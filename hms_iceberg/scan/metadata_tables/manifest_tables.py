@@ -94,7 +94,7 @@ class _SummaryTexts:
         ]
 
     def _text(self, field: PartitionField, bound: bytes | None) -> str:
-        """As Java has it: a text also where there is no bound."""
+        """As Java has it: a text also if there is no bound."""
         source: IcebergType = self._types.get(field.source_id, UnknownType())
         if bound is None or isinstance(source, UnknownType):
             return "null"

@@ -35,7 +35,7 @@ def describe(metadata: TableMetadata, storage: Storage, asked: LoadTable) -> dic
     Args:
         metadata: the table.
         storage: where its files are.
-        asked: which version of it is read, as `read_options.select` takes it; where that says nothing, the session's
+        asked: which version of it is read, as `read_options.select` takes it; if that says nothing, the session's
             `wap_branch` is read of a table that allows that, once it is there, as in Apache Iceberg.
 
     Raises:

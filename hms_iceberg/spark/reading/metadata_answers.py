@@ -110,7 +110,7 @@ def metadata_answers(plan: ScanPlan, asked: Sequence[Mapping[str, str]], storage
 def _row_count(plan: ScanPlan) -> int | None:
     """How many rows match, if metadata alone says so.
 
-    It does where partitions decide the filter, and nothing is deleted, or only by deletion vectors: the same position
+    It does if partitions decide the filter, and nothing is deleted, or only by deletion vectors: the same position
     may stand in several delete files, but a vector is the only one of its file and counts each position once.
     """
     if plan.delete_files.filter(pl.col("content_size_in_bytes").is_null()).height:

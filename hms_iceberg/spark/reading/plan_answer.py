@@ -138,7 +138,7 @@ class _Partitions:
     """The distinct partitions of the planned files, and what they say of columns.
 
     A column by whose own value every file is partitioned need not be read at all, and Spark prunes by it at run time;
-    it becomes a partition column of Spark's relation. Where only some files are partitioned by it, the others have it
+    it becomes a partition column of Spark's relation. If only some files are partitioned by it, the others have it
     in their content, and files that were taken over from Hive find it among their partition's constants.
     """
 

@@ -12,7 +12,7 @@ Read = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
 
 class _Checked:
-    """A function that a worker gets only where it can import what the function needs."""
+    """A function that a worker gets only if it can import what the function needs."""
 
     def __init__(self, function: Read, what: str) -> None:
         self._function = function

@@ -39,7 +39,7 @@ def begin_rows(metadata: TableMetadata, storage: Storage, asked: BeginRows) -> d
         asked: the operation.
 
     Returns:
-        as `begin_write`; without `rules` where no rows are written.
+        as `begin_write`; without `rules` if no rows are written.
 
     Raises:
         SchemaMismatchError, ConfigurationError, InvalidInputError, UnsupportedError: see `begin_write`.

@@ -131,7 +131,7 @@ def _planned(change: RowChange, paths: Iterable[str]) -> ScanPlan:
 
 
 def _read_rows(asked: CommitRows, metadata: TableMetadata) -> BooleanExpression:
-    """Which rows were read; where this can say less than Spark's condition, it stands for more rows."""
+    """Which rows were read; if this can say less than Spark's condition, it stands for more rows."""
     wanted, _ = row_filter(asked.filter, metadata.schema())
     try:
         bind(metadata.schema(), wanted)

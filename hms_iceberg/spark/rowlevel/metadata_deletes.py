@@ -59,7 +59,7 @@ def delete_where(asked: DeleteWhere, table: Table) -> dict[str, Any]:
 
 
 def _remove(change: RowChange, wanted: BooleanExpression) -> None:
-    """By the filter, which replays on whatever is there; by name where only a plan tells that files are whole."""
+    """By the filter, which replays on whatever is there; by name if only a plan tells that files are whole."""
     options = change.options.update_fields()
     try:
         change.transaction.add(DeleteFiles(row_filter=wanted, **options))

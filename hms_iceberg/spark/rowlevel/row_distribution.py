@@ -74,7 +74,7 @@ def row_distribution(
 
 
 def _without_partitions(copies: bool) -> tuple[tuple[dict[str, Any], ...], tuple[dict[str, Any], ...]]:
-    """What brings the rows of one file together where the table has no partitions and no order."""
+    """What brings the rows of one file together if the table has no partitions and no order."""
     return ((), ()) if copies else ((_FILE_TERM,), (_FILE_ORDER,))
 
 

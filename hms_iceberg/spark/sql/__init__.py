@@ -2,7 +2,7 @@
 identifier fields, branches and tags.
 
     tokens.py      text cut into tokens
-    parser.py      tokens to a statement, where Spark's own parser gave up
+    parser.py      tokens to a statement, if Spark's own parser gave up
     statements.py  the statements, as they cross to the JVM and back
     execution.py   a statement made part of a table
 """

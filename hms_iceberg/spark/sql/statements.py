@@ -51,7 +51,7 @@ class SortTerm(msgspec.Struct, frozen=True):
 
 
 class SetWriteOrderStatement(Statement, frozen=True, tag=True):
-    """WRITE …: the sort order, and the distribution mode where the statement says something of it."""
+    """WRITE …: the sort order, and the distribution mode if the statement says something of it."""
 
     order: tuple[SortTerm, ...] = ()
     distribution_mode: str | None = None

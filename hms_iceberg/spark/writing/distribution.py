@@ -49,7 +49,7 @@ class Distribution:
             "clustering": self.clustering,
             "ranges": self.ranges,
             "ordering": self.ordering,
-            # Spark refuses a size where it does not shuffle.
+            # Spark refuses a size if it does not shuffle.
             "advisory_size": self.advisory_size if self.clustering or self.ranges else 0,
             "partitions": self.partitions,
         }

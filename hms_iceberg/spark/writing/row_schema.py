@@ -39,7 +39,7 @@ class Checks:
     Args:
         table: the table's name, for errors.
         case_sensitive: whether columns are named in their case.
-        nullability: whether columns that may have nulls are refused where the table's may not.
+        nullability: whether columns that may have nulls are refused if the table's may not.
         ordering: whether columns must stand in the table's order.
     """
 

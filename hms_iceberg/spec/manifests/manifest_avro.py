@@ -70,7 +70,7 @@ def encode_manifest(
 
     Returns:
         The Avro file, and the row for the manifest list. Its sequence number is None (assigned by the manifest list),
-        and so is the minimum where every live entry inherits.
+        and so is the minimum if every live entry inherits.
 
     Raises:
         InvalidInputError: an entry does not fit the content, spec or version.

@@ -94,7 +94,7 @@ class DataFile:
 
     Args:
         content: what the file's rows are.
-        file_path: full location, with its scheme where the table's location has one.
+        file_path: full location, with its scheme if the table's location has one.
         file_format: upper-case name: ``PARQUET``, ``ORC``, ``AVRO`` or ``PUFFIN``.
         spec_id: id of the partition spec that ``partition`` belongs to.
         partition: stored values in the order of the spec's fields; empty when unpartitioned.
@@ -142,7 +142,7 @@ class DataFile:
 
     @property
     def partition_key(self) -> PartitionKey:
-        """What is equal for two files exactly where they are of one partition of one spec.
+        """What is equal for two files exactly if they are of one partition of one spec.
 
         As the specification compares partition values: NaN equals itself, and -0.0 is not 0.0.
         """
@@ -241,19 +241,19 @@ class ManifestFile:
     first_row_id: int | None = None
 
     def has_added_files(self) -> bool:
-        """False only where the manifest certainly has no entry with status ADDED."""
+        """False only if the manifest certainly has no entry with status ADDED."""
         return self.added_files_count is None or self.added_files_count > 0
 
     def has_existing_files(self) -> bool:
-        """False only where the manifest certainly has no entry with status EXISTING."""
+        """False only if the manifest certainly has no entry with status EXISTING."""
         return self.existing_files_count is None or self.existing_files_count > 0
 
     def has_deleted_files(self) -> bool:
-        """False only where the manifest certainly has no entry with status DELETED."""
+        """False only if the manifest certainly has no entry with status DELETED."""
         return self.deleted_files_count is None or self.deleted_files_count > 0
 
     def has_live_files(self) -> bool:
-        """False only where the manifest certainly has no live entry."""
+        """False only if the manifest certainly has no live entry."""
         return self.has_added_files() or self.has_existing_files()
 
     def fetch_manifest_entry(self, io: FileSource, discard_deleted: bool = True) -> list[ManifestEntry]:
@@ -272,7 +272,7 @@ class ManifestFile:
 
     @property
     def entries_count(self) -> int | None:
-        """The number of entries, removed files included; None where the manifest list does not say."""
+        """The number of entries, removed files included; None if the manifest list does not say."""
         counts = (self.added_files_count, self.existing_files_count, self.deleted_files_count)
         known = [count for count in counts if count is not None]
         return sum(known) if len(known) == len(counts) else None

@@ -69,7 +69,7 @@ def new_table_metadata(
         partition_spec: the partitioning, by the ids of `schema`.
         sort_order: the sort order, by the ids of `schema`.
         location: the table's base location.
-        properties: table properties; `format-version` among them is used where `format_version` is not given.
+        properties: table properties; `format-version` among them is used if `format_version` is not given.
         format_version: 1, 2 (the default) or 3.
         table_uuid: the table's UUID; a new one by default.
         at_ms: the time of creation in milliseconds from 1970-01-01 UTC; now by default.
@@ -362,7 +362,7 @@ def set_location(metadata: TableMetadata, location: str, at_ms: int | None = Non
 
 
 def assign_uuid(metadata: TableMetadata, table_uuid: str | None = None, at_ms: int | None = None) -> TableMetadata:
-    """The metadata with a UUID, where an old v1 table has none or another one is given."""
+    """The metadata with a UUID, if an old v1 table has none or another one is given."""
     if metadata.table_uuid is not None and table_uuid in (None, metadata.table_uuid):
         return metadata
     return changed(metadata, at_ms, table_uuid=table_uuid or str(uuid.uuid4()))

@@ -179,13 +179,13 @@ class TableMetadata(JsonModel):
             snapshot_id = snapshot.parent_snapshot_id
 
     def schema_for_snapshot(self, snapshot: Snapshot) -> Schema:
-        """The schema of the time when a snapshot was made; the current one where the snapshot does not say."""
+        """The schema of the time when a snapshot was made; the current one if the snapshot does not say."""
         return self.schema() if snapshot.schema_id is None else self.schema_by_id(snapshot.schema_id)
 
     def schema_for_spec(self, spec: PartitionSpec) -> Schema:
         """A schema that has the source columns of a partition spec, so that its partition values have types.
 
-        The current one where it has them; otherwise, as columns may have been dropped since, the newest that does.
+        The current one if it has them; otherwise, as columns may have been dropped since, the newest that does.
         """
         sources = {
             source

@@ -41,7 +41,7 @@ def carry_field_ids(
     """A spec with the field ids that it must have in a table.
 
     From v2 on, fields that any spec of the table has keep their ids and others get new ones. In v1, all fields of the
-    current spec stay where they are, as void fields where the new spec lacks them, and new ones are added at the end.
+    current spec stay where they are, as void fields if the new spec lacks them, and new ones are added at the end.
 
     Args:
         format_version: that of the table.

@@ -347,7 +347,7 @@ def spec_from_json(data: Mapping[str, Any]) -> PartitionSpec:
 
 
 def spec_from_fields_json(fields: Any, spec_id: int = 0) -> PartitionSpec:
-    """The spec of a JSON list of fields; where field ids are missing (v1), they count up from 1000.
+    """The spec of a JSON list of fields; if field ids are missing (v1), they count up from 1000.
 
     Raises:
         InvalidPartitionSpecError: something is missing or has the wrong type.
@@ -383,7 +383,7 @@ def field_from_json(data: Any, default_id: int = PARTITION_FIELD_ID_START) -> Pa
 
 
 def sources_from_json(data: Mapping[str, Any]) -> tuple[int | None, tuple[int, ...] | None]:
-    """`source-id` and `source-ids` of a partition or sort field; (None, None) where neither can be read."""
+    """`source-id` and `source-ids` of a partition or sort field; (None, None) if neither can be read."""
     source_ids, source_id = data.get("source-ids"), data.get("source-id")
     if source_ids is not None:
         if not isinstance(source_ids, list) or not source_ids or not all(map(_is_int, source_ids)):

@@ -61,7 +61,7 @@ def format_time(micros: int) -> str:
 
 
 def format_timestamp(micros: int, utc: bool = False) -> str:
-    """ISO text of microseconds from 1970-01-01, with six digits of fraction; "+00:00" is added where `utc`."""
+    """ISO text of microseconds from 1970-01-01, with six digits of fraction; "+00:00" is added if `utc`."""
     days, rest = divmod(micros, MICROS_PER_DAY)
     return f"{format_date(days)}T{_format_clock(rest * NANOS_PER_MICRO, 6)}{'+00:00' if utc else ''}"
 
@@ -72,7 +72,7 @@ def format_milliseconds(milliseconds: int) -> str:
 
 
 def format_timestamp_nanos(nanos: int, utc: bool = False) -> str:
-    """ISO text of nanoseconds from 1970-01-01, with nine digits of fraction; "+00:00" is added where `utc`."""
+    """ISO text of nanoseconds from 1970-01-01, with nine digits of fraction; "+00:00" is added if `utc`."""
     days, rest = divmod(nanos, NANOS_PER_DAY)
     return f"{format_date(days)}T{_format_clock(rest, 9)}{'+00:00' if utc else ''}"
 

@@ -42,7 +42,7 @@ def _hash_double(value: float) -> int:
 
 
 def hash_function(source_type: IcebergType) -> Callable[[Any], int]:
-    """The signed 32-bit Murmur3 hash of stored values of a type (Appendix B), also where bucket does not allow it.
+    """The signed 32-bit Murmur3 hash of stored values of a type (Appendix B), also if bucket does not allow it.
 
     Raises:
         TypeMismatchError: the specification defines no hash for the type.

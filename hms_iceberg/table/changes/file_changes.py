@@ -62,7 +62,7 @@ class FileChange(PendingChange):
 
 
 class AppendFiles(FileChange):
-    """Appends data files; manifests are merged where `merging`."""
+    """Appends data files; manifests are merged if `merging`."""
 
     def __init__(self, begun: Begun, merging: bool) -> None:
         super().__init__(begun)

@@ -63,7 +63,7 @@ class PendingChange:
         raise NotImplementedError
 
     def commit(self) -> None:
-        """Makes the change part of its transaction, or of the table where there is none.
+        """Makes the change part of its transaction, or of the table if there is none.
 
         Raises:
             CommitConflictError, CommitFailedError, CommitStateUnknownError: see `Transaction.commit`.

@@ -146,7 +146,7 @@ class NewRowDelta(Validated):
     # ------------------------------------------------------------------------------------------ committing
 
     def commit(self) -> None:
-        """Makes the change part of its transaction, or of the table where there is none.
+        """Makes the change part of its transaction, or of the table if there is none.
 
         Raises:
             InvalidInputError: position deletes point at no live data file; the files written are deleted again.

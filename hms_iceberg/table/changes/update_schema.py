@@ -31,7 +31,7 @@ Name = str | tuple[str, ...]
 
 
 class UpdateSchema(PendingChange):
-    """Columns by name: dotted text, or a tuple of names where one of them has a dot in it.
+    """Columns by name: dotted text, or a tuple of names if one of them has a dot in it.
 
     >>> with table.update_schema() as update:
     ...     update.add_column("address.zip", StringType())
@@ -126,7 +126,7 @@ class UpdateSchema(PendingChange):
         return self._add(UpdateColumn(_path(path), required=False))
 
     def set_default_value(self, path: Name, default_value: Any) -> UpdateSchema:
-        """What rows written from now on hold where they have no value; None removes it. Needs format version 3."""
+        """What rows written from now on hold if they have no value; None removes it. Needs format version 3."""
         default = None
         if default_value is not None:
             schema = self.apply() if self._changes else self._metadata.schema()

@@ -103,7 +103,7 @@ class ChangelogScan(_IncrementalScan):
         identifier_columns: columns that identify a row for update pairs; None takes the table's identifier fields.
             `_row_id` is possible from format version 3 on.
         compute_updates: whether a deleted and an inserted row of one snapshot with the same identifier become
-            UPDATE_BEFORE and UPDATE_AFTER, one after the other. None: where identifier columns are given. An identifier
+            UPDATE_BEFORE and UPDATE_AFTER, one after the other. None: if identifier columns are given. An identifier
             that a snapshot inserts or deletes more than once is left as it is.
         net_changes: leave out rows that were inserted and deleted again, over all snapshots.
         carryovers: also show rows that were rewritten to other files without a change.

@@ -173,7 +173,7 @@ class RowChange:
         """Writes what is needed and adds the update to the transaction.
 
         Args:
-            affected: rows to delete, or to replace where there is a replacement.
+            affected: rows to delete, or to replace if there is a replacement.
             conflict_filter: which rows the change has read.
             replacement: makes the new values of affected rows.
             whole: data files that go with all of their rows.

@@ -31,7 +31,7 @@ Self = TypeVar("Self", bound="RowWriteMethods")
 
 
 class RowWriteMethods(ABC):
-    """Every method makes one snapshot: of the transaction it is called on, or committed at once where called on a
+    """Every method makes one snapshot: of the transaction it is called on, or committed at once if called on a
     table. `branch=None` stages the snapshot: it becomes part of the table and of no branch, until
     `manage_snapshots().cherrypick(…)` publishes it.
 
@@ -110,7 +110,7 @@ class RowWriteMethods(ABC):
     ) -> None:
         """Replaces the rows that match a filter, all unless it is given, by other rows, in one snapshot.
 
-        Old rows go as `delete` removes them, and so does what a concurrent commit added where whole files go; the new
+        Old rows go as `delete` removes them, and so does what a concurrent commit added if whole files go; the new
         ones need not match the filter.
 
         Args:

@@ -58,7 +58,7 @@ def commit_content(base: TableMetadata, change: ContentChange, workspace: Worksp
     """The metadata with a snapshot that makes the change.
 
     Manifests of added files are written once; a manifest that loses files is rewritten once as long as it is in the
-    base; so that a replay writes a manifest list and nothing else where the manifests involved are still there.
+    base; so that a replay writes a manifest list and nothing else if the manifests involved are still there.
 
     Raises:
         CommitConflictError: a file to remove is not there.

@@ -36,16 +36,16 @@ class FileMatcher:
         return complement(self._filter)
 
     def may_match(self, files: Sequence[DataFile]) -> list[bool]:
-        """Of each file False only where certainly none of its rows matches."""
+        """Of each file False only if certainly none of its rows matches."""
         by_metrics = files_may_match(self._filter, files)
         return [may and self.may_match_partition(file) for may, file in zip(by_metrics, files, strict=True)]
 
     def may_match_partition(self, file: DataFile) -> bool:
-        """False only where certainly no row of the file's partition matches."""
+        """False only if certainly no row of the file's partition matches."""
         return self._test(file.spec_id, strict=False)(file.partition)
 
     def must_match(self, files: Sequence[DataFile]) -> list[bool]:
-        """Of each file True only where certainly every one of its rows matches."""
+        """Of each file True only if certainly every one of its rows matches."""
         others = files_may_match(self._complement, files)
         return [
             not other or self._test(file.spec_id, strict=True)(file.partition)
@@ -53,7 +53,7 @@ class FileMatcher:
         ]
 
     def may_match_manifest(self, manifest: ManifestFile) -> bool:
-        """False only where certainly no file of the manifest has a matching row."""
+        """False only if certainly no file of the manifest has a matching row."""
         spec_id = manifest.partition_spec_id
         partition_type = self._metadata.spec_by_id(spec_id).partition_type(self._metadata.schema())
         (answer,) = manifests_may_match(self._projection(spec_id, strict=False), partition_type, [manifest])

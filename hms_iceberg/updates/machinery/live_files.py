@@ -28,7 +28,7 @@ def live_files(
         manifests: the manifests.
         metadata: a version of the table that has their partition specs.
         reader: reads them.
-        on_unreadable: gets the error of a manifest that cannot be read, which is passed over; raised where it is None.
+        on_unreadable: gets the error of a manifest that cannot be read, which is passed over; raised if it is None.
 
     Raises:
         StorageError, CorruptManifestError: a manifest cannot be read.

@@ -1,6 +1,6 @@
 """Files whose nulls meet a column that became required after they were written.
 
-Readers trust that a required column holds no null: that `c is null` is never true. Where one commit makes a column
+Readers trust that a required column holds no null: that `c is null` is never true. If one commit makes a column
 required and another adds rows written before that, only one of both may happen.
 """
 
@@ -44,7 +44,7 @@ def check_added_nulls(files: Iterable[DataFile], written: Schema, now: Schema, w
 def check_nulls_added_since(
     start: TableMetadata, base: TableMetadata, replayed: Schema, reader: FileReader, table: str
 ) -> None:
-    """Refuses to make a column required where files were added meanwhile that may hold nulls in it.
+    """Refuses to make a column required if files were added meanwhile that may hold nulls in it.
 
     Args:
         start: the table that the change was made on.

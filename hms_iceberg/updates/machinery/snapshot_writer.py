@@ -19,7 +19,7 @@ ENGINE_NAME = "hms_iceberg"
 
 
 def parent_on(base: TableMetadata, branch: str) -> Snapshot | None:
-    """The snapshot that the next one on `branch` follows: the branch's head, or main's where the branch is new.
+    """The snapshot that the next one on `branch` follows: the branch's head, or main's if the branch is new.
 
     Raises:
         InvalidInputError: `branch` is a tag.
@@ -42,7 +42,7 @@ class SnapshotDraft:
     Attributes:
         snapshot_id: drawn once for the operation.
         operation: what it did.
-        manifests: the content of the manifest list, new manifests first; without the parent's where `keeps_parent`.
+        manifests: the content of the manifest list, new manifests first; without the parent's if `keeps_parent`.
         summary: changes, without totals.
         branch: the branch to move; None stages the snapshot without moving any.
         replaced_manifests: how many manifests of the parent are not in the list any more.

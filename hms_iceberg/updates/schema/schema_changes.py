@@ -161,7 +161,7 @@ class SetDefault:
 
 @dataclass(frozen=True)
 class MoveColumn:
-    """Moves a column next to `reference`, or to the front of its struct where that is None."""
+    """Moves a column next to `reference`, or to the front of its struct if that is None."""
 
     path: Path
     reference: Path | None = None

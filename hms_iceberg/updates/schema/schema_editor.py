@@ -249,7 +249,7 @@ class SchemaEditor:
         self._change(field_id, doc=doc)
 
     def set_default(self, path: Path, default: Any) -> None:
-        """Sets what rows written from now on hold where they have no value."""
+        """Sets what rows written from now on hold if they have no value."""
         field_id = self.find(path)
         field = self._fields[field_id]
         self._check_default(".".join(path), default)

@@ -28,7 +28,7 @@ COLUMN_PROPERTY_PREFIXES = (
 class SchemaUpdate(Update):
     """Changes of columns by name. Field ids of new columns are drawn when it is applied, and again at a replay.
 
-    Two updates commute where they touch different columns. A column that this one relies on and somebody else
+    Two updates commute if they touch different columns. A column that this one relies on and somebody else
     changed, or a name that both bring, is a conflict.
     """
 

@@ -49,7 +49,7 @@ class ExpireSnapshots(Update):
         snapshot_ids: further snapshots to remove, which no ref may point at.
         at_ms: the time that ages are measured from; None for the time of the commit.
         clean_metadata: also removes partition specs and schemas that no snapshot which stays refers to.
-        of_others_files: also where `gc.enabled` is false; whoever says this deletes no data file.
+        of_others_files: also if `gc.enabled` is false; whoever says this deletes no data file.
     """
 
     older_than_ms: int | None = None

@@ -24,7 +24,7 @@ class SetCurrentSnapshot(Update):
     ref: str | None = None
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses where main moved meanwhile."""
+        """Refuses if main moved meanwhile."""
         check_ref_unchanged(MAIN_BRANCH, start, base, "set the current snapshot")
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
@@ -52,7 +52,7 @@ class Rollback(Update):
     before_ms: int | None = None
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """Refuses where main moved meanwhile."""
+        """Refuses if main moved meanwhile."""
         check_ref_unchanged(MAIN_BRANCH, start, base, "roll back")
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:

@@ -31,7 +31,7 @@ _BEYOND = "out of range for nanosecond"
 class _Stream:
     """The rows of some columns of a file, in order and a few at a time: a whole stripe may take a gigabyte.
 
-    pyarrow streams a file from its first row only. Where stripes are left out, or their timestamps are beyond its
+    pyarrow streams a file from its first row only. If stripes are left out, or their timestamps are beyond its
     nanoseconds, they are decoded one by one.
 
     Args:

@@ -215,7 +215,7 @@ def _as_orc(array: pa.Array, kind: IcebergType, wanted: pa.DataType) -> pa.Array
 
 
 def _marked(array: pa.Array) -> pa.Array:
-    """A copy, no slice at any level, with the nulls of each struct marked in it even where there are none.
+    """A copy, no slice at any level, with the nulls of each struct marked in it even if there are none.
 
     pyarrow's ORC writer takes the values of other rows for structs in a slice, and loses those of a struct with nulls
     within one without.

@@ -1,6 +1,6 @@
 """Manifest lists, made anew from those of the snapshots before and after, and from manifests in the table's folder.
 
-A list is taken for what was lost only where the summary of its snapshot says the same of it: how many files, rows and
+A list is taken for what was lost only if the summary of its snapshot says the same of it: how many files, rows and
 deletes there are in all, and how many the snapshot added and removed.
 """
 

@@ -1,6 +1,6 @@
 """Manifests, made anew from later manifests that carry the same files, and from the footers of files.
 
-What comes out is taken for what was lost only where it has as many files and rows as manifest lists say.
+What comes out is taken for what was lost only if it has as many files and rows as manifest lists say.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ public class IcebergTable
     return new IcebergTable(this, asked);
   }
 
-  /** The same where Spark knows no catalog of it, so that no function of one can be used in a write. */
+  /** The same if Spark knows no catalog of it, so that no function of one can be used in a write. */
   IcebergTable withoutCatalog() {
     ObjectNode alone = (ObjectNode) question.deepCopy();
     alone.put("without_catalog", true);
@@ -143,7 +143,7 @@ public class IcebergTable
     return words.equals(other.question) && !equals(other) && schema.equals(other.schema);
   }
 
-  /** The snapshot that is read, or null where the table has none. */
+  /** The snapshot that is read, or null if the table has none. */
   Long snapshotId() {
     JsonNode id = description.get("snapshot_id");
     return id == null || id.isNull() ? null : Long.valueOf(id.asLong());

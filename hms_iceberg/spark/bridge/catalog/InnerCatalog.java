@@ -31,7 +31,7 @@ final class InnerCatalog extends Rule {
     return plan;
   }
 
-  /** The user's catalog over Spark's, or Spark's alone where the user chose none. */
+  /** The user's catalog over Spark's, or Spark's alone if the user chose none. */
   static CatalogPlugin over(CatalogPlugin sparks, SQLConf conf) {
     String chosen = conf.getConfString(CLASS, BUILT_IN);
     if (BUILT_IN.equals(chosen) || !NamedCatalogs.isHere(chosen)) {

@@ -77,7 +77,7 @@ final class MetadataColumns {
     return struct;
   }
 
-  /** The column itself; one of the lineage is stored where a row was moved, and follows from the file elsewhere. */
+  /** The column itself; one of the lineage is stored if a row was moved, and follows from the file elsewhere. */
   static ColumnVector inherited(StructField field, ColumnVector stored, BatchColumns batchColumns, FileTask task) {
     if ("metadata".equals(kind(field)) && ROW_ID.equals(field.name())) {
       return new Vectors.Inherited(stored, batchColumns.positions(), task.firstRowId);

@@ -20,7 +20,7 @@ final class NamedCatalogs {
     extension.set(session, PREFIX + name, NamedCatalog.class.getName());
   }
 
-  /** Catalogs that were set up for Iceberg's JAR are ours where there is no such JAR. */
+  /** Catalogs that were set up for Iceberg's JAR are ours if there is no such JAR. */
   static void adopt(Extension extension, SparkSession extended) {
     if (isPresent(OF_JAVA)) {
       return;

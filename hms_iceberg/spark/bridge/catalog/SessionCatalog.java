@@ -305,7 +305,7 @@ public final class SessionCatalog extends DelegatingCatalogExtension
     return Functions.load(ident) != null || super.functionExists(ident);
   }
 
-  /** Where the table's current metadata is, or null where the row is not an Iceberg table. */
+  /** Where the table's current metadata is, or null if the row is not an Iceberg table. */
   private String metadataLocation(Identifier ident) {
     if (ident.namespace().length != 1) {
       return null;

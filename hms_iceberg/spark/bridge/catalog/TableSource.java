@@ -22,10 +22,10 @@ abstract class TableSource {
     return name();
   }
 
-  /** The newest metadata file, or null where there is no such table. */
+  /** The newest metadata file, or null if there is no such table. */
   abstract String metadataLocation();
 
-  /** The same, or that of a view of the name; null where there is neither. */
+  /** The same, or that of a view of the name; null if there is neither. */
   Pointer pointer() {
     String location = metadataLocation();
     return location == null ? null : new Pointer(location, false);

@@ -119,7 +119,7 @@ final class FilterText {
     return onTerm(op, column(child), null);
   }
 
-  /** A transform is null where its source is. */
+  /** A transform is null if its source is. */
   private ObjectNode onNull(String op, Expression child) {
     return onColumn(op, TransformText.of(child) == null ? child : TransformText.source(child));
   }
@@ -193,7 +193,7 @@ final class FilterText {
     return node;
   }
 
-  /** The names from the table's column down to the field, or null where the expression is something else. */
+  /** The names from the table's column down to the field, or null if the expression is something else. */
   private ArrayNode column(Expression expression) {
     if (expression instanceof Attribute) {
       return ownName((Attribute) expression);

@@ -35,7 +35,7 @@ import scala.runtime.AbstractPartialFunction;
 
 /**
  * A MERGE that leaves files as they are needs only those rows of its target that a row of the source matches. Spark joins
- * all of them, and shuffles them for that, because the source's rows without a match are needed too. Where the source's
+ * all of them, and shuffles them for that, because the source's rows without a match are needed too. If the source's
  * keys are few enough to be broadcast, other rows of the target are left out before.
  */
 final class MatchingKeys extends AbstractPartialFunction {
@@ -66,7 +66,7 @@ final class MatchingKeys extends AbstractPartialFunction {
     return new Join(matched, join.right(), join.joinType(), join.condition(), join.hint());
   }
 
-  /** Null where nothing is to be left out. */
+  /** Null if nothing is to be left out. */
   private Keys keys(Object plan) {
     if (!(plan instanceof Join) || ((Join) plan).joinType() != RightOuter$.MODULE$) {
       return null;

@@ -51,7 +51,7 @@ final class PushedFilters {
     return all;
   }
 
-  /** Null where it cannot be said of this file; only where it may be weakened does one side of an AND suffice. */
+  /** Null if it cannot be said of this file; only if it may be weakened does one side of an AND suffice. */
   private static Filter renamed(Filter filter, Map names, boolean mayWeaken) {
     if (filter instanceof And) {
       Filter left = renamed(((And) filter).left(), names, mayWeaken);
@@ -76,7 +76,7 @@ final class PushedFilters {
 
   /**
    * Whether a filter compares numbers that may be NaN. Statistics leave NaN out, which to Spark equals itself and is
-   * greater than all others, so that they must not decide where NaN may match.
+   * greater than all others, so that they must not decide if NaN may match.
    *
    * @param onlyWithNan only comparisons with NaN itself
    */
@@ -99,7 +99,7 @@ final class PushedFilters {
     return false;
   }
 
-  /** What a column is compared with; null where it is compared with nothing. */
+  /** What a column is compared with; null if it is compared with nothing. */
   private static Object value(Filter filter) {
     if (filter instanceof EqualTo) {
       return ((EqualTo) filter).value();

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke;
 final class TransformText {
   private TransformText() {}
 
-  /** Null where the expression is something else. */
+  /** Null if the expression is something else. */
   static String of(Expression expression) {
     if (!(expression instanceof StaticInvoke)) {
       return null;

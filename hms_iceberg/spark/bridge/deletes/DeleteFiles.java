@@ -175,7 +175,7 @@ final class DeleteFiles {
     }
   }
 
-  /** Opens a delete file; where positions in one data file are enough, rows of others may be left out. */
+  /** Opens a delete file; if positions in one data file are enough, rows of others may be left out. */
   private static BatchColumns open(
       ParquetFile parquet, DeleteFile file, StructType columns, Configuration conf, String dataFile)
       throws IOException {

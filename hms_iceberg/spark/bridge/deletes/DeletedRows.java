@@ -42,7 +42,7 @@ final class DeletedRows {
         positions, byPosition ? batchColumns.positions() : null, probes, keys, task.sequenceNumber);
   }
 
-  /** The numbers of the rows that are left, or null where all are. */
+  /** The numbers of the rows that are left, or null if all are. */
   int[] live(int count) {
     int[] live = new int[count];
     int kept = positions == null ? all(live) : positions.live(rowPositions, live);

@@ -29,7 +29,7 @@ final class FileNames implements Serializable {
   /**
    * The location of a task's next file. The id of the task's attempt is part of it, so that attempts never meet.
    *
-   * @param partition such as a=1/b=x, escaped; empty where there are no partitions
+   * @param partition such as a=1/b=x, escaped; empty if there are no partitions
    */
   String location(int partitionId, long taskId, long epoch, int count, String partition) {
     String name = String.format("%05d-%d-%s-%d-%05d%s", new Object[] {

@@ -41,7 +41,7 @@ final class PlainRow {
     this.levels = levels;
   }
 
-  /** Null where a column is of another type. */
+  /** Null if a column is of another type. */
   static PlainRow of(StructType schema, MessageType file) {
     int[] kinds = new int[schema.fields().length];
     int[] levels = new int[kinds.length];
@@ -75,7 +75,7 @@ final class PlainRow {
         ? TEXT : 0;
   }
 
-  /** Writes into the columns behind a consumer from now on; false where they cannot be got at. */
+  /** Writes into the columns behind a consumer from now on; false if they cannot be got at. */
   boolean to(RecordConsumer consumer) {
     try {
       columns = (ColumnWriter[]) field(consumer, "columnWriters");

@@ -21,7 +21,7 @@ final class Functions {
     return namespace.length == 1 && "system".equalsIgnoreCase(namespace[0]);
   }
 
-  /** Null where there is no such function. */
+  /** Null if there is no such function. */
   static UnboundFunction load(Identifier ident) {
     String name = ident.name().toLowerCase(Locale.ROOT);
     for (int i = 0; isNamespace(ident.namespace()) && i < NAMES.length; i++) {

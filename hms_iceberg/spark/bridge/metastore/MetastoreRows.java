@@ -14,7 +14,7 @@ import scala.jdk.javaapi.CollectionConverters;
 final class MetastoreRows {
   private MetastoreRows() {}
 
-  /** The row's parameters, so that columns or classes Spark cannot parse do no harm; null where there is no row. */
+  /** The row's parameters, so that columns or classes Spark cannot parse do no harm; null if there is no row. */
   static Map parameters(String database, String table) {
     ExternalCatalog external = ((SparkSession) SparkSession.active()).sharedState().externalCatalog();
     if (external instanceof ExternalCatalogWithListener) {

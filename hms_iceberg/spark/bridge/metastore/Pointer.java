@@ -10,7 +10,7 @@ final class Pointer {
     this.isView = isView;
   }
 
-  /** The location where it is of a table, else null. */
+  /** The location if it is of a table, else null. */
   static String ofTable(Pointer pointer) {
     return pointer == null || pointer.isView ? null : pointer.location;
   }

@@ -19,7 +19,7 @@ final class FloatMetrics {
     this.columns = columns;
   }
 
-  /** Null where there are no such columns. */
+  /** Null if there are no such columns. */
   static FloatMetrics of(StructType schema) {
     List columns = new ArrayList();
     collect(schema, new int[0], new int[0], columns);

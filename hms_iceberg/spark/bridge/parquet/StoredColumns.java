@@ -11,7 +11,7 @@ import scala.jdk.javaapi.CollectionConverters;
 final class StoredColumns {
   private StoredColumns() {}
 
-  /** A view of a row with these columns only; null where all are stored. */
+  /** A view of a row with these columns only; null if all are stored. */
   static ProjectingInternalRow of(StructType fileSchema, int[] ordinals) {
     if (ordinals == null) {
       return null;

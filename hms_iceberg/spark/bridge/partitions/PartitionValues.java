@@ -43,7 +43,7 @@ final class PartitionValues implements Serializable {
     return new PartitionKey(specId, values);
   }
 
-  /** The folder of a partition, escaped as Java escapes it; empty where there are no partitions. */
+  /** The folder of a partition, escaped as Java escapes it; empty if there are no partitions. */
   String folder(PartitionKey key) {
     if (isUnpartitioned()) {
       return "";

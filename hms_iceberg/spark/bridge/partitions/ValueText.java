@@ -12,7 +12,7 @@ final class ValueText {
 
   private ValueText() {}
 
-  /** Null where the value has no form in JSON. */
+  /** Null if the value has no form in JSON. */
   static JsonNode of(Object value) {
     if (value == null) {
       return NODES.nullNode();

@@ -14,7 +14,7 @@ final class BatchColumns {
   private final FileTask task;
   private final DeletedMarks marks;
 
-  /** The marks are null where deleted rows are left out. */
+  /** The marks are null if deleted rows are left out. */
   BatchColumns(
       ColumnarBatch batch, StructType read, StructType fileColumns, FileColumns columns, FileTask task,
       DeletedMarks marks) {
@@ -54,7 +54,7 @@ final class BatchColumns {
     return vectors;
   }
 
-  /** What Spark gets: the wanted columns, then the partition's. It is the batch itself where nothing is changed. */
+  /** What Spark gets: the wanted columns, then the partition's. It is the batch itself if nothing is changed. */
   ColumnarBatch output(StructType wanted, StructType partition) {
     ColumnVector[] vectors = vectors(wanted);
     ColumnVector[] all = new ColumnVector[vectors.length + partition.fields().length];

@@ -32,7 +32,7 @@ final class MetadataAnswer {
   }
 
   /**
-   * What is asked for, as JSON: [{"op": "max", "column": "b"}]; null where metadata alone cannot answer.
+   * What is asked for, as JSON: [{"op": "max", "column": "b"}]; null if metadata alone cannot answer.
    *
    * @param names the table's columns by the ids of attributes
    */

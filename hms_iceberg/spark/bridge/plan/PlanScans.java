@@ -67,7 +67,7 @@ public final class PlanScans extends Rule {
     return scan == null ? (LogicalPlan) plan.mapChildren(new Replace()) : planned(scan, files(scan, null));
   }
 
-  /** What metadata knows, else the aggregates of what is read; null where the query asks for something else. */
+  /** What metadata knows, else the aggregates of what is read; null if the query asks for something else. */
   private LogicalPlan answered(Aggregate plan) {
     List projections = new ArrayList();
     LogicalPlan source = plan.child();

@@ -26,7 +26,7 @@ import org.apache.spark.sql.types.StructField;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractPartialFunction;
 
-/** An Iceberg table in an optimized plan, with the filter and the projection right above it where there are any. */
+/** An Iceberg table in an optimized plan, with the filter and the projection right above it if there are any. */
 final class Scan {
   private static final StructField ROW = new StructField("row", BooleanType$.MODULE$, true, Metadata.empty());
 
@@ -40,7 +40,7 @@ final class Scan {
     this.relation = relation;
   }
 
-  /** Null where the plan is something else. */
+  /** Null if the plan is something else. */
   static Scan of(LogicalPlan plan) {
     return of(plan, IcebergTable.class);
   }
@@ -64,7 +64,7 @@ final class Scan {
     return table instanceof RowLevelOperationTable ? ((RowLevelOperationTable) table).table() : table;
   }
 
-  /** The operation that changes the rows which are read, or null where they are only read. */
+  /** The operation that changes the rows which are read, or null if they are only read. */
   RowOperation operation() {
     Table table = relation.table();
     return table instanceof RowLevelOperationTable

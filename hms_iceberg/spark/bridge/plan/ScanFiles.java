@@ -46,7 +46,7 @@ final class ScanFiles implements FileIndex, Cloneable {
   private final long totalSize;
   private WorkerFiles workerFiles;
   private long planningNanos;
-  /** Which of the files are replaced by what is read; null where nothing is. */
+  /** Which of the files are replaced by what is read; null if nothing is. */
   private ReplacedFiles replaced;
 
   ScanFiles(IcebergTable table, Answer plan) {
@@ -130,7 +130,7 @@ final class ScanFiles implements FileIndex, Cloneable {
     return groups;
   }
 
-  /** Which of all belong to each file: count + 1 offsets, then numbers; no arrays at all where there are none. */
+  /** Which of all belong to each file: count + 1 offsets, then numbers; no arrays at all if there are none. */
   private Object[][] spread(Answer plan, Object[] all, Object[] none) {
     Object[][] spread = (Object[][]) java.lang.reflect.Array.newInstance(none.getClass(), paths.length);
     Arrays.fill(spread, none);
@@ -163,13 +163,13 @@ final class ScanFiles implements FileIndex, Cloneable {
     return new HashSet(Arrays.asList(partitionSchema.fieldNames()));
   }
 
-  /** The table's name mapping as JSON text, or null where it has none. */
+  /** The table's name mapping as JSON text, or null if it has none. */
   String nameMapping() {
     JsonNode mapping = header.get("name_mapping");
     return mapping == null || mapping.isNull() ? null : mapping.toString();
   }
 
-  /** The files that Spark's Parquet scan cannot read, which are not in this index; null where there are none. */
+  /** The files that Spark's Parquet scan cannot read, which are not in this index; null if there are none. */
   WorkerFiles workerFiles() {
     return workerFiles;
   }
@@ -178,7 +178,7 @@ final class ScanFiles implements FileIndex, Cloneable {
     return paths.length == 0;
   }
 
-  /** The answers to the aggregates that were asked for, where metadata alone knows them all; else null. */
+  /** The answers to the aggregates that were asked for, if metadata alone knows them all; else null. */
   JsonNode aggregates() {
     JsonNode answers = header.get("aggregates");
     return answers == null || answers.isNull() ? null : answers;

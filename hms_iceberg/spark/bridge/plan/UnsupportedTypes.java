@@ -64,18 +64,18 @@ final class UnsupportedTypes {
     return key == null ? missing(type.get("valueType")) : key;
   }
 
-  /** A value of a type, both as JSON; null where Spark cannot hold it. */
+  /** A value of a type, both as JSON; null if Spark cannot hold it. */
   static Object value(JsonNode type, JsonNode value) {
     JsonNode own = type.deepCopy();
     return missing(own) == null ? Values.of(DataType.fromJson(own.toString()), value) : null;
   }
 
-  /** A field's value; null where Spark cannot hold it. */
+  /** A field's value; null if Spark cannot hold it. */
   static Object value(StructField field, JsonNode value) {
     return field.metadata().contains(TYPE) ? null : Values.of(field.dataType(), value);
   }
 
-  /** Refuses a query that uses such a column; where all of a column is read, also for what is in it. */
+  /** Refuses a query that uses such a column; if all of a column is read, also for what is in it. */
   static void refuse(IcebergTable table, List columns, boolean whole) {
     StructField[] known = table.idSchema().fields();
     for (int i = 0; i < columns.size(); i++) {

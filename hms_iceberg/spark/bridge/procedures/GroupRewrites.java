@@ -127,7 +127,7 @@ final class GroupRewrites {
         SparkVersions.append(DataSourceV2Relation.create(target, catalog, Option.empty()), rows));
   }
 
-  /** All columns of the table, and the lineage of the rows where they have one. */
+  /** All columns of the table, and the lineage of the rows if they have one. */
   private LogicalPlan rows(IcebergTable files) {
     DataSourceV2Relation relation = DataSourceV2Relation.create(files, Option.empty(), Option.empty());
     if (!rewrite.get("lineage").asBoolean()) {

@@ -16,7 +16,7 @@ import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** Some rows as an Arrow stream; no bytes where only the number of rows is asked for. */
+/** Some rows as an Arrow stream; no bytes if only the number of rows is asked for. */
 final class ArrowPartition implements InputPartition {
   final byte[] stream;
   final int rows;

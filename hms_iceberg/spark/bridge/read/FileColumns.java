@@ -26,7 +26,7 @@ import org.apache.spark.sql.types.TimestampType$;
 import org.apache.spark.sql.types.VariantType;
 
 /**
- * Finds the wanted columns in one file: by field id, or by the table's name mapping where the file has no ids,
+ * Finds the wanted columns in one file: by field id, or by the table's name mapping if the file has no ids,
  * at every level of nesting. From that come the columns to read, under the file's own names, and the views that
  * make the wanted columns of them.
  */
@@ -226,7 +226,7 @@ final class FileColumns {
     }
   }
 
-  /** The names of the table's columns (quoted as in Spark's filters) to those of the file, where comparable. */
+  /** The names of the table's columns (quoted as in Spark's filters) to those of the file, if comparable. */
   void names(StructType wanted, java.util.Map found) {
     names(wanted, file, mapping, "", "", found);
   }

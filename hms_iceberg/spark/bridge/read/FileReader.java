@@ -116,7 +116,7 @@ final class FileReader extends AbstractFunction1 implements Serializable {
     return lastJson;
   }
 
-  /** Spark expects batches, or rows; where it does not make its own unsafe rows of them, that is done here. */
+  /** Spark expects batches, or rows; if it does not make its own unsafe rows of them, that is done here. */
   private Rows.Shape row() {
     if (settings.returnBatches) {
       return new Rows.Shape(true, null);

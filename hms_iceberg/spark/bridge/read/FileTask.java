@@ -10,11 +10,11 @@ final class FileTask implements Serializable {
   final String path;
   final int specId;
   final long sequenceNumber;
-  /** The row id of the file's first row, or a negative number where rows have none. */
+  /** The row id of the file's first row, or a negative number if rows have none. */
   final long firstRowId;
   /** Values, in Spark's internal form, of the columns that are the same in all rows: field id to value. */
   final Map constants;
-  /** The values of the column _partition as JSON by field id, where it is asked for. */
+  /** The values of the column _partition as JSON by field id, if it is asked for. */
   final String partition;
   final DeleteFile[] positionDeletes;
   final EqualityDeletes[] equalityDeletes;

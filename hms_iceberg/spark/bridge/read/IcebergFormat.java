@@ -52,7 +52,7 @@ public final class IcebergFormat extends ParquetFileFormat {
     return "Iceberg";
   }
 
-  /** Where columns may be filled in, or rows left out, the generated code must not insist on Spark's vectors. */
+  /** If columns may be filled in, or rows left out, the generated code must not insist on Spark's vectors. */
   public Option vectorTypes(StructType required, StructType partition, SQLConf conf) {
     boolean same = plain;
     StructField[] fields = ((StructType) withIds(required, idSchema)).fields();

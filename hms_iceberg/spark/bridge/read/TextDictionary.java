@@ -14,7 +14,7 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
  * for each row: a query whose work is text takes a quarter less time with this.
  */
 final class TextDictionary implements Dictionary {
-  // Both are private to Spark; where a version has others, its own dictionaries stay, which only costs time.
+  // Both are private to Spark; if a version has others, its own dictionaries stay, which only costs time.
   private static final Field OF_VECTOR = field(WritableColumnVector.class, "dictionary");
   private static final Field OF_FILE = field(
       "org.apache.spark.sql.execution.datasources.parquet.ParquetDictionary", "dictionary");

@@ -186,7 +186,7 @@ final class Vectors {
     }
   }
 
-  /** A stored number, or where the file has none, one that follows from the row's position. */
+  /** A stored number, or if the file has none, one that follows from the row's position. */
   static final class Inherited extends Delegating {
     private final ColumnVector positions;
     private final long first;

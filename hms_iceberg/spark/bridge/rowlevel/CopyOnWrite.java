@@ -30,7 +30,7 @@ final class CopyOnWrite extends RowOperation {
     replaced = new ReplacedFiles(table);
   }
 
-  /** One at least: where none is asked for, Spark before 4.3 hands the writer rows with a column of its own in them. */
+  /** One at least: if none is asked for, Spark before 4.3 hands the writer rows with a column of its own in them. */
   public NamedReference[] requiredMetadataAttributes() {
     List columns = lineage();
     return references(columns.isEmpty() ? Collections.singletonList(MetadataColumns.SPEC_ID) : columns);

@@ -31,7 +31,7 @@ final class ReplacedFiles {
    * Called when a scan of the operation is planned.
    *
    * @param paths the files that may hold such rows
-   * @param matching gives the paths of those that do; null where all are replaced
+   * @param matching gives the paths of those that do; null if all are replaced
    */
   synchronized void plan(List paths, LogicalPlan matching) {
     planned.addAll(paths);

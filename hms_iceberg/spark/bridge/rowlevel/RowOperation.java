@@ -46,7 +46,7 @@ abstract class RowOperation implements RowLevelOperation {
     return table.newScanBuilder(options);
   }
 
-  /** The lineage that rows keep when they are written anew, where the table has any. */
+  /** The lineage that rows keep when they are written anew, if the table has any. */
   List lineage() {
     List columns = new ArrayList();
     if (Integer.parseInt((String) table.properties().get("format-version")) >= 3) {

@@ -96,7 +96,7 @@ final class IcebergStream implements Source, SupportsTriggerAvailableNow {
     }
   }
 
-  /** Spark aggregates in another way where a leaf of the plan says that it is part of a stream. */
+  /** Spark aggregates in another way if a leaf of the plan says that it is part of a stream. */
   static final class Streaming extends AbstractPartialFunction {
     public boolean isDefinedAt(Object plan) {
       return plan instanceof LogicalRelation;

@@ -56,7 +56,7 @@ final class TableReads {
     return catalog(catalogs, parts(session, text));
   }
 
-  /** That of the current view, or of the session, where the name says none. */
+  /** That of the current view, or of the session, if the name says none. */
   private static CatalogPlugin catalog(CatalogManager catalogs, String[] parts) {
     if (parts.length > 1 && catalogs.isCatalogRegistered(parts[0])) {
       return catalogs.catalog(parts[0]);
@@ -85,7 +85,7 @@ final class TableReads {
     return new TableName(current, parts[0]);
   }
 
-  /** Null where the name is not one of an Iceberg table of ours. */
+  /** Null if the name is not one of an Iceberg table of ours. */
   static Table byName(SparkSession session, String[] parts, String version, Long asOfMicros, Map options) {
     CatalogManager catalogs = session.sessionState().catalogManager();
     CatalogPlugin catalog = catalog(catalogs, parts);

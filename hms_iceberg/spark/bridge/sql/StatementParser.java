@@ -52,7 +52,7 @@ public final class StatementParser implements InvocationHandler {
     }
   }
 
-  /** Null where the text does not begin as one of ours. */
+  /** Null if the text does not begin as one of ours. */
   private LogicalPlan statement(String text) throws Exception {
     if (text.toUpperCase(Locale.ROOT).indexOf("ALTER") < 0) {
       return null;

@@ -28,7 +28,7 @@ final class IcebergView implements Table {
     this.described = source.planner.ask(question).header();
   }
 
-  /** Null where it is asked for by what only tables have: a metadata table, or a version. */
+  /** Null if it is asked for by what only tables have: a metadata table, or a version. */
   static Table of(
       TableSource source, String catalog, String location, boolean isPart, String version, Long asOfMicros) {
     if (version != null || asOfMicros != null) {
@@ -69,7 +69,7 @@ final class IcebergView implements Table {
     return (Map) Bridge.JSON.convertValue(described.get("shown_properties"), Map.class);
   }
 
-  /** The names of the query's columns, where an engine left them. */
+  /** The names of the query's columns, if an engine left them. */
   String[] queryColumns() {
     return (String[]) Bridge.JSON.convertValue(described.get("query_columns"), String[].class);
   }

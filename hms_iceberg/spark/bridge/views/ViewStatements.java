@@ -152,7 +152,7 @@ final class ViewStatements extends Rule {
     return found != null && found.isView() ? found : null;
   }
 
-  /** Null where the name is that of a temporary view, or of another catalog. */
+  /** Null if the name is that of a temporary view, or of another catalog. */
   private Found find(Seq name, boolean allowTemporary) {
     if (allowTemporary && session.sessionState().catalog().isTempView(name)) {
       return null;

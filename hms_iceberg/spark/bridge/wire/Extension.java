@@ -38,7 +38,7 @@ final class Extension {
     this.planner = planner;
   }
 
-  /** Null where these settings are not those of an extended session. */
+  /** Null if these settings are not those of an extended session. */
   static Extension find(SQLConf conf) {
     WeakReference known = (WeakReference) KNOWN.get(conf.getConfString(ID, ""));
     return known == null ? null : (Extension) known.get();

@@ -261,7 +261,7 @@ final class SparkVersions {
     }
   }
 
-  /** The SQL of a column's DEFAULT; null where Spark has it as an expression only. */
+  /** The SQL of a column's DEFAULT; null if Spark has it as an expression only. */
   static String sql(ColumnDefaultValue value) {
     return (String) invoke(value, "getSql", new Object[0]);
   }

@@ -8,7 +8,7 @@ import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
 import org.apache.spark.sql.connector.write.streaming.StreamingWrite;
 
-/** The write of a stream: a commit for each epoch, which Python recognises where it comes again. */
+/** The write of a stream: a commit for each epoch, which Python recognises if it comes again. */
 final class TableStream implements StreamingWrite {
   private final TableWrite write;
   private final Set handedOver = new HashSet();

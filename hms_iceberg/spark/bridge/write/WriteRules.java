@@ -18,7 +18,7 @@ final class WriteRules implements Serializable {
   final StructType schema;
   /** The columns of the files, under the names that they have there. */
   final StructType fileSchema;
-  /** Which columns of the rows these are; null where all are stored. */
+  /** Which columns of the rows these are; null if all are stored. */
   final int[] stored;
   /** By the id of the spec, how its partition values are made. */
   final Map specs;

@@ -59,7 +59,7 @@ def manifests_of_all(
     Args:
         snapshots: the snapshots.
         reader: reads their manifest lists.
-        on_unreadable: gets the error of a list that cannot be read, which is passed over; raised where it is None.
+        on_unreadable: gets the error of a list that cannot be read, which is passed over; raised if it is None.
 
     Raises:
         StorageError, CorruptManifestError: a manifest list cannot be read.

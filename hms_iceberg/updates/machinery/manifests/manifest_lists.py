@@ -1,6 +1,6 @@
 """Manifest lists that grow: new manifests before those of the parent, whose bytes are copied as they are.
 
-A fast append keeps every manifest of its parent. Where the parent's list has the schema that this version writes, its
+A fast append keeps every manifest of its parent. If the parent's list has the schema that this version writes, its
 Avro blocks go into the new list without being read, so that a commit costs the same in a table of ten manifests and in
 one of ten thousand.
 """
