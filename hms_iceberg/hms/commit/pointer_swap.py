@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Generic, Protocol
 
@@ -232,13 +232,7 @@ class PointerSwap(ABC, Generic[V]):
 
         It shows the base: if the server does not compare, it would undo the replay that follows.
         """
-        name = self.named(identifier)
-        for _ in looks(name, compare):
-            try:
-                row = self._find(identifier)
-            except IcebergError as failed:
-                logger.info("The %s cannot be looked at: %s", name, failed)
-                continue
+        for row in self._looks(identifier, compare):
             if row is None or not row.sd.cols:
                 return
 
@@ -247,12 +241,7 @@ class PointerSwap(ABC, Generic[V]):
     def _settle(self, identifier: Identifier, base: V, new: V, compare: bool, error: MetastoreAnswerLostError) -> None:
         """The answer was lost: watches the row for as long as the request may still be worked on."""
         name = self.named(identifier)
-        for _ in looks(name, compare):
-            try:
-                row = self._find(identifier)
-            except IcebergError as failed:
-                logger.info("The %s cannot be looked at: %s", name, failed)
-                continue
+        for row in self._looks(identifier, compare):
             if row is None:
                 break
             if _shows(row, new):
@@ -291,16 +280,21 @@ class PointerSwap(ABC, Generic[V]):
                 raise _unknown(self.named(identifier), error) from error
 
     def _appears(self, identifier: Identifier, new: V) -> bool:
+        for row in self._looks(identifier, True):  # a create that is late meets its own name or a free one
+            if row is not None:
+                return _shows(row, new)
+        return False
+
+    def _looks(self, identifier: Identifier, compare: bool) -> Iterator[ttypes.Table | None]:
+        """The row, again and again, for as long as a lost request may still be worked on; see `looks`."""
         name = self.named(identifier)
-        for _ in looks(name, compares=True):  # a create that is late meets its own name or a free one
+        for _ in looks(name, compare):
             try:
                 row = self._find(identifier)
             except IcebergError as failed:
                 logger.info("The %s cannot be looked at: %s", name, failed)
                 continue
-            if row is not None:
-                return _shows(row, new)
-        return False
+            yield row
 
     def _row_after(self, identifier: Identifier, error: IcebergError) -> ttypes.Table | None:
         """The row, which says what a request did that was answered with an error.

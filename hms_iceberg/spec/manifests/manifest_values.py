@@ -7,7 +7,7 @@ in :mod:`hms_iceberg.spec.manifests.manifest_avro`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any, Protocol
 
@@ -165,18 +165,6 @@ class DataFile:
         given = {key: value for key, value in arguments.items() if not key.startswith("_")}
         return cls(
             **{**given, "file_format": str(given["file_format"]), "partition": tuple(given.get("partition", ()))}
-        )
-
-    def without_metrics(self) -> DataFile:
-        """The same file without column metrics, which are most of its size in memory."""
-        return replace(
-            self,
-            column_sizes=None,
-            value_counts=None,
-            null_value_counts=None,
-            nan_value_counts=None,
-            lower_bounds=None,
-            upper_bounds=None,
         )
 
 

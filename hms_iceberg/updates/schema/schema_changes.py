@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from hms_iceberg.errors import InvalidSchemaChangeError
 from hms_iceberg.spec.data_types import IcebergType, ListType, MapType, NestedField, StructType
@@ -13,29 +14,40 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.updates.schema.schema_editor import Path, SchemaEditor
 
 
-class SchemaChange(Protocol):
+class SchemaChange(ABC):
     """One change: made on an editor, and the columns that it relies on or brings."""
 
+    @abstractmethod
     def edit(self, editor: SchemaEditor) -> None:
         """Makes the change."""
-        ...
 
     def touches(self) -> tuple[Path, ...]:
-        """Columns that must still be what they were for the change to mean what it meant."""
-        ...
+        """Columns that must still be what they were for the change to mean what it meant; none by default."""
+        return ()
 
     def adds(self) -> tuple[Path, ...]:
-        """Columns that the change brings, which nobody else may have brought."""
-        ...
+        """Columns that the change brings, which nobody else may have brought; none by default."""
+        return ()
 
+    @abstractmethod
     def __str__(self) -> str:
         """What the change does, to complete 'cannot …'."""
-        ...
 
 
 @dataclass(frozen=True)
-class AddColumn:
-    """Adds a column; `default` is a stored value."""
+class ColumnChange(SchemaChange):
+    """A change of one column, which must still be what it was."""
+
+    path: Path
+
+    def touches(self) -> tuple[Path, ...]:
+        """The column."""
+        return (self.path,)
+
+
+@dataclass(frozen=True)
+class AddColumn(SchemaChange):
+    """Adds a column; `default` is a stored value. Its parent is found by name when the change is made."""
 
     path: Path
     field_type: IcebergType
@@ -47,10 +59,6 @@ class AddColumn:
         """Makes the change."""
         editor.add(self.path, self.field_type, self.doc, self.required, self.default)
 
-    def touches(self) -> tuple[Path, ...]:
-        """Nothing: the parent is found by name when the change is made."""
-        return ()
-
     def adds(self) -> tuple[Path, ...]:
         """The new column."""
         return (self.path,)
@@ -60,41 +68,26 @@ class AddColumn:
 
 
 @dataclass(frozen=True)
-class DeleteColumn:
+class DeleteColumn(ColumnChange):
     """Drops a column."""
-
-    path: Path
 
     def edit(self, editor: SchemaEditor) -> None:
         """Makes the change."""
         editor.delete(self.path)
-
-    def touches(self) -> tuple[Path, ...]:
-        """The column."""
-        return (self.path,)
-
-    def adds(self) -> tuple[Path, ...]:
-        """Nothing."""
-        return ()
 
     def __str__(self) -> str:
         return f"drop column {'.'.join(self.path)!r}"
 
 
 @dataclass(frozen=True)
-class RenameColumn:
+class RenameColumn(ColumnChange):
     """Renames a column within its struct."""
 
-    path: Path
     new_name: str
 
     def edit(self, editor: SchemaEditor) -> None:
         """Makes the change."""
         editor.rename(self.path, self.new_name)
-
-    def touches(self) -> tuple[Path, ...]:
-        """The column."""
-        return (self.path,)
 
     def adds(self) -> tuple[Path, ...]:
         """The new name."""
@@ -105,10 +98,9 @@ class RenameColumn:
 
 
 @dataclass(frozen=True)
-class UpdateColumn:
+class UpdateColumn(ColumnChange):
     """Changes what is not None of a column: its type, whether it is required, its doc."""
 
-    path: Path
     field_type: IcebergType | None = None
     required: bool | None = None
     doc: str | None = None
@@ -122,14 +114,6 @@ class UpdateColumn:
         if self.doc is not None:
             editor.set_doc(self.path, self.doc)
 
-    def touches(self) -> tuple[Path, ...]:
-        """The column."""
-        return (self.path,)
-
-    def adds(self) -> tuple[Path, ...]:
-        """Nothing."""
-        return ()
-
     def __str__(self) -> str:
         wanted = {"type": self.field_type, "required": self.required, "doc": self.doc}
         text = ", ".join(f"{key} {value}" for key, value in wanted.items() if value is not None)
@@ -137,33 +121,23 @@ class UpdateColumn:
 
 
 @dataclass(frozen=True)
-class SetDefault:
+class SetDefault(ColumnChange):
     """Sets a column's write default, a stored value; None removes it."""
 
-    path: Path
     default: Any
 
     def edit(self, editor: SchemaEditor) -> None:
         """Makes the change."""
         editor.set_default(self.path, self.default)
 
-    def touches(self) -> tuple[Path, ...]:
-        """The column."""
-        return (self.path,)
-
-    def adds(self) -> tuple[Path, ...]:
-        """Nothing."""
-        return ()
-
     def __str__(self) -> str:
         return f"set the default of column {'.'.join(self.path)!r} to {self.default!r}"
 
 
 @dataclass(frozen=True)
-class MoveColumn:
+class MoveColumn(ColumnChange):
     """Moves a column next to `reference`, or to the front of its struct if that is None."""
 
-    path: Path
     reference: Path | None = None
     after: bool = False
 
@@ -175,16 +149,12 @@ class MoveColumn:
         """The column and its new neighbour."""
         return (self.path,) if self.reference is None else (self.path, self.reference)
 
-    def adds(self) -> tuple[Path, ...]:
-        """Nothing."""
-        return ()
-
     def __str__(self) -> str:
         return f"move column {'.'.join(self.path)!r}"
 
 
 @dataclass(frozen=True)
-class SetIdentifierFields:
+class SetIdentifierFields(SchemaChange):
     """Sets the fields that together identify a row."""
 
     paths: tuple[Path, ...]
@@ -197,18 +167,15 @@ class SetIdentifierFields:
         """The fields."""
         return self.paths
 
-    def adds(self) -> tuple[Path, ...]:
-        """Nothing."""
-        return ()
-
     def __str__(self) -> str:
         return f"set the identifier fields to {['.'.join(path) for path in self.paths]}"
 
 
 @dataclass(frozen=True)
-class UnionByName:
+class UnionByName(SchemaChange):
     """Adds the columns of another schema that are missing, promotes types, and makes columns optional if it has
-    them so. Columns are matched by name, ids do not matter; nothing is dropped, and nothing is narrowed.
+    them so. Columns are matched by name, ids do not matter; nothing is dropped, and nothing is narrowed. What somebody
+    else added already is not added again.
     """
 
     schema: Schema
@@ -216,14 +183,6 @@ class UnionByName:
     def edit(self, editor: SchemaEditor) -> None:
         """Makes the changes that are still missing."""
         _union_struct(editor, (), editor.build().as_struct(), self.schema.as_struct())
-
-    def touches(self) -> tuple[Path, ...]:
-        """Nothing: the union is made with whatever is there."""
-        return ()
-
-    def adds(self) -> tuple[Path, ...]:
-        """Nothing: what somebody else added already is not added again."""
-        return ()
 
     def __str__(self) -> str:
         return "add the columns of another schema"

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from hms_iceberg.maintenance.check.digests import ManifestDigest, digest, file_number
 from hms_iceberg.maintenance.check.summary_check import EntryCounts, check_summary
 from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination
+from hms_iceberg.maintenance.repair.rebuilding.rebuilt_manifests import encoded
 from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.spec.manifests.avro_container import read_container
-from hms_iceberg.spec.manifests.manifest_avro import encode_manifest, iterate_manifest
+from hms_iceberg.spec.manifests.manifest_avro import iterate_manifest
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestEntry, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
@@ -117,25 +118,8 @@ def described(
     metadata: TableMetadata, manifest: ManifestFile, entries: Sequence[ManifestEntry], snapshot: Snapshot | None = None
 ) -> ManifestFile:
     """The row of a manifest list for a manifest, counted from its entries."""
-    spec = metadata.spec_by_id(manifest.partition_spec_id)
-    _, counted = encode_manifest(
-        entries,
-        schema=metadata.schema_for_spec(spec),
-        spec=spec,
-        content=manifest.content,
-        format_version=metadata.format_version,
-        snapshot_id=manifest.added_snapshot_id if snapshot is None else snapshot.snapshot_id,
-    )
-    number = manifest.sequence_number if snapshot is None else snapshot.sequence_number
-    return replace(
-        counted,
-        manifest_path=manifest.manifest_path,
-        manifest_length=manifest.manifest_length,
-        sequence_number=number,
-        min_sequence_number=min((entry.sequence_number or 0 for entry in entries if entry.is_live), default=number),
-        first_row_id=manifest.first_row_id,
-        key_metadata=manifest.key_metadata,
-    )
+    _, counted = encoded(metadata, manifest, entries, manifest.manifest_path, snapshot)
+    return replace(counted, manifest_length=manifest.manifest_length, key_metadata=manifest.key_metadata)
 
 
 def _fits(examination: Examination, snapshot: Snapshot, manifests: Sequence[ManifestFile]) -> bool:

@@ -20,6 +20,7 @@ from hms_iceberg.spec.manifests.manifest_values import (
     ManifestFile,
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
 
 
 @dataclass(frozen=True)
@@ -179,9 +180,21 @@ def _without_removals(manifest: ManifestFile, entries: Sequence[ManifestEntry], 
 
 
 def encoded(
-    metadata: TableMetadata, manifest: ManifestFile, entries: Sequence[ManifestEntry], location: str
+    metadata: TableMetadata,
+    manifest: ManifestFile,
+    entries: Sequence[ManifestEntry],
+    location: str,
+    snapshot: Snapshot | None = None,
 ) -> tuple[bytes, ManifestFile]:
-    """A manifest of these entries as a file, and its row for manifest lists."""
+    """A manifest of these entries as a file, and its row for manifest lists.
+
+    Args:
+        metadata: the table.
+        manifest: the row that was known of the manifest.
+        entries: what the manifest holds.
+        location: the file.
+        snapshot: what added the manifest; by default the row says it.
+    """
     spec = metadata.spec_by_id(manifest.partition_spec_id)
     data, counted = encode_manifest(
         entries,
@@ -189,16 +202,11 @@ def encoded(
         spec=spec,
         content=manifest.content,
         format_version=metadata.format_version,
-        snapshot_id=manifest.added_snapshot_id,
+        snapshot_id=manifest.added_snapshot_id if snapshot is None else snapshot.snapshot_id,
         manifest_path=location,
     )
-    number = manifest.sequence_number
+    number = manifest.sequence_number if snapshot is None else snapshot.sequence_number
     lowest = min((entry.sequence_number or 0 for entry in entries if entry.is_live), default=number)
     return data, replace(
-        counted,
-        manifest_path=location,
-        manifest_length=len(data),
-        sequence_number=number,
-        min_sequence_number=lowest,
-        first_row_id=manifest.first_row_id,
+        counted, sequence_number=number, min_sequence_number=lowest, first_row_id=manifest.first_row_id
     )
