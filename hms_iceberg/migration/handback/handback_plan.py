@@ -18,8 +18,7 @@ from hms_iceberg.migration.handback.narrow import misfitting, narrow_columns
 from hms_iceberg.migration.handback.partition_names import hive_folder, hive_values
 from hms_iceberg.migration.hive.footers import FooterReader
 from hms_iceberg.migration.hive.hive_types import TypeOptions
-from hms_iceberg.migration.hive.refusals import Refusal
-from hms_iceberg.migration.hive.source import SourceTable, look_at_source
+from hms_iceberg.migration.hive.source import SourceTable, inspect_source
 from hms_iceberg.migration.hive.source_columns import stored_values
 from hms_iceberg.migration.hive.source_files import Listing, SourceFile, list_files
 from hms_iceberg.migration.migration_progress import silent
@@ -128,10 +127,7 @@ class _Plan:
         url = declared_schema(backup, URL)
         avro = None if url is None else self._storage.read(url).decode()
         options = TypeOptions(TimestampType(), char_as_string=True)
-        found = look_at_source(backup, partitions, options, avro)
-        if isinstance(found, Refusal):
-            raise found.error()
-        return replace(found, schema=self._table.schema())
+        return replace(inspect_source(backup, partitions, options, avro), schema=self._table.schema())
 
     def _list(self) -> Listing:
         places = [row.storage.location for row in self._source.partitions]

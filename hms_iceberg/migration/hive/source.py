@@ -69,13 +69,15 @@ class SourceTable:
         return tuple(field.name for field in self.schema.fields[len(self.schema.fields) - count :])
 
 
-def inspect_source(table: HiveTable, partitions: Sequence[HivePartition], options: TypeOptions) -> SourceTable:
+def inspect_source(
+    table: HiveTable, partitions: Sequence[HivePartition], options: TypeOptions, avro_schema: str | None = None
+) -> SourceTable:
     """Check that a Hive table can be migrated, and find its columns and partition values; see `look_at_source`.
 
     Raises:
         UnsupportedError: it cannot be migrated; every reason is in the message.
     """
-    found = look_at_source(table, partitions, options)
+    found = look_at_source(table, partitions, options, avro_schema)
     if isinstance(found, Refusal):
         raise found.error()
     return found
