@@ -72,7 +72,9 @@ def schema_to_json(schema: Schema) -> dict[str, Any]:
     data: dict[str, Any] = {"type": "struct", "schema-id": schema.schema_id}
     if schema.identifier_field_ids:
         data["identifier-field-ids"] = list(schema.identifier_field_ids)
-    data["fields"] = [field_to_json(field) for field in schema.fields]
+    struct = type_to_json(schema.as_struct())
+    assert isinstance(struct, dict)
+    data["fields"] = struct["fields"]
     return data
 
 

@@ -32,13 +32,17 @@ def fold_type(
         map: the result of a map, from those of its keys' and of its values' type.
     """
 
+    if not kind.is_nested:  # as most columns, for which the function below would be made in vain
+        return leaf(kind)
+
     def fold(each: IcebergType) -> T:
+        if not each.is_nested:
+            return leaf(each)
         if isinstance(each, StructType):
             return struct(each, [fold(field.field_type) for field in each.fields])
         if isinstance(each, ListType):
             return list(each, fold(each.element_type))
-        if isinstance(each, MapType):
-            return map(each, fold(each.key_type), fold(each.value_type))
-        return leaf(each)
+        assert isinstance(each, MapType)
+        return map(each, fold(each.key_type), fold(each.value_type))
 
     return fold(kind)
