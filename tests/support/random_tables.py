@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
 from hms_iceberg.arrow.columns.values import from_stored, to_stored
 from hms_iceberg.catalog import Catalog
-from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.data_types import (
     DecimalType,
     DoubleType,
@@ -33,10 +32,10 @@ from hms_iceberg.spec.partition_transforms import Transform, TruncateTransform
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED
 from hms_iceberg.spec.promotion import can_promote
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.values.single_values import to_python
 from hms_iceberg.table import Table
 from tests.support.arrow_tables import arrow_rows
 from tests.support.expression_strategies import FLOATS, KINDS, TIMESTAMPS, TRANSFORMS, near_values, table_rows, tables
+from tests.support.python_values import to_python
 from tests.support.tables import QUICK
 
 Row = tuple[Any, ...]
@@ -208,7 +207,7 @@ def _can_be_default(kind: IcebergType, value: Any) -> bool:
         return math.isfinite(value)
     try:
         to_python(kind, value)
-    except UnsupportedError:
+    except OverflowError:
         return False
     return True
 

@@ -24,7 +24,8 @@ from hms_iceberg.migration.hive.source import inspect_source
 from hms_iceberg.migration.hive.source_files import list_files
 from hms_iceberg.migration.migration_progress import silent
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.values.single_values import from_bytes, to_python
+from hms_iceberg.spec.values.single_values import from_bytes
+from tests.support.python_values import to_python
 
 SERDES = {"orc": "org.apache.hadoop.hive.ql.io.orc.OrcSerde", "avro": "org.apache.hadoop.hive.serde2.avro.AvroSerDe"}
 
