@@ -117,6 +117,6 @@ def _statistics(snapshot: Snapshot | None, start_snapshot_id: int | None) -> dic
 
 def _number(summary: Mapping[str, str], key: str) -> int | None:
     try:
-        return int(summary[key])
-    except (KeyError, ValueError):
+        return int(summary.get(key, ""))
+    except ValueError:
         return None

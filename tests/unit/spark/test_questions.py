@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.spark.bridge_service import BridgeService
+from hms_iceberg.spark.reading.descriptions import UNKNOWN_SIZE
 from hms_iceberg.table import FileSystemTables
 from hms_iceberg.table.table import Table
 
@@ -47,6 +48,15 @@ def test_a_read_is_described_and_planned(ask: Ask, table: Table) -> None:
     equal = {"op": "eq", "column": ["id"], "value": 3}
     assert "error" not in ask("plan", **chosen, time_type=True, deleted_column=False, filter=equal, aggregates=[])
     assert "error" not in ask("worker-command", **chosen, columns=["id"], deleted_column=False)
+
+
+def test_a_snapshot_whose_summary_has_no_totals_is_of_unknown_size(ask: Ask, table: Table, tmp_path: Path) -> None:
+    metadata = table.metadata.model_dump()
+    for snapshot in metadata["snapshots"]:
+        snapshot["summary"] = {"operation": "append"}
+    (location := tmp_path / "v1.metadata.json").write_text(json.dumps(metadata))
+    loaded = ask("load", **VERSION, metadata_location=str(location), options={})
+    assert (loaded["size_in_bytes"], loaded["row_count"]) == (UNKNOWN_SIZE, None)
 
 
 def test_metadata_tables_and_changes_are_described(ask: Ask, table: Table) -> None:
