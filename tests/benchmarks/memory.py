@@ -1,6 +1,7 @@
 """Peak memory: of plans of very many files, and of streams of tables that are much larger than memory may be.
 
     python tests/benchmarks/memory.py plan [--files 1000000] [--manifests 500] [--folder /tmp/planning-1m]
+        [--columns 20] [--only plan_tasks plan_few] [--bound 4096] [--cache 512]
     python tests/benchmarks/memory.py stream [--gib 10] [--copies 40] [--deletes] [--format parquet] [--text 22]
 
 Each measurement is a process of its own; figures are its peak resident memory, interpreter and libraries included.
@@ -61,6 +62,21 @@ def plan_filtered(location: str) -> int:
     return sum(1 for _ in StaticTable.from_metadata(location).scan("c1 >= 1000000 and c9 < 1e9").plan_files())
 
 
+def plan_few(location: str) -> int:
+    """Metrics leave a hundred files, whose number says nothing of the partition."""
+    from hms_iceberg.table import StaticTable
+
+    condition = "c1 >= 500000000 and c1 < 500101000"
+    return sum(1 for _ in StaticTable.from_metadata(location).scan(condition).plan_files())
+
+
+def count(location: str) -> int:
+    """Rows behind a condition that metrics decide for every file."""
+    from hms_iceberg.table import StaticTable
+
+    return StaticTable.from_metadata(location).scan("c1 >= 500000000").count()
+
+
 def stream(location: str) -> int:
     """All rows, batch by batch."""
     from hms_iceberg.table import StaticTable
@@ -114,31 +130,36 @@ def _full_storage() -> Any:
     return Full({})
 
 
-MEASURED: dict[str, Callable[[str], int]] = {
-    each.__name__: each
-    for each in (plan_whole, plan_tasks, plan_groups, plan_filtered, check, repair, stream, stream_slowly)
-}
+_PLANS = (plan_whole, plan_tasks, plan_groups, plan_filtered, plan_few, count, check, repair)
+PLANS = tuple(each.__name__ for each in _PLANS)
+MEASURED: dict[str, Callable[[str], int]] = {each.__name__: each for each in (*_PLANS, stream, stream_slowly)}
 
 
-def measure(name: str, location: str) -> dict[str, Any]:
+def measure(name: str, location: str, cache: int | None = None) -> dict[str, Any]:
+    """Does one of `MEASURED`, with so many MiB of manifests in the cache of the process; None leaves its bound."""
+    from hms_iceberg.scan.manifests.cache import shared_cache
+
+    if cache is not None:
+        shared_cache().resize(cache * MIB)
     start = time.perf_counter()
     found = MEASURED[name](location)
     seconds = time.perf_counter() - start
     return {"found": found, "seconds": seconds, "peak_mib": round(peak_bytes() / MIB)}
 
 
-def peak_bytes() -> int:
-    """The process's peak of resident memory; the kernel's other figure counts that of its parent as well."""
-    status = Path("/proc/self/status")
+def peak_bytes(process: int | str = "self") -> int:
+    """A process's peak of resident memory; the kernel's other figure counts that of its parent as well."""
+    status = Path(f"/proc/{process}/status")
     for line in status.read_text().splitlines() if status.exists() else ():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def in_fresh_process(name: str, location: str | Path) -> dict[str, Any]:
+def in_fresh_process(name: str, location: str | Path, cache: int | None = None) -> dict[str, Any]:
     """One measurement: what was found, seconds, and peak memory in MiB."""
     arguments = [sys.executable, __file__, "measure", name, str(location)]
+    arguments += [] if cache is None else ["--cache", str(cache)]
     done = subprocess.run(arguments, check=True, capture_output=True, text=True)
     return dict(json.loads(done.stdout))
 
@@ -208,8 +229,8 @@ def large_table(
     return table.metadata_location
 
 
-def report(name: str, location: str | Path, bound: int) -> None:
-    found = in_fresh_process(name, location)
+def report(name: str, location: str | Path, bound: int, cache: int | None = None) -> None:
+    found = in_fresh_process(name, location, cache)
     say(f"{name:14} {found['found']:>12,} {found['seconds']:8.1f} s {found['peak_mib']:6} MiB of {bound} MiB")
     assert found["peak_mib"] <= bound, f"{name} takes {found['peak_mib']} MiB, more than {bound}"
 
@@ -221,6 +242,9 @@ def main() -> None:
     plans.add_argument("--files", type=int, default=1_000_000)
     plans.add_argument("--manifests", type=int, default=500)
     plans.add_argument("--folder", type=Path, help="where the table is kept for the next run")
+    plans.add_argument("--columns", type=int, default=20, help="how many have metrics")
+    plans.add_argument("--only", nargs="+", choices=PLANS, default=PLANS)
+    plans.add_argument("--bound", type=int, default=4096, help="MiB that each may take")
     streams = commands.add_parser("stream")
     streams.add_argument("--gib", type=float, default=10)
     streams.add_argument("--copies", type=int, default=40)
@@ -230,17 +254,19 @@ def main() -> None:
     one = commands.add_parser("measure")
     one.add_argument("name", choices=MEASURED)
     one.add_argument("location")
+    for each in (plans, one):
+        each.add_argument("--cache", type=int, help="MiB of decoded manifests that are kept; the default if left out")
     given = parser.parse_args()
     if given.command == "measure":
-        say(json.dumps(measure(given.name, given.location)))
+        say(json.dumps(measure(given.name, given.location, given.cache)))
         return
     with tempfile.TemporaryDirectory() as scratch:
         if given.command == "plan":
             from planning import build
 
-            location = build(given.folder or Path(scratch) / "table", given.files, given.manifests)
-            for name in ("plan_whole", "plan_tasks", "plan_groups", "plan_filtered", "check", "repair"):
-                report(name, location, 4096)
+            location = build(given.folder or Path(scratch) / "table", given.files, given.manifests, given.columns)
+            for name in given.only:
+                report(name, location, given.bound, given.cache)
         else:
             size = int(given.gib * 2**30)
             table = Path(scratch) / "table"

@@ -1,6 +1,7 @@
 """How long planning takes: a table of many files with column metrics, beside PyIceberg and Apache Iceberg's Java.
 
     python tests/benchmarks/planning.py [--files 100000] [--manifests 50] [--folder /tmp/planning] [--only partition]
+        [--columns 20] [--alone]
 
 Builds the table's metadata once (no data files: planning never opens them), then plans it without a filter, with a
 filter on metrics and with a filter on the partition, each in a fresh process that has loaded the table: the first plan
@@ -22,6 +23,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +36,7 @@ FILTERS = {
     "partition": "part = {part}",
 }
 FILES_IN_PARTITION = 80
+COLUMNS = 20
 
 
 def say(text: str) -> None:
@@ -42,11 +47,20 @@ def say(text: str) -> None:
 # ---------------------------------------------------------------------------------------------- the table
 
 
-def build(folder: Path, files: int, manifests: int) -> Path:
-    """Write metadata JSON, manifest list and manifests of a v2 table; returns the metadata's location."""
+def build(folder: Path, files: int, manifests: int, measured: int = COLUMNS) -> Path:
+    """Write metadata JSON, manifest list and manifests of a v2 table, with as many processes as there are processors.
+
+    Args:
+        folder: where the table is made, unless it is there.
+        files: data files.
+        manifests: manifests that name them.
+        measured: how many of the twenty columns have metrics.
+
+    Returns:
+        The metadata's location.
+    """
     from hms_iceberg.spec.data_types import DateType, DoubleType, IntegerType, LongType, NestedField, StringType
-    from hms_iceberg.spec.manifests.manifest_avro import encode_manifest, encode_manifest_list
-    from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestEntry, ManifestEntryStatus
+    from hms_iceberg.spec.manifests.manifest_avro import encode_manifest_list
     from hms_iceberg.spec.metadata.metadata_changes import add_snapshot, new_table_metadata
     from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
     from hms_iceberg.spec.partition_transforms import IdentityTransform
@@ -63,16 +77,11 @@ def build(folder: Path, files: int, manifests: int) -> Path:
     schema = Schema(*columns, NestedField(21, "part", IntegerType()))
     spec = PartitionSpec(PartitionField(21, 1000, IdentityTransform(), "part"))
     metadata = new_table_metadata(schema, spec, location=str(folder), properties={}, format_version=2)
-    schema, spec = metadata.schema(), metadata.spec()
     per_manifest = -(-files // manifests)
-    listed = []
-    for number in range(manifests):
-        path = folder / "metadata" / f"{number:05}-m0.avro"
-        numbers = range(number * per_manifest, min(files, (number + 1) * per_manifest))
-        entries = (ManifestEntry(ManifestEntryStatus.ADDED, 1, None, None, data_file(folder, n)) for n in numbers)
-        data, manifest = encode_manifest(entries, schema, spec, ManifestContent.DATA, 2, 1, str(path))
-        path.write_bytes(data)
-        listed.append(manifest)
+    numbers = [range(start, min(files, start + per_manifest)) for start in range(0, files, per_manifest)]
+    write = partial(write_manifest, folder, metadata.schema(), metadata.spec(), measured)
+    with ProcessPoolExecutor(os.cpu_count(), get_context("spawn")) as processes:
+        listed = list(processes.map(write, numbers))
     manifest_list = folder / "metadata" / "snap-1.avro"
     manifest_list.write_bytes(encode_manifest_list(listed, 2, 1, None, 1)[0])
     snapshot = Snapshot(
@@ -81,16 +90,28 @@ def build(folder: Path, files: int, manifests: int) -> Path:
         timestamp_ms=metadata.last_updated_ms + 1,
         manifest_list=str(manifest_list),
         summary={"operation": "append"},
-        schema_id=schema.schema_id,
+        schema_id=metadata.schema().schema_id,
     )
     target.write_bytes(metadata_to_json(add_snapshot(metadata, snapshot)))
     return target
 
 
-def data_file(folder: Path, number: int) -> Any:
+def write_manifest(folder: Path, schema: Any, spec: Any, measured: int, numbers: range) -> Any:
+    """A manifest of the files of these numbers."""
+    from hms_iceberg.spec.manifests.manifest_avro import encode_manifest
+    from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestEntry, ManifestEntryStatus
+
+    path = folder / "metadata" / f"{numbers.start:09}-m0.avro"
+    entries = (ManifestEntry(ManifestEntryStatus.ADDED, 1, None, None, data_file(folder, n, measured)) for n in numbers)
+    data, manifest = encode_manifest(entries, schema, spec, ManifestContent.DATA, 2, 1, str(path))
+    path.write_bytes(data)
+    return manifest
+
+
+def data_file(folder: Path, number: int, measured: int = COLUMNS) -> Any:
     from hms_iceberg.spec.manifests.manifest_values import DataFile
 
-    columns = range(1, 21)
+    columns = range(1, COLUMNS + 1, COLUMNS // measured)
     lower: dict[int, bytes] = {}
     upper: dict[int, bytes] = {}
     for column in columns:
@@ -106,7 +127,7 @@ def data_file(folder: Path, number: int) -> Any:
         column_sizes={column: 400_000 + number * column % 1000 for column in columns},
         value_counts=dict.fromkeys(columns, ROWS),
         null_value_counts=dict.fromkeys(columns, 0),
-        nan_value_counts=dict.fromkeys(range(9, 15), 0),
+        nan_value_counts={column: 0 for column in columns if 9 <= column <= 14},
         lower_bounds=lower,
         upper_bounds=upper,
         split_offsets=(4,),
@@ -142,7 +163,7 @@ def ours(location: str, text: str | None, tasks: bool) -> Callable[[], int]:
 
     def plan() -> int:
         scan = table.scan(text)
-        return len(list(scan.plan_files())) if tasks else len(scan.plan())
+        return sum(1 for _ in scan.plan_files()) if tasks else len(scan.plan())
 
     return plan
 
@@ -228,6 +249,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=100_000)
     parser.add_argument("--manifests", type=int, default=50)
+    parser.add_argument("--columns", type=int, default=COLUMNS, help="how many have metrics")
     parser.add_argument("--folder", type=Path, help="where the table is kept for the next run")
     parser.add_argument("--alone", action="store_true", help="without the peers")
     parser.add_argument("--only", choices=FILTERS, help="one of the filters")
@@ -242,9 +264,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = given.folder or Path(scratch) / "table"
         start = time.perf_counter()
-        location = build(folder, given.files, given.manifests)
+        location = build(folder, given.files, given.manifests, given.columns)
         made = time.perf_counter() - start
-        say(f"{given.files} files in {given.manifests} manifests, 20 columns ({made:.1f} s to make)")
+        say(f"{given.files} files in {given.manifests} manifests, {given.columns} columns ({made:.1f} s to make)")
         names = [given.only] if given.only else list(FILTERS)
         for line in compare(location, given.files, not given.alone, names):
             say(line)

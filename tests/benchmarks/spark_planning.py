@@ -2,15 +2,19 @@
 table, and on a table of many files; and how long count(*) takes of each.
 
     python tests/benchmarks/spark_planning.py [--repeat 30] [--warm-up 20] [--files 100000] [--folder FOLDER]
+        [--columns 20] [--memory 2g] [--mode distributed] [--condition "c1 > 5"]
 
 The queries take turns, and are timed from their text to their last row. "new filter" was never planned before, and
 "new version" follows a commit, so that nothing is remembered of either. Of the table of many files (made as by
-planning.py, without data) a query is timed until Spark has its plan, and its partitions.
+planning.py, without data) a query is timed until Spark has its plan, and its partitions. With `--mode` nothing is
+measured but the first plan in this planning mode: seconds, a hash of the paths of its files, which must be the same in
+all modes, and the peak memory of both processes of the driver.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import statistics
 import sys
 import tempfile
@@ -23,7 +27,8 @@ import pyarrow as pa
 
 from hms_iceberg.catalog import load_catalog
 from hms_iceberg.hms.embedded import EmbeddedMetastore
-from tests.benchmarks.planning import build
+from tests.benchmarks.memory import MIB, peak_bytes
+from tests.benchmarks.planning import COLUMNS, build
 from tests.support.spark_session import extended_session
 
 if TYPE_CHECKING:
@@ -104,18 +109,52 @@ def large(spark: SparkSession, location: str) -> None:
         say(f"many files: {'count(*)':<20} {time.perf_counter() - started:.3f} s, {rows:,} rows")
 
 
+def first_plan(spark: SparkSession, location: str, mode: str, condition: str, folder: Path) -> None:
+    """One plan in a planning mode; its files are hashed, in order of their paths."""
+    spark.conf.set("spark.sql.iceberg.data-planning-mode", mode)
+    started = time.perf_counter()
+    execution = spark.read.format("iceberg").load(location).where(condition).select("c1")._jdf.queryExecution()
+    execution.executedPlan()
+    taken = time.perf_counter() - started
+    jvm, gateway = spark.sparkContext._jvm, spark.sparkContext._gateway
+    assert jvm is not None and gateway is not None
+    memory = f"{peak_bytes() / MIB:,.0f} MiB of Python, {peak_bytes(gateway.proc.pid) / MIB:,.0f} MiB of the JVM"
+    paths = execution.optimizedPlan().collectLeaves().head().relation().location().inputFiles()
+    jvm.java.util.Arrays.sort(paths)
+    listed = folder / f"{mode}.txt"
+    jvm.java.nio.file.Files.write(
+        jvm.java.nio.file.Path.of(str(listed), gateway.new_array(jvm.java.lang.String, 0)),
+        jvm.java.util.Arrays.asList(paths),
+        gateway.new_array(jvm.java.nio.file.OpenOption, 0),
+    )
+    found = hashlib.sha256()
+    with listed.open("rb") as file:
+        while piece := file.read(MIB):
+            found.update(piece)
+    say(f"{mode:<11} {condition:<24} {taken:6.2f} s, {len(paths):,} files {found.hexdigest()[:12]}, {memory}")
+
+
 def main() -> None:
     """Builds the tables and measures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeat", type=int, default=30)
     parser.add_argument("--warm-up", type=int, default=20)
     parser.add_argument("--files", type=int, default=100_000)
+    parser.add_argument("--columns", type=int, default=COLUMNS, help="how many have metrics")
     parser.add_argument("--folder", type=Path)
+    parser.add_argument("--memory", default="2g", help="of Spark's driver")
+    parser.add_argument("--mode", choices=("local", "distributed"), help="only the first plan, in this mode")
+    parser.add_argument("--condition", default="true", help="of that plan")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary, EmbeddedMetastore() as metastore:
-        location = str(build(options.folder or Path(temporary), options.files, max(1, options.files // 2000)))
-        spark = extended_session(metastore, spark_driver_memory="2g")
+        folder = options.folder or Path(temporary)
+        location = str(build(folder, options.files, max(1, options.files // 2000), options.columns))
+        spark = extended_session(metastore, spark_driver_memory=options.memory)
         spark.sql("select 1").collect()
+        if options.mode:
+            first_plan(spark, location, options.mode, options.condition, Path(temporary))
+            spark.stop()
+            return
         large(spark, location)
         catalog = load_catalog("bench", type="hive", uri=metastore.uri, warehouse=metastore.warehouse)
         catalog.create_namespace("bench")
