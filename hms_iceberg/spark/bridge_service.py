@@ -22,7 +22,7 @@ from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.scan.appends import snapshot_or_current
 from hms_iceberg.scan.metadata_filter import with_metadata_columns
 from hms_iceberg.scan.scan_plan import ScanPlan
-from hms_iceberg.spark.answers import AnswerWriter
+from hms_iceberg.spark.answers import AnswerWriter, sendable
 from hms_iceberg.spark.catalog_questions import FindTable, InCatalog, OpenCatalog, OpenSessionCatalog
 from hms_iceberg.spark.catalogs import (
     OpenCatalogs,
@@ -131,7 +131,7 @@ class BridgeService:
         try:
             question = json.loads(text)
             answer = self.rewrites.answered(question) if "rewrite" in question else None
-            return self._answer(question) if answer is None else AnswerWriter(answer).done()
+            return sendable(self._answer(question) if answer is None else AnswerWriter(answer).done())
         except Exception as error:
             logger.debug("A question of Spark failed", exc_info=True)  # its text may hold secrets
             return AnswerWriter({"error": {"type": type(error).__name__, "message": str(error)}}).done()

@@ -59,6 +59,16 @@ def test_a_snapshot_whose_summary_has_no_totals_is_of_unknown_size(ask: Ask, tab
     assert (loaded["size_in_bytes"], loaded["row_count"]) == (UNKNOWN_SIZE, None)
 
 
+def test_an_answer_too_large_for_py4j_is_left_in_a_file(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    loaded = ask("load", **VERSION, options={})
+    monkeypatch.setattr("hms_iceberg.spark.answers._LARGEST_SENT", 100)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    answer = Path(ask("load", **VERSION, options={})["answer_file"]).read_bytes()
+    assert json.loads(answer[4:]) == loaded
+
+
 def test_metadata_tables_and_changes_are_described(ask: Ask, table: Table) -> None:
     for kind in ("files", "SNAPSHOTS", "position_deletes"):
         found = ask("inspect", **VERSION, options={}, kind=kind)

@@ -2,6 +2,9 @@ package hms_iceberg.bridge;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.File;
+import java.io.IOException;
+import java.nio.file.Files;
 import java.util.Arrays;
 import java.util.HashSet;
 import java.util.Map;
@@ -75,11 +78,23 @@ final class Planner {
       throw Bridge.failure("The Iceberg planner in Python did not answer: " + e.getMessage()
           + " (does the Python process that extended this session still run?)", e);
     }
-    JsonNode error = new Answer(answered).header().get("error");
+    JsonNode header = new Answer(answered).header();
+    JsonNode error = header.get("error");
     if (error != null) {
       throw Bridge.failure(error.get("type").asText() + ": " + error.get("message").asText(), null);
     }
-    return answered;
+    return header.has("answer_file") ? take(new File(header.get("answer_file").asText())) : answered;
+  }
+
+  /** What is too large for Py4J comes as a file, for us alone. */
+  private static byte[] take(File file) {
+    try {
+      return Files.readAllBytes(file.toPath());
+    } catch (IOException e) {
+      throw Bridge.failure("The answer of the Iceberg planner cannot be read: " + e.getMessage(), e);
+    } finally {
+      file.delete();
+    }
   }
 
   /** Makes something that does not change out of an answer. */
