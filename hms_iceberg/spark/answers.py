@@ -46,9 +46,8 @@ class AnswerWriter:
     def texts(self, values: pl.Series) -> AnswerWriter:
         """Adds texts: 64-bit offsets, one more than there are texts, and their UTF-8."""
         import numpy as np
-        import pyarrow as pa
 
-        array = pa.array(values.to_list(), pa.large_string())
+        array = values.to_arrow(compat_level=pl.CompatLevel.oldest())
         _, offsets, data = array.buffers()
         count = len(array) + 1
         positions = np.frombuffer(offsets, np.int64, count) if offsets is not None else np.zeros(count, np.int64)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import json
 import statistics
 import sys
 import tempfile
@@ -120,17 +121,11 @@ def first_plan(spark: SparkSession, location: str, mode: str, condition: str, fo
     assert jvm is not None and gateway is not None
     memory = f"{peak_bytes() / MIB:,.0f} MiB of Python, {peak_bytes(gateway.proc.pid) / MIB:,.0f} MiB of the JVM"
     paths = execution.optimizedPlan().collectLeaves().head().relation().location().inputFiles()
-    jvm.java.util.Arrays.sort(paths)
-    listed = folder / f"{mode}.txt"
-    jvm.java.nio.file.Files.write(
-        jvm.java.nio.file.Path.of(str(listed), gateway.new_array(jvm.java.lang.String, 0)),
-        jvm.java.util.Arrays.asList(paths),
-        gateway.new_array(jvm.java.nio.file.OpenOption, 0),
-    )
+    listed = folder / "files.json"
+    jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValue(jvm.java.io.File(str(listed)), paths)
     found = hashlib.sha256()
-    with listed.open("rb") as file:
-        while piece := file.read(MIB):
-            found.update(piece)
+    for path in sorted(json.loads(listed.read_bytes())):
+        found.update(f"{path}\n".encode())
     say(f"{mode:<11} {condition:<24} {taken:6.2f} s, {len(paths):,} files {found.hexdigest()[:12]}, {memory}")
 
 
