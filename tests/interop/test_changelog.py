@@ -49,4 +49,5 @@ def test_changes_are_those_of_java(iceberg_java: Any, catalog: Any, namespace: s
         wanted = json_rows(iceberg_java.sql(f"select {', '.join(columns)} from changes"))
         found = table.changelog_scan(**options).to_arrow().select(columns)
         assert arrow_rows(found) == wanted, arguments
+    iceberg_java.sql("drop view changes")  # of the session, which other tests go on with
     iceberg_java.sql(f"drop table {java} purge")

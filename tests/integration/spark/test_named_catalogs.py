@@ -55,9 +55,9 @@ def test_a_catalog_of_folders_with_settings_of_java(spark: SparkSession, tmp_pat
         spark.table("folders.db.other")
     with pytest.raises(AnalysisException, match="SCHEMA_NOT_FOUND"):
         spark.sql("show tables in folders.other")
-    extend(spark, catalogs={"nowhere": {}})
-    with pytest.raises(AnalysisException, match=r"ConfigurationError: The catalog nowhere has no metastore"):
-        spark.table("nowhere.db.t")
+    other = extend(spark.newSession(), catalogs={"unset": {}})
+    with pytest.raises(AnalysisException, match=r"ConfigurationError: The catalog unset has no metastore"):
+        other.table("unset.db.t")
 
 
 def test_rows_of_its_tables_are_changed(spark: SparkSession, metastore: EmbeddedMetastore, orders: Table) -> None:
