@@ -18,13 +18,14 @@ def sendable(answer: bytes) -> bytes:
     """The answer, or if it is large, one that names a file with it, which the bridge's class Planner takes away."""
     if len(answer) <= _LARGEST_SENT:
         return answer
-    with tempfile.NamedTemporaryFile(prefix="hms_iceberg-answer-", delete=False) as file:
-        try:
+    descriptor, name = tempfile.mkstemp(prefix="hms_iceberg-answer-")
+    try:
+        with open(descriptor, "wb") as file:
             file.write(answer)
-        except OSError:
-            Path(file.name).unlink()
-            raise
-    return AnswerWriter({"answer_file": file.name}).done()
+    except OSError:  # a full disk may show only when the file is closed
+        Path(name).unlink()
+        raise
+    return AnswerWriter({"answer_file": name}).done()
 
 
 class AnswerWriter:
@@ -52,7 +53,7 @@ class AnswerWriter:
         count = len(array) + 1
         positions = np.frombuffer(offsets, np.int64, count) if offsets is not None else np.zeros(count, np.int64)
         self._array(positions.tobytes())
-        return self._array(b"" if data is None else data.to_pybytes()[: int(positions[-1])])
+        return self._array(b"" if data is None else data[: int(positions[-1])].to_pybytes())
 
     def blobs(self, values: Sequence[bytes]) -> AnswerWriter:
         """Adds byte strings: 64-bit offsets, one more than there are strings, and all the bytes."""
