@@ -21,6 +21,7 @@ why (what was expected, what was found) and what to do next.
     ├── CommitError                       a change did not (or may not have) become part of a table
     │   ├── CommitRefusedError                certain: nothing was changed
     │   │   ├── CommitFailedError                 retryable: somebody else was first, replay on the newer state
+    │   │   │   └── StaleBaseError                    seen before the metastore was asked to change anything
     │   │   └── CommitConflictError               no replay can help: both changes are named
     │   └── CommitStateUnknownError           nobody knows yet; nothing was deleted
     ├── InvalidInputError                 the caller's arguments, refused before anything is written
@@ -146,6 +147,10 @@ class CommitFailedError(CommitRefusedError):
     """The table moved on while the change was made. Nothing was changed; a replay may succeed."""
 
     retryable: ClassVar[bool] = True
+
+
+class StaleBaseError(CommitFailedError):
+    """The version that a change was made of is not the current one. No request was sent; a replay may succeed."""
 
 
 class CommitConflictError(CommitRefusedError):

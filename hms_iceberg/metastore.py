@@ -7,7 +7,8 @@ contract test runs against each.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias, TypeVar, runtime_checkable
@@ -27,11 +28,13 @@ class TablePointer:
         identifier: the table's name as the metastore spells it.
         metadata_location: location of the current metadata JSON.
         properties: parameters of the metastore's row, Iceberg's and others'.
+        location: the table's folder as the row has it; empty if there is no row that says it.
     """
 
     identifier: Identifier
     metadata_location: str
     properties: Mapping[str, str] = field(default_factory=dict)
+    location: str = ""
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,21 @@ class MetadataVersion:
     location: str
     metadata: TableMetadata
 
+    @property
+    def uuid(self) -> str | None:
+        """The table's, if it has one."""
+        return self.metadata.table_uuid
+
+    @property
+    def previous(self) -> tuple[str, ...]:
+        """Locations of the metadata files before it, oldest first, as far back as its log goes."""
+        return tuple(entry.metadata_file for entry in self.metadata.metadata_log)
+
+    @property
+    def snapshot_ids(self) -> frozenset[int]:
+        """The snapshots that it has."""
+        return frozenset(snapshot.snapshot_id for snapshot in self.metadata.snapshots)
+
 
 @dataclass(frozen=True)
 class ViewMetadataVersion:
@@ -48,6 +66,21 @@ class ViewMetadataVersion:
 
     location: str
     metadata: ViewMetadata
+
+    @property
+    def uuid(self) -> str:
+        """The view's."""
+        return self.metadata.view_uuid
+
+    @property
+    def previous(self) -> tuple[str, ...]:
+        """None: a view's metadata has no log."""
+        return ()
+
+    @property
+    def snapshot_ids(self) -> frozenset[int]:
+        """None."""
+        return frozenset()
 
 
 Version: TypeAlias = MetadataVersion | ViewMetadataVersion
@@ -67,6 +100,15 @@ class Lease(Protocol[V]):
     @property
     def blocks_others(self) -> bool:
         """Whether others wait for this commit, as it holds the lock or a place in its queue: it must not pause."""
+        ...
+
+    @property
+    def refuses_late(self) -> bool:
+        """Whether the last swap is refused for good once another version has taken its base's place.
+
+        If not, a request whose answer was lost may be carried out at any time, and take the place of whatever is then
+        current: nobody can say that it was not made.
+        """
         ...
 
     def load(self) -> TablePointer:
@@ -117,6 +159,10 @@ class Metastore(Protocol):
 
     def load(self, identifier: Identifier) -> TablePointer:
         """The table's current pointer; see `Lease.load`."""
+        ...
+
+    def shows(self, location: str, new: MetadataVersion) -> bool:
+        """Whether the metadata file at `location` is `new`, which the metastore may have stored under another name."""
         ...
 
     def lease(
@@ -212,12 +258,76 @@ class CatalogMetastore(Metastore, Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class TableRow:
+    """Where the files of a metastore's table are, whatever kind of table it is.
+
+    Attributes:
+        identifier: its name, as the metastore spells it.
+        location: its folder.
+        properties: parameters of the row; of an Iceberg table they hold its own properties, and `metadata_location`.
+        is_iceberg: whether it is an Iceberg table.
+        has_partitions: whether its files are in partitions, each at a location of its own.
+    """
+
+    identifier: Identifier
+    location: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+    is_iceberg: bool = False
+    has_partitions: bool = False
+
+    def __str__(self) -> str:
+        return ".".join(self.identifier)
+
+    def has(self, key: str, text: str) -> bool:
+        """Whether a property has a text in it; several slashes count as one."""
+        value = self.properties.get(key, "")
+        return text in value or text in re.sub("/+", "/", value)
+
+
+@runtime_checkable
+class TableRows(Protocol):
+    """A metastore that tells of all of its tables where their files are."""
+
+    def rows(self, namespace: str | None = None) -> Iterator[TableRow]:
+        """All tables that have files, Iceberg's and others, in bulk.
+
+        Args:
+            namespace: only its tables.
+        """
+        ...
+
+    def row(self, identifier: Identifier) -> TableRow | None:
+        """One table, of whatever kind; None if there is none, or it is a view."""
+        ...
+
+    def rows_with(self, key: str, text: str) -> Iterator[TableRow]:
+        """The tables, of whatever kind, that have a text in a property, as they are now; see `TableRow.has`."""
+        ...
+
+    def iceberg_rows_without(self, key: str) -> Iterator[TableRow]:
+        """The Iceberg tables that do not have a property."""
+        ...
+
+    def partition_locations(self, identifier: Identifier) -> Iterator[str]:
+        """Where the partitions of a table are.
+
+        Raises:
+            NoSuchTableError: it was dropped or renamed meanwhile.
+        """
+        ...
+
+
 @runtime_checkable
 class ViewMetastore(Protocol):
     """The views of a metastore. Their names are those of tables as well: a name is one or the other."""
 
     def load(self, identifier: Identifier) -> TablePointer:
         """The view's current pointer; see `Lease.load`."""
+        ...
+
+    def shows(self, location: str, new: ViewMetadataVersion) -> bool:
+        """Whether the metadata file at `location` is `new`."""
         ...
 
     def lease(self, identifier: Identifier) -> AbstractContextManager[Lease[ViewMetadataVersion]]:
@@ -229,6 +339,14 @@ class ViewMetastore(Protocol):
 
         Raises:
             NoSuchNamespaceError: no namespace of that name.
+        """
+        ...
+
+    def names_file(self, metadata_location: str) -> bool:
+        """Whether the row of any view, or of a table, may name a metadata file now, in whatever spelling.
+
+        Raises:
+            MetastoreError: it cannot be told.
         """
         ...
 

@@ -28,11 +28,13 @@ class FileInfo:
         location: the location, in the form of the prefix that was listed.
         size: length in bytes.
         modified_ms: time of the last change in milliseconds since the epoch, 0 if the store does not say.
+        is_linked: whether it is a symbolic link, or was reached through one: then it may belong to anybody.
     """
 
     location: str
     size: int
     modified_ms: int = 0
+    is_linked: bool = False
 
 
 @runtime_checkable
@@ -56,6 +58,10 @@ class Storage(Protocol):
 
     def open_output(self, location: str) -> BinaryIO:
         """A new file open for writing; raises ``FileAlreadyExistsError``. Closing it makes it visible."""
+        ...
+
+    def creates_exclusively(self, location: str) -> bool:
+        """Whether of several writers that create the object at once exactly one succeeds."""
         ...
 
     def exists(self, location: str) -> bool:

@@ -61,3 +61,15 @@ def spark(metastore: EmbeddedMetastore) -> Iterator[SparkSession]:
     session = extended_session(metastore)
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def shared_session_as_before(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a test changes in the session that all share ends with it."""
+    if "spark" not in request.fixturenames:
+        yield
+        return
+    from tests.support.spark_session import as_before
+
+    with as_before(request.getfixturevalue("spark")):
+        yield

@@ -117,7 +117,10 @@ def read_in_order(
             error = caught
         lane.finish(error)
 
-    pool = ThreadPoolExecutor(workers, thread_name_prefix="iceberg-scan")
+    own: set[int] = set()
+    pool = ThreadPoolExecutor(
+        workers, thread_name_prefix="iceberg-scan", initializer=lambda: own.add(threading.get_ident())
+    )
     iterator = iter(items)
     try:
         exhausted = False
@@ -139,4 +142,5 @@ def read_in_order(
         stop.set()
         for lane in lanes:
             lane.wake()
-        pool.shutdown(wait=True, cancel_futures=True)
+        # Who forgets the generator leaves it to the garbage collector, which may run in one of its own threads.
+        pool.shutdown(wait=threading.get_ident() not in own, cancel_futures=True)

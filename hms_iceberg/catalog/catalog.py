@@ -30,12 +30,15 @@ from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
 from hms_iceberg.table.changes.table_definition import TableDefinition
-from hms_iceberg.table.purge import check_right_to_purge, purge_files
+from hms_iceberg.table.needed.named_files import files_of
+from hms_iceberg.table.needed.others import needed_by_others
+from hms_iceberg.table.needed.ways_back import table_rows_of
+from hms_iceberg.table.purge import check_right_to_purge, log_unreadable, purge_files
 from hms_iceberg.table.table_transaction import TableTransaction
 from hms_iceberg.transaction.eagerness import Freshness
 from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Created, CreatedOrReplaced, Origin
-from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.transaction.transaction import Transaction, table_commit
 from hms_iceberg.view.catalog_views import CatalogViews
 
 if TYPE_CHECKING:
@@ -352,18 +355,26 @@ class Catalog(CatalogViews, Identifiers):
         """
         name = table_identifier(identifier)
         version = read_version(metadata_file_location(metadata_location), self.storage)
-        if overwrite and self.table_exists(name):
-            present = self.load_table(name)
-            with self.metastore.lease(name, present.properties) as lease:
-                lease.acquire()
-                base = read_version(lease.load().metadata_location, self.storage)
-                return self._table(name, lease.swap(base, version) or version)
-        self._refuse_if_taken(name)
-        with self.metastore.lease(name, version.metadata.properties) as lease:
-            return self._table(name, lease.swap(None, version) or version)
+        present = self.load_table(name) if overwrite and self.table_exists(name) else None
+        if present is None:
+            self._refuse_if_taken(name)
+        commit = table_commit(name, self.metastore, self.storage)
+
+        def register() -> None:
+            with self.metastore.lease(name, present.properties if present else version.metadata.properties) as lease:
+                if present is None:
+                    commit.swap(lease, None, version)
+                else:
+                    lease.acquire()
+                    commit.swap(lease, commit.read(lease.load().metadata_location), version)
+
+        return self._table(name, commit.run(register).version)
 
     def drop_table(self, identifier: str | Identifier, purge_requested: bool = False) -> None:
         """Drops a table from the catalog; its files stay, unless `purge_requested`.
+
+        Also then those stay that others need: copies that were registered from its metadata, and, of a migrated table,
+        the Hive table that is kept as the way back.
 
         Raises:
             NoSuchTableError: no table of that name.
@@ -371,6 +382,7 @@ class Catalog(CatalogViews, Identifiers):
             UnsupportedError: purging was asked for, and the table's property `gc.enabled` is false; or it was not, and
                 the table is a folder, which cannot be dropped without its files.
             StorageDeniedError: purging was asked for, and this user may not; the table was not dropped.
+            CorruptFileError: purging was asked for, and what a copy needs cannot be told; the table was not dropped.
         """
         name = table_identifier(identifier)
         if not purge_requested:
@@ -387,8 +399,11 @@ class Catalog(CatalogViews, Identifiers):
         if purge is not None:
             purge(name)
             return
+        files = files_of(table.metadata, table.metadata_location, self.storage, log_unreadable)
+        version, rows = MetadataVersion(table.metadata_location, table.metadata), table_rows_of(self.metastore)
+        kept = needed_by_others(name, version, files, self.storage, rows)
         self.metastore.drop_table(name)
-        purge_files(table.metadata, table.metadata_location, self.storage)
+        purge_files(files, self.storage, ".".join(name), kept)
 
     def purge_table(self, identifier: str | Identifier) -> None:
         """Drops a table and deletes all of its files."""

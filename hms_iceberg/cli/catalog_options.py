@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hms_iceberg.cli.output import OUTPUT_OPTION, Output, inherited
-from hms_iceberg.errors import StorageDeniedError
+from hms_iceberg.cli.suggestions import near_names
+from hms_iceberg.errors import NoSuchNamespaceError, NoSuchTableError, NotAnIcebergTableError, StorageDeniedError
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
@@ -69,19 +70,27 @@ def open_catalog(
 @contextmanager
 def loaded(table: str, catalog_name: str | None, uri: str | None, properties: tuple[str, ...]) -> Iterator[Table]:
     """The table that the options name."""
-    with open_catalog(catalog_name, uri, properties) as catalog, naming(table):
+    with open_catalog(catalog_name, uri, properties) as catalog, naming(table, catalog):
         yield catalog.load_table(table)
 
 
 @contextmanager
-def naming(name: str | None) -> Iterator[None]:
-    """Errors about a right that this user lacks name the table or namespace that the command is about."""
+def naming(name: str | None, catalog: Catalog | None = None) -> Iterator[None]:
+    """Errors about a right that this user lacks name the table or namespace that the command is about.
+
+    Those about a name that is not there tell the names that come near.
+    """
     try:
         yield
     except StorageDeniedError as error:
         if name is None:
             raise
         raise StorageDeniedError(f"{name}: {error}") from error
+    except (NoSuchTableError, NoSuchNamespaceError) as error:
+        near = near_names(catalog, name) if catalog is not None and name else []
+        if not near or isinstance(error, NotAnIcebergTableError):
+            raise
+        raise type(error)(f"{error} Did you mean {' or '.join(near)}?") from error
 
 
 def on_catalog(body: Callable[..., None]) -> Callable[..., None]:
@@ -91,7 +100,8 @@ def on_catalog(body: Callable[..., None]) -> Callable[..., None]:
     def command(
         catalog_name: str | None, uri: str | None, properties: tuple[str, ...], output: str, **own: Any
     ) -> None:
-        with open_catalog(catalog_name, uri, properties) as catalog, naming(own.get("identifier")):
+        name = own.get("identifier") or own.get("parent") or own.get("namespace")
+        with open_catalog(catalog_name, uri, properties) as catalog, naming(name, catalog):
             body(catalog, Output(output), **own)
 
     return catalog_options(OUTPUT_OPTION(command))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import datetime as dt
 import shutil
-import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.private_files import temporary_folder
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,7 +38,7 @@ on f.year = 2014 and f.carrier = news.carrier and f.flight = news.flight
 when matched then update set dep_delay = news.dep_delay
 when not matched then insert (year, month, day, carrier, flight, dep_delay)
   values (2014, 1, 1, news.carrier, news.flight, news.dep_delay)"""
-_LOG_LINES_SHOWN = 20
+_LOOK_SECONDS = 0.3
 _SEPARATED_FROM = 10_000
 
 
@@ -63,16 +65,10 @@ def demo(keep: Path | None) -> None:
     data_folder()
     if keep is not None and keep.exists() and any(keep.iterdir()):
         raise InvalidInputError(f"The folder {keep} is not empty. Give --keep a new one.")
-    folder = Path(tempfile.mkdtemp(prefix="hms-iceberg-demo-")) if keep is None else keep.absolute()
+    folder = temporary_folder("demo") if keep is None else keep.absolute()
     folder.mkdir(parents=True, exist_ok=True)
-    log = folder / "spark.log"
     try:
-        _Demo(Console(highlight=False), folder, log, kept=keep is not None).run()
-    except BaseException:
-        if log.exists():
-            for line in log.read_text(errors="replace").splitlines()[-_LOG_LINES_SHOWN:]:
-                click.echo(f"spark.log: {line}", err=True)
-        raise
+        _Demo(Console(highlight=False), folder, folder / "spark.log", kept=keep is not None).run_until_stopped()
     finally:
         if keep is None:
             shutil.rmtree(folder, ignore_errors=True)
@@ -87,6 +83,29 @@ class _Demo:
         self._log = log
         self._kept = kept
         self._step_number = 0
+        self._stop = threading.Event()
+        self._spark: SparkSession | None = None
+
+    def run_until_stopped(self) -> None:
+        """All steps, in a thread of their own: Ctrl-C finds nobody who waits for Spark, and cancels its jobs.
+
+        Raises:
+            Abort: it was stopped; Spark and the metastore have ended.
+        """
+        with ThreadPoolExecutor(1, thread_name_prefix="iceberg-demo") as pool:
+            running = pool.submit(self.run)
+            try:
+                while not running.done():  # in short waits, as handlers of libraries may let a wait go on at Ctrl-C
+                    wait([running], _LOOK_SECONDS)
+            except (KeyboardInterrupt, SystemExit) as stop:
+                self._stop.set()
+                while not running.done():
+                    if self._spark is not None:
+                        with suppress(Exception):  # it may be ending
+                            self._spark.sparkContext.cancelAllJobs()
+                    wait([running], _LOOK_SECONDS)
+                raise (click.Abort if isinstance(stop, KeyboardInterrupt) else stop) from None
+            running.result()
 
     def run(self) -> None:
         """All steps in order."""
@@ -94,6 +113,7 @@ class _Demo:
         with ExitStack() as stack:
             metastore, catalog = self._start_metastore(stack)
             spark = self._build_warehouse(stack, metastore)
+            stack.callback(self._forget_spark)
             truth = self._ask_plain_spark(spark)
             first_snapshot = self._migrate(catalog)
             extended = self._ask_extended_spark(spark, truth)
@@ -122,7 +142,7 @@ class _Demo:
         from hms_iceberg.cli.demo_flights import build_warehouse, spark_session
 
         with self._step("Build a Hive warehouse with plain Spark"):
-            spark = stack.enter_context(spark_session(metastore, self._log))
+            spark = self._spark = stack.enter_context(spark_session(metastore, self._log))
             counts = build_warehouse(spark, self._folder)
             self._say(f"Spark {spark.version} wrote three Hive tables of Parquet files:")
             stored = {"flights": "by month, 12 partitions"}
@@ -191,8 +211,13 @@ class _Demo:
 
     # ---------------------------------------------------------------------------------------- how it looks
 
+    def _forget_spark(self) -> None:
+        self._spark = None
+
     @contextmanager
     def _step(self, title: str) -> Iterator[None]:
+        if self._stop.is_set():
+            raise click.Abort
         self._step_number += 1
         self._console.rule(f"[bold]{self._step_number}/{_STEPS}  {title}", align="left")
         started = time.monotonic()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hms_iceberg.cli.quiet_spark import quiet_spark
 from hms_iceberg.errors import MissingDependencyError
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def data_folder() -> Path:
 @contextmanager
 def spark_session(metastore: EmbeddedMetastore, log: Path) -> Iterator[SparkSession]:
     """A plain Spark session on a metastore, as any user of Hive and Spark has it; what its JVM says goes to a log."""
-    with _errors_to(log):
+    with quiet_spark(log):
         from pyspark.sql import SparkSession
 
         session = (
@@ -71,20 +70,6 @@ def spark_session(metastore: EmbeddedMetastore, log: Path) -> Iterator[SparkSess
         yield session
     finally:
         session.stop()
-
-
-@contextmanager
-def _errors_to(log: Path) -> Iterator[None]:
-    """Sends the standard error of processes started in the context to a file."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    with log.open("ab") as file:
-        os.dup2(file.fileno(), 2)
-        try:
-            yield
-        finally:
-            os.dup2(kept, 2)
-            os.close(kept)
 
 
 def build_warehouse(spark: SparkSession, scratch: Path) -> dict[str, int]:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +95,28 @@ def main(arguments: list[str] | None = None) -> int:
         arguments: the words after the program's name; those of the process by default.
     """
     words = sys.argv[1:] if arguments is None else arguments
+    with _ended_by_sigterm():
+        return _run(words)
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Lets SIGTERM end a command as an exception does, so that it gives back what it holds, locks among it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(*_: object) -> None:
+        raise SystemExit(128 + signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _run(words: list[str]) -> int:
     try:
         result = cli.main(args=words, prog_name="hms-iceberg", standalone_mode=False)
     except click.exceptions.Abort:

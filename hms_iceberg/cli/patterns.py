@@ -20,9 +20,14 @@ def matching_tables(catalog: Catalog, patterns: tuple[str, ...]) -> Iterator[str
     for pattern in patterns:
         names = list(_matching(catalog, pattern)) if _WILD & set(pattern) else [pattern]
         if not names:
-            raise NoSuchTableError(f"No Iceberg table matches {pattern!r}. List them: hms-iceberg list NAMESPACE")
+            raise NoSuchTableError(no_table_matches(pattern))
         yield from (name for name in names if name not in seen)
         seen.update(names)
+
+
+def no_table_matches(pattern: str) -> str:
+    """What is said of a pattern that names no table."""
+    return f"No Iceberg table matches {pattern!r}. List them: hms-iceberg list NAMESPACE"
 
 
 def _matching(catalog: Catalog, pattern: str) -> Iterator[str]:

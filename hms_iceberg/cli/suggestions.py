@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 import click
+
+from hms_iceberg.errors import IcebergError
+
+if TYPE_CHECKING:
+    from hms_iceberg.catalog import Catalog
 
 
 class SuggestingGroup(click.Group):
@@ -26,3 +32,17 @@ class SuggestingGroup(click.Group):
                 raise
             hint = f"Did you mean {' or '.join(map(repr, near))}?"
             raise click.UsageError(f"{error.format_message()} {hint}", ctx) from error
+
+
+def near_names(catalog: Catalog, name: str) -> list[str]:
+    """The tables or namespaces whose names come near one that is not there; none if they cannot be listed."""
+    namespace, _, table = name.partition(".")
+    try:
+        namespaces = [".".join(each) for each in catalog.list_namespaces()]
+        if namespace.lower() not in namespaces:
+            near = get_close_matches(namespace, namespaces)
+            return [f"{each}.{table}" if table else each for each in near]
+        tables = [each[-1] for each in catalog.list_tables(namespace)]
+    except IcebergError:
+        return []
+    return [f"{namespace}.{each}" for each in get_close_matches(table, tables)]

@@ -24,6 +24,7 @@ from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.client_settings import ClientSettings
 from hms_iceberg.hms.connection.lost_answers import ensure_made
 from hms_iceberg.hms.hive_views import HiveViews
+from hms_iceberg.hms.rows.all_rows import HiveTableRows
 from hms_iceberg.hms.rows.listing import list_names
 from hms_iceberg.hms.rows.namespaces import (
     NOT_CHANGED_BY_HIVE_2,
@@ -57,6 +58,7 @@ class HiveMetastore:
         rows = RowSettings.from_properties(properties)
         self._swap = TableSwap(self.client, rows)
         self.capability = self._locks.capability
+        self.table_rows = HiveTableRows(self.client)
         self.views = HiveViews(self.client, ViewSwap(self.client, rows), self._locks)
 
     def close(self) -> None:
@@ -73,6 +75,10 @@ class HiveMetastore:
             NotAnIcebergTableError: it is another kind of table; says how to migrate it.
         """
         return self._swap.pointer(self._swap.read(_normal(identifier)))
+
+    def shows(self, location: str, new: MetadataVersion) -> bool:
+        """Whether the metadata file at `location` is `new`. See the port."""
+        return location == new.location
 
     @contextmanager
     def lease(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[HiveLease[MetadataVersion]]:

@@ -15,6 +15,7 @@ from typing import Any
 from hms_iceberg.errors import MetastoreError, NoSuchTableError, UnsupportedError
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.hive_metastore import HiveMetastore
+from hms_iceberg.hms.rows.all_rows import HiveTableRows
 from hms_iceberg.hms.rows.hive_rows import (
     EXTERNAL,
     EXTERNAL_PURGE,
@@ -90,6 +91,11 @@ class HiveTables:
                 f"Only a Hive Metastore has Hive tables, and the catalog is on a {type(metastore).__name__}."
             )
         return cls(metastore.client)
+
+    @property
+    def table_rows(self) -> HiveTableRows:
+        """Where the files of all tables are."""
+        return HiveTableRows(self._client)
 
     def find(self, database: str, name: str) -> HiveTable | None:
         """A table's row; None if there is no table of that name."""

@@ -18,7 +18,9 @@ from hms_iceberg.hms.commit.lock_choice import LockChoice
 from hms_iceberg.hms.commit.view_swap import ViewSwap
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.lost_answers import ensure_made
+from hms_iceberg.hms.rows.all_rows import HiveTableRows
 from hms_iceberg.hms.rows.listing import list_names
+from hms_iceberg.hms.rows.table_rows import METADATA_LOCATION
 from hms_iceberg.hms.rows.view_rows import ICEBERG_VIEW, is_iceberg_view
 from hms_iceberg.metastore import Identifier, TablePointer, ViewMetadataVersion
 
@@ -41,6 +43,10 @@ class HiveViews:
         """The view's current pointer. See the port."""
         return self._swap.pointer(self._swap.read(_lower(identifier)))
 
+    def shows(self, location: str, new: ViewMetadataVersion) -> bool:
+        """Whether the metadata file at `location` is `new`. See the port."""
+        return location == new.location
+
     @contextmanager
     def lease(self, identifier: Identifier) -> Iterator[HiveLease[ViewMetadataVersion]]:
         """What one commit to a view needs of the metastore. See the port."""
@@ -61,6 +67,10 @@ class HiveViews:
         """The namespace's Iceberg views. See the port."""
         names = list_names(self._client, namespace.lower(), ICEBERG_VIEW, is_iceberg_view)
         return [(namespace.lower(), name) for name in names]
+
+    def names_file(self, metadata_location: str) -> bool:
+        """Whether a row names a file of this name, wherever it is: nobody else draws the same. See the port."""
+        return HiveTableRows(self._client).is_any_with(METADATA_LOCATION, metadata_location.rpartition("/")[2])
 
     def drop(self, identifier: Identifier) -> None:
         """Removes the view's row. See the port."""

@@ -10,8 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.maintenance.deleting import delete_files, path_of
+from hms_iceberg.metastore import MetadataVersion, TableRows
 from hms_iceberg.table.changes.manage_snapshots import Time
+from hms_iceberg.table.needed.deleting import delete_files, path_of
+from hms_iceberg.table.needed.others import needed_by_others
+from hms_iceberg.table.needed.remembered_rows import fresh_rows
+from hms_iceberg.table.needed.ways_back import table_rows_of
 from hms_iceberg.table.reading.time_travel import milliseconds
 from hms_iceberg.table.table import Table
 from hms_iceberg.updates.snapshots.expire_snapshots import ExpireSnapshots, UnreachableFiles, unreachable_files
@@ -28,12 +32,15 @@ class ExpiryResult:
         files: the files that no snapshot needs any more, by kind.
         deleted: how many of them were deleted; none in a dry run.
         left: those that could not be deleted, by location with the reason. They are orphans.
+        kept: those that others need, by location with who does: the Hive table of before a migration, or a copy of the
+            table. They become orphans when these are gone.
     """
 
     snapshot_ids: tuple[int, ...]
     files: UnreachableFiles
     deleted: int
     left: dict[str, str]
+    kept: dict[str, str]
 
 
 def expire_snapshots(
@@ -45,13 +52,16 @@ def expire_snapshots(
     dry_run: bool = False,
     clean_expired_files: bool = True,
     clean_expired_metadata: bool = False,
+    keep_backup: bool = True,
+    rows: TableRows | None = None,
 ) -> ExpiryResult:
     """Removes old snapshots from a table, and deletes the files that only they needed.
 
-    Files are deleted after the commit is certain, and only what no snapshot of the table as it then is can reach: of
-    no branch, no tag, and no staged snapshot. If the outcome of the commit is unknown, or a manifest that is still
-    needed cannot be read, nothing is deleted. Snapshots that were expired without deleting their files leave orphans,
-    which this does not look for.
+    Files are deleted after the commit is certain, and only what no snapshot of the table as it then is can reach (of
+    no branch, no tag, and no staged snapshot), what no table names that was registered from the same metadata, and,
+    while a migrated table has its Hive table as the way back, what that needs. If the outcome of the commit is unknown,
+    or a manifest that is still needed cannot be read, nothing is deleted. Snapshots that were expired without deleting
+    their files leave orphans, which this does not look for.
 
     Args:
         table: the table, which moves to the version without the snapshots.
@@ -63,15 +73,20 @@ def expire_snapshots(
         dry_run: only tell what would go.
         clean_expired_files: whether files are deleted; those that are left out are told, and stay as orphans.
         clean_expired_metadata: also removes partition specs and schemas that no snapshot refers to any more.
+        keep_backup: whether the files stay that the Hive table of before a migration needs; without them there is no
+            way back.
+        rows: the metastore's tables, if they are not to be asked for anew to tell what would go.
 
     Raises:
         UnsupportedError: the table's property `gc.enabled` is false: its files may belong to others.
         NoSuchSnapshotError, InvalidInputError: a snapshot given by its id is not there, or a branch or tag needs it;
             `retain_last` is less than 1.
         CommitStateUnknownError: nobody can tell whether the snapshots went; no file was deleted.
+        CommitConflictError: the snapshots went, and the table was renamed after that, so that its name belongs to
+            another one; no file was deleted.
         CommitFailedError: other writers were first in every attempt; nothing was changed.
-        CorruptManifestError, StorageError: the snapshots went, and what is still needed could not be told; no file was
-            deleted.
+        CorruptFileError, StorageError: the snapshots went, and what is still needed, by this table or a copy of it,
+            could not be told; no file was deleted.
     """
     if retain_last is not None and retain_last < 1:
         raise InvalidInputError(f"Number of snapshots to retain must be at least 1, cannot be: {retain_last}")
@@ -86,11 +101,17 @@ def expire_snapshots(
     else:
         transaction.commit_transaction()
         after = table.refresh().metadata  # whoever committed meanwhile may need files again
-    kept = after.snapshots_by_id.keys()
-    expired = tuple(each.snapshot_id for each in before.snapshots if each.snapshot_id not in kept)
+    left_over = after.snapshots_by_id.keys()
+    expired = tuple(each.snapshot_id for each in before.snapshots if each.snapshot_id not in left_over)
     files = unreachable_files(before, after, table.storage, path_of)
-    deleting = clean_expired_files and not dry_run
-    left = delete_files(table, files.all()) if deleting else {}
-    deleted = len(files.all()) - len(left) if deleting else 0
-    logger.info("Expired %d snapshots of %s; deleted %d files", len(expired), ".".join(table.name()), deleted)
-    return ExpiryResult(expired, files, deleted, left)
+    rows = rows or table_rows_of(table.metastore)
+    if not dry_run:
+        rows = fresh_rows(rows)
+    version = MetadataVersion(table.metadata_location, after)
+    kept = needed_by_others(table.identifier, version, files.all(), table.storage, rows, keep_backup=keep_backup)
+    doomed = [each for each in files.all() if each not in kept] if clean_expired_files and not dry_run else []
+    name = ".".join(table.name())
+    left = delete_files(table.storage, doomed, name)
+    deleted = len(doomed) - len(left)
+    logger.info("Expired %d snapshots of %s; deleted %d files, kept %d", len(expired), name, deleted, len(kept))
+    return ExpiryResult(expired, files, deleted, left, kept)

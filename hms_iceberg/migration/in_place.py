@@ -5,12 +5,14 @@ from __future__ import annotations
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import MigrationError
 from hms_iceberg.hms.rows.hive_rows import HiveTable
+from hms_iceberg.migration.hive.partition_keys import partition_key
 from hms_iceberg.migration.migration_journal import Journal
 from hms_iceberg.migration.migration_plan import MigrationPlan, MigrationPlanner
-from hms_iceberg.migration.state import HIVE_TABLE, MIGRATION_ID
+from hms_iceberg.migration.state import HIVE_TABLE, MIGRATION_JOURNAL
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import METADATA_PATH, metadata_folder
 from hms_iceberg.table import Table
+from hms_iceberg.table.needed.ways_back import MIGRATION_ID
 from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
 
 
@@ -42,8 +44,13 @@ class InPlace:
             schema=plan.schema,
             location=plan.source.location,
             partition_spec=plan.spec,
-            properties={**plan.properties, MIGRATION_ID: journal.migration_id},
+            properties={
+                **plan.properties,
+                MIGRATION_ID: journal.migration_id,
+                MIGRATION_JOURNAL: plan.journal_folder,
+            },
         )
+        transaction.name_files_after(journal.migration_id)
         try:
             self._check_draft(transaction.metadata, plan)
         except MigrationError:
@@ -58,10 +65,10 @@ class InPlace:
 
     def _check_draft(self, metadata: TableMetadata, plan: MigrationPlan) -> None:
         folder = metadata_folder(metadata.location, metadata.properties)
-        if folder != plan.metadata_folder:
+        if folder != plan.journal_folder:
             raise MigrationError(
                 f"The property {METADATA_PATH} (of the table, or a default of the catalog) puts the metadata into "
-                f"{folder}, and a migration needs it in {plan.metadata_folder}. Set it after the migration."
+                f"{folder}, and a migration needs it in {plan.journal_folder}. Set it after the migration."
             )
         if metadata.schema().as_struct() != plan.schema.as_struct():
             raise MigrationError("The columns were numbered differently from the metrics. Please report this.")
@@ -70,11 +77,11 @@ class InPlace:
         """Check that what was written can be read, and holds every file, before anybody depends on it."""
         manifests = manifest_list_of(table.current_snapshot(), self._storage)
         found = {
-            (entry.data_file.file_path, entry.data_file.partition, entry.data_file.record_count)
+            (entry.data_file.file_path, partition_key(entry.data_file.partition), entry.data_file.record_count)
             for manifest in manifests
             for entry in entries_of(manifest, self._storage)
         }
-        if found != {(file.file_path, file.partition, file.record_count) for file in plan.data_files}:
+        if found != {(file.file_path, partition_key(file.partition), file.record_count) for file in plan.data_files}:
             raise MigrationError(
                 f"The Iceberg metadata at {table.metadata_location} does not hold the files that were found: expected "
                 f"{len(plan.data_files)}, got {len(found)}. Nobody has used it; please report this."

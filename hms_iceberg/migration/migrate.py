@@ -30,20 +30,15 @@ from hms_iceberg.errors import (
 from hms_iceberg.hms.hive_tables import HiveRowChange, HiveTables, made_external
 from hms_iceberg.hms.rows.hive_rows import EXTERNAL, EXTERNAL_PURGE, HiveTable
 from hms_iceberg.metastore_names import table_identifier
+from hms_iceberg.migration.hive.source_files import Listing
 from hms_iceberg.migration.in_place import InPlace
-from hms_iceberg.migration.migration_journal import Journal, new_migration_id, write_journal
+from hms_iceberg.migration.migration_journal import Journal, new_migration_id, write_files, write_journal
 from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlanner
 from hms_iceberg.migration.migration_progress import Progress, silent
 from hms_iceberg.migration.recovery import Recovery, only_one
-from hms_iceberg.migration.state import (
-    MIGRATION_ID,
-    MIGRATION_ORIGINAL,
-    MigrationState,
-    Original,
-    default_backup_name,
-    staging_name,
-)
+from hms_iceberg.migration.state import MIGRATION_ORIGINAL, MigrationState, Original, staging_name
 from hms_iceberg.table import Table
+from hms_iceberg.table.needed.ways_back import MIGRATION_ID, default_backup_name
 
 logger = logging.getLogger(__name__)
 
@@ -94,8 +89,18 @@ class Plan(Protocol):
         ...
 
     @property
-    def metadata_folder(self) -> str:
-        """Where the Iceberg table's metadata goes, and the journal beside it."""
+    def iceberg_location(self) -> str:
+        """Where the Iceberg table will be: in the same place, or in a folder of its own."""
+        ...
+
+    @property
+    def journal_folder(self) -> str:
+        """Where the journal goes; of a migration in place, also the Iceberg table's metadata."""
+        ...
+
+    @property
+    def listing(self) -> Listing:
+        """The Hive table's files."""
         ...
 
     @property
@@ -254,6 +259,7 @@ class _Migration:
         state = self._recovery.find()
         if state is None or state.is_done:
             return None if state is None else self._finished(state)
+        self._recovery.refuse_if_renamed(state)
         raise MigrationError(
             f"A migration of {self._full_name} was begun and not finished. Run it without --dry-run, or put the Hive "
             f"table back: hms-iceberg rollback-migration {self._full_name}"
@@ -266,6 +272,7 @@ class _Migration:
             return None
         if state.is_between_renames:
             assert state.staging is not None
+            self._recovery.forget_switched(state)
             try:
                 self._hive.rename(self._database, state.staging.name, self._name)
                 logger.info("Finished the migration of %s that an earlier run began", self._full_name)
@@ -322,6 +329,8 @@ class _Migration:
         """Make the Iceberg table and switch to it; None if the Hive table changed meanwhile, and all is undone."""
         journal = self._begin(plan)
         try:
+            files = ((file.location, file.size) for file in plan.listing.files)
+            write_files(self._storage, plan.journal_folder, journal, files)
             table = self._way.stage(plan, journal)
             self._prove(plan, table)
             with self._catalog.metastore.lease((self._database, self._name), {}) as lease:
@@ -342,9 +351,7 @@ class _Migration:
             raise MigrationError("the Iceberg table does not hold what the Hive table holds: " + "; ".join(found))
 
     def _begin(self, plan: Plan) -> Journal:
-        table, folder = plan.table, plan.metadata_folder
-        existing = tuple(info.location[len(folder) + 1 :] for info in self._storage.list(folder))
-        original = Original.of(table, (EXTERNAL, EXTERNAL_PURGE))
+        original = Original.of(plan.table, (EXTERNAL, EXTERNAL_PURGE))
         journal = Journal(
             migration_id=new_migration_id(),
             database=self._database,
@@ -352,13 +359,13 @@ class _Migration:
             backup=self._backup,
             staging=staging_name(self._name),
             location=plan.location,
+            iceberg_location=plan.iceberg_location,
             original=original.to_json(),
             files=plan.files,
             bytes=plan.bytes,
             partitions=plan.partition_count,
-            existing=existing,
         )
-        write_journal(self._storage, folder, journal)
+        write_journal(self._storage, plan.journal_folder, journal)
         return journal
 
     # ------------------------------------------------------------------------------------------- the switch

@@ -1,72 +1,28 @@
 """The journal of a migration: what the Hive table was, written before anything is changed.
 
-It lies beside the metadata of the Iceberg table, is written once and never changed: together with the rows of the
+It lies in a folder below the Hive table's, is written once and never changed: together with the rows of the
 metastore it tells after a crash how far the migration came, and what has to be put back. It stays after a migration,
-for the way back.
+for the way back. Beside it is the list of the Hive table's files.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
-import os
-import socket
 import uuid
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from hms_iceberg.errors import FileAlreadyExistsError, MigrationError, MissingFileError
+from hms_iceberg.processes import Process
 from hms_iceberg.storage import Storage
+from hms_iceberg.table.needed.ways_back import MIGRATION_JOURNALS
 
-JOURNAL_NAME = "hive-migration.json"
-_FORMAT = 1
-
-
-@dataclass(frozen=True)
-class Worker:
-    """The process that does a migration, so that another one can tell whether it still lives.
-
-    Attributes:
-        host: name of the machine.
-        pid: process id on it.
-        started: what tells a process from a later one with the same id, empty if the system does not say.
-    """
-
-    host: str
-    pid: int
-    started: str = ""
-
-    @classmethod
-    def this_process(cls) -> Worker:
-        """The worker that this process is."""
-        status = _status_of(os.getpid())
-        return cls(socket.gethostname(), os.getpid(), status[1] if status else "")
-
-    def may_be_alive(self) -> bool:
-        """False only if the process certainly ended."""
-        if self.host != socket.gethostname():
-            return True
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            pass
-        status = _status_of(self.pid)
-        if status is None:
-            return True
-        state, started = status
-        return state not in "ZX" and started == (self.started or started)
-
-
-def _status_of(pid: int) -> tuple[str, str] | None:
-    """State and start of a process, if the system tells: `R`, `S`, `Z` (ended, not collected) ..."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[-1].split()
-    except OSError:
-        return None
-    return fields[0], fields[19]
+JOURNAL_NAME = f"{MIGRATION_JOURNALS}json"
+_FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -77,10 +33,11 @@ class Journal:
         migration_id: drawn once; the rows that belong to the migration carry it as a parameter.
         database, table, backup, staging: names in the metastore, the last two for the time after and during the
             switch.
-        location: where the table's files are.
+        location: where the Hive table's files are.
+        iceberg_location: where the Iceberg table is: at the same location, or (a copy) in a folder that was made for it
+            and holds nothing else.
         original: the Hive table's type, and the parameters that the migration changes, as they were.
         files, bytes, partitions: what was found.
-        existing: names of files that were in the metadata folder before.
         worker: who does it.
     """
 
@@ -90,17 +47,22 @@ class Journal:
     backup: str
     staging: str
     location: str
+    iceberg_location: str
     original: Mapping[str, Any]
     files: int
     bytes: int
     partitions: int
-    existing: tuple[str, ...] = ()
-    worker: Worker = field(default_factory=Worker.this_process)
+    worker: Process = field(default_factory=Process.this)
 
     @property
     def name(self) -> str:
         """The table's name as people write it."""
         return f"{self.database}.{self.table}"
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether the rows were copied, rather than the files taken in where they are."""
+        return self.iceberg_location != self.location
 
 
 def new_migration_id() -> str:
@@ -144,8 +106,8 @@ def read_journal(storage: Storage, metadata_folder: str) -> Journal | None:
         content = json.loads(data)
         if content.pop("format") != _FORMAT:
             raise ValueError("it was written by another version of this package")
-        worker = Worker(**content.pop("worker"))
-        return Journal(**{**content, "existing": tuple(content["existing"]), "worker": worker})
+        worker = Process(**content.pop("worker"))
+        return Journal(**{**content, "worker": worker})
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise MigrationError(
             f"Cannot read the migration journal {location}: {error}. The tables in the metastore were left as they "
@@ -153,9 +115,51 @@ def read_journal(storage: Storage, metadata_folder: str) -> Journal | None:
         ) from error
 
 
+# ------------------------------------------------------------------------------------------- the list of files
+
+
+def files_location(metadata_folder: str, journal: Journal) -> str:
+    """Where the list of a Hive table's files lies."""
+    return f"{metadata_folder}/{MIGRATION_JOURNALS}{journal.migration_id}.files.json.gz"
+
+
+def write_files(storage: Storage, metadata_folder: str, journal: Journal, files: Iterable[tuple[str, int]]) -> None:
+    """Write the list of a Hive table's files.
+
+    Args:
+        storage: where the journal is.
+        metadata_folder: its folder.
+        journal: the migration's.
+        files: location and size in bytes of each file.
+    """
+    folders: dict[str, dict[str, int]] = {}
+    for location, size in files:
+        folder, _, name = location.rpartition("/")
+        folders.setdefault(folder, {})[name] = size
+    data = gzip.compress(json.dumps(folders, separators=(",", ":")).encode(), compresslevel=3, mtime=0)
+    storage.create(files_location(metadata_folder, journal), data)
+
+
+def read_files(storage: Storage, metadata_folder: str, journal: Journal) -> dict[str, int]:
+    """The size in bytes of each file that the Hive table had, by location.
+
+    Raises:
+        MigrationError: the list is gone, or cannot be read.
+    """
+    location = files_location(metadata_folder, journal)
+    try:
+        folders = json.loads(gzip.decompress(storage.read(location)))
+        return {f"{folder}/{name}": size for folder, names in folders.items() for name, size in names.items()}
+    except (MissingFileError, OSError, EOFError, zlib.error, ValueError, AttributeError) as error:
+        raise MigrationError(
+            f"The list of the files that {journal.name} had as a Hive table cannot be read ({location}: {error}), so "
+            "that nobody can tell whether they are all there. Nothing was changed. Restore the list."
+        ) from error
+
+
 # ------------------------------------------------------------------------------------------- ways back
 
-ROLLBACK_NAME = "hive-migration.rollback.json"
+ROLLBACK_NAME = f"{MIGRATION_JOURNALS}rollback.json"
 
 
 def write_rollback_note(storage: Storage, metadata_folder: str) -> None:
@@ -166,15 +170,15 @@ def write_rollback_note(storage: Storage, metadata_folder: str) -> None:
     """
     location = f"{metadata_folder}/{ROLLBACK_NAME}"
     try:
-        storage.create(location, json.dumps(asdict(Worker.this_process())).encode())
+        storage.create(location, json.dumps(asdict(Process.this())).encode())
     except FileAlreadyExistsError as error:
         raise MigrationError(f"Another process began to take the table back ({location}). Wait for its end.") from error
 
 
-def read_rollback_note(storage: Storage, metadata_folder: str) -> Worker | None:
+def read_rollback_note(storage: Storage, metadata_folder: str) -> Process | None:
     """The process that began to take a table back; None if none did, or the note is cut off."""
     try:
-        return Worker(**json.loads(storage.read(f"{metadata_folder}/{ROLLBACK_NAME}")))
+        return Process(**json.loads(storage.read(f"{metadata_folder}/{ROLLBACK_NAME}")))
     except (MissingFileError, ValueError, TypeError):
         return None
 
@@ -182,3 +186,49 @@ def read_rollback_note(storage: Storage, metadata_folder: str) -> Worker | None:
 def remove_rollback_note(storage: Storage, metadata_folder: str) -> None:
     """Forget that a process began to take a table back."""
     storage.delete(f"{metadata_folder}/{ROLLBACK_NAME}")
+
+
+def given_up_location(metadata_folder: str, journal: Journal) -> str:
+    """Where it is noted which version of the Iceberg table is given up for the Hive table."""
+    return f"{metadata_folder}/{MIGRATION_JOURNALS}{journal.migration_id}.given-up"
+
+
+def write_given_up(storage: Storage, metadata_folder: str, journal: Journal, metadata_location: str) -> None:
+    """Note which version is given up, once that is certain but for the switch of names; the last note counts."""
+    forget_given_up(storage, metadata_folder, journal)
+    storage.create(given_up_location(metadata_folder, journal), metadata_location.encode())
+
+
+def read_given_up(storage: Storage, metadata_folder: str, journal: Journal) -> str | None:
+    """The location of the version's metadata file; None if none was given up."""
+    try:
+        return storage.read(given_up_location(metadata_folder, journal)).decode()
+    except MissingFileError:
+        return None
+
+
+def forget_given_up(storage: Storage, metadata_folder: str, journal: Journal) -> None:
+    """Forget that a version is given up, and that names were switched."""
+    forget_switched(storage, metadata_folder, journal)
+    storage.delete(given_up_location(metadata_folder, journal))
+
+
+def switched_location(metadata_folder: str, journal: Journal) -> str:
+    """Where it is noted that names were switched, after which nobody writes to the Iceberg table."""
+    return f"{metadata_folder}/{MIGRATION_JOURNALS}{journal.migration_id}.switched-back"
+
+
+def write_switched(storage: Storage, metadata_folder: str, journal: Journal) -> None:
+    """Note that names were switched, as the rows show; that may have been noted before."""
+    with suppress(FileAlreadyExistsError):
+        storage.create(switched_location(metadata_folder, journal), b"")
+
+
+def forget_switched(storage: Storage, metadata_folder: str, journal: Journal) -> None:
+    """Forget that names were switched."""
+    storage.delete(switched_location(metadata_folder, journal))
+
+
+def is_switch_noted(storage: Storage, metadata_folder: str, journal: Journal) -> bool:
+    """Whether it was noted that names were switched."""
+    return storage.exists(switched_location(metadata_folder, journal))

@@ -16,12 +16,13 @@ from hms_iceberg.migration.formats.avro_names import URL, declared_schema
 from hms_iceberg.migration.hive.file_schemas import INSTANT, LOCAL
 from hms_iceberg.migration.hive.footers import FooterReader, SourceFooters
 from hms_iceberg.migration.hive.hive_types import TypeOptions
+from hms_iceberg.migration.hive.partition_keys import partition_key
 from hms_iceberg.migration.hive.refusals import Reason, Refusal, Remedy, of_texts
 from hms_iceberg.migration.hive.source import SourceTable, carried_parameters, look_at_source
 from hms_iceberg.migration.hive.source_files import Listing, list_files
 from hms_iceberg.migration.hive.source_reasons import TRANSACTIONAL
 from hms_iceberg.migration.migration_progress import Progress, silent
-from hms_iceberg.migration.state import HIDDEN_FOLDER, PARTITIONED_METADATA, UNPARTITIONED_METADATA
+from hms_iceberg.migration.state import DATA, HIDDEN_FOLDER, HIDDEN_METADATA, METADATA
 from hms_iceberg.spec.data_types import (
     IcebergType,
     NestedField,
@@ -131,9 +132,14 @@ class MigrationPlan:
         return self.listing.total_bytes
 
     @property
-    def metadata_folder(self) -> str:
-        """Where the Iceberg table's metadata goes, and the journal beside it."""
-        return f"{self.source.location}/{metadata_folder_name(self.source.is_partitioned)}"
+    def iceberg_location(self) -> str:
+        """Where the Iceberg table is: in the same place."""
+        return self.location
+
+    @property
+    def journal_folder(self) -> str:
+        """Where the journal goes, and the Iceberg table's metadata."""
+        return f"{self.location}/{HIDDEN_METADATA if is_hidden(self.source) else METADATA}"
 
     @property
     def records(self) -> int:
@@ -141,13 +147,18 @@ class MigrationPlan:
         return sum(file.record_count for file in self.data_files)
 
 
-def metadata_folder_name(partitioned: bool) -> str:
-    """Where below its location a migrated table keeps its metadata.
+def is_hidden(source: SourceTable) -> bool:
+    """Whether a migrated table keeps what Iceberg adds in a hidden folder, rather than in Iceberg's usual places.
 
-    A table with partitions has no files of its own in its directory, so that Iceberg's usual place is free. Hive and
-    Spark read everything below the directory of a table without partitions, except names that start with `_`.
+    A table with partitions has no files of its own in its directory, so that these are free unless a partition is in or
+    above one of them. Hive and Spark read everything below the directory of a table without partitions, except names
+    that start with `_`.
     """
-    return PARTITIONED_METADATA if partitioned else UNPARTITIONED_METADATA
+    usual = [f"{source.location}/{name}/" for name in (METADATA, DATA)]
+    partitions = (f"{row.storage.location.rstrip('/')}/" for row in source.partitions)
+    return not source.is_partitioned or any(
+        place.startswith(each) or each.startswith(place) for place in partitions for each in usual
+    )
 
 
 def _as_it_is(schema: Schema) -> Schema:
@@ -198,7 +209,7 @@ class MigrationPlanner:
             self._reader = FooterReader(self._storage, source, modes)
         footers = self._reader.read_all(source, listing.files, self._options.threads, self._progress)
         schema, undecided = self._with_timestamps(source, footers)
-        remedy = Remedy.NOTHING if footers.damaged else Remedy.REWRITE
+        remedy = Remedy.NOTHING if footers.hopeless else Remedy.REWRITE
         reasons = [*of_texts(footers.problems, remedy), *undecided]
         if reasons:
             return Refusal(table, tuple(reasons))
@@ -207,9 +218,9 @@ class MigrationPlanner:
             **self._options.properties,
             NAME_MAPPING_PROPERTY: footers.name_mapping.to_json(),
         }
-        if not source.is_partitioned:
-            properties["write.metadata.path"] = f"{source.location}/{UNPARTITIONED_METADATA}"
-            properties["write.data.path"] = f"{source.location}/{HIDDEN_FOLDER}/data"
+        if is_hidden(source):
+            properties["write.metadata.path"] = f"{source.location}/{HIDDEN_METADATA}"
+            properties["write.data.path"] = f"{source.location}/{HIDDEN_FOLDER}/{DATA}"
         spec = _identity_spec(source)
         return MigrationPlan(source, listing, schema, spec, footers.data_files, properties)
 
@@ -230,9 +241,10 @@ class MigrationPlanner:
         return set(self._list(plan.source).files) == set(plan.listing.files)
 
     def replaced_since(self, plan: MigrationPlan) -> frozenset[tuple[Any, ...]]:
-        """The values of partitions of which files that were planned for are gone, or others took their names."""
+        """The keys of partitions of which files that were planned for are gone, or others took their names."""
         now = set(self._list(plan.source).files)
-        return frozenset(plan.source.partition_values[file.partition] for file in plan.listing.files if file not in now)
+        values = plan.source.partition_values
+        return frozenset(partition_key(values[file.partition]) for file in plan.listing.files if file not in now)
 
     def _partitions(self, table: HiveTable) -> list[HivePartition]:
         return list(self._hive.partitions(table.database, table.name)) if table.partition_keys else []

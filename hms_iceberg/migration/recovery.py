@@ -12,18 +12,26 @@ from contextlib import contextmanager
 
 from hms_iceberg.errors import MigrationError, NoSuchTableError, TableAlreadyExistsError
 from hms_iceberg.hms.hive_tables import HiveTables
-from hms_iceberg.migration.handback.given_files import take_away, was_given
+from hms_iceberg.migration.handback.given_files import take_away
 from hms_iceberg.migration.handback.given_note import NOTE_NAME
+from hms_iceberg.migration.made_files import MadeFiles
 from hms_iceberg.migration.migration_journal import (
-    JOURNAL_NAME,
+    ROLLBACK_NAME,
     Journal,
-    Worker,
+    files_location,
+    forget_given_up,
+    forget_switched,
+    is_switch_noted,
     journal_location,
+    read_given_up,
     read_rollback_note,
     remove_rollback_note,
+    write_given_up,
     write_rollback_note,
+    write_switched,
 )
-from hms_iceberg.migration.state import MIGRATION_ORIGINAL, MigrationState, Original, copy_location, find_state
+from hms_iceberg.migration.state import MIGRATION_ORIGINAL, MigrationState, Original, find_state
+from hms_iceberg.processes import Process
 from hms_iceberg.storage import Storage
 
 logger = logging.getLogger(__name__)
@@ -113,7 +121,7 @@ class Recovery:
             return state
         if state.journal is not None and state.folder is not None:
             worker = read_rollback_note(self._storage, state.folder) or state.journal.worker
-            if worker != Worker.this_process() and worker.may_be_alive() and not take_over:
+            if worker != Process.this() and worker.may_be_alive() and not take_over:
                 raise MigrationError(
                     f"Process {worker.pid} on host {worker.host} began to migrate {self._name}, or to take it back, "
                     f"and may still be at work (journal: {journal_location(state.folder)}). Wait for its end; if you "
@@ -125,20 +133,38 @@ class Recovery:
     def _is_being_taken_back(self, state: MigrationState) -> bool:
         return state.folder is not None and read_rollback_note(self._storage, state.folder) is not None
 
-    def begin_to_take_back(self, state: MigrationState) -> bool:
-        """Note that this process takes the table back; whether one that is dead had begun to."""
-        if state.folder is None:
-            return False
-        begun = self._is_being_taken_back(state)
-        remove_rollback_note(self._storage, state.folder)
-        write_rollback_note(self._storage, state.folder)
-        return begun
+    def begin_to_take_back(self, state: MigrationState) -> None:
+        """Note that this process takes the table back."""
+        if state.folder is not None:
+            remove_rollback_note(self._storage, state.folder)
+            write_rollback_note(self._storage, state.folder)
+
+    def note_switch(self, state: MigrationState, metadata_location: str) -> None:
+        """Note which version of the Iceberg table is given up for the Hive table, just before names are switched."""
+        if state.folder is not None and state.journal is not None:
+            write_given_up(self._storage, state.folder, state.journal, metadata_location)
+
+    def note_switched(self, state: MigrationState) -> None:
+        """Note that names were switched: the Iceberg table is given up, even if the rows do not show it any more."""
+        if state.folder is not None and state.journal is not None:
+            write_switched(self._storage, state.folder, state.journal)
+
+    def forget_switched(self, state: MigrationState) -> None:
+        """Take that note away again, before the Iceberg table gets its name."""
+        if state.folder is not None and state.journal is not None:
+            forget_switched(self._storage, state.folder, state.journal)
 
     def forget_to_take_back(self, state: MigrationState) -> None:
-        """Take the note away again, and what the Hive table was given for its way back."""
-        if state.folder is not None:
-            take_away(self._hive, self._storage, state.folder, state.backup)
-            remove_rollback_note(self._storage, state.folder)
+        """Take all notes of a way back away again, and what the Hive table was given for it.
+
+        Nothing if names were switched: what Hive was given is Hive's, and the same command has to go on.
+        """
+        if state.folder is None or self._given_up(state) is not None:
+            return
+        take_away(self._hive, self._storage, state.folder, state.hive_table)
+        if state.journal is not None:
+            forget_given_up(self._storage, state.folder, state.journal)
+        remove_rollback_note(self._storage, state.folder)
 
     def put_back(self, discard_history: bool = False) -> bool:
         """Put the Hive table back, if it is not the migrated Iceberg table that has its name.
@@ -175,8 +201,15 @@ class Recovery:
                 f"Table {self._name} is gone, and so is its backup, so that nothing can be put back. Its files were "
                 "not touched."
             )
-        if not discard_history:
-            self._refuse_to_discard_history(state)
+        made = self._made_files(state)
+        if made is not None:
+            self._refuse_if_renamed(state, made)
+        if made is not None and not discard_history:
+            self._refuse_to_discard_history(state, made)
+        if made is not None and made.is_given_up:
+            self.note_switched(state)  # the rows, which show it, go
+        elif made is not None and state.folder is not None:
+            take_away(self._hive, self._storage, state.folder, state.hive_table)  # it may not be all
         if state.table is None and state.backup is not None:
             self._hive.rename(state.database, state.backup.name, state.name)
         elif state.backup is not None:
@@ -189,17 +222,59 @@ class Recovery:
         if state.staging is not None:
             self._hive.drop(state.database, state.staging.name)
         if state.journal is not None and state.folder is not None:
-            _remove_copy(self._storage, state.folder, state.journal)
-            _remove_metadata(self._storage, state.folder, state.journal)
+            if made is not None:
+                made.delete()
+            _remove_notes(self._storage, state.folder, state.journal)
         logger.info("Table %s is the Hive table that it was", self._name)
 
-    def _refuse_to_discard_history(self, state: MigrationState) -> None:
+    def _made_files(self, state: MigrationState) -> MadeFiles | None:
+        """What the migration made; None if nothing is there: the list of files is written first, and goes first."""
+        if state.journal is None or state.folder is None:
+            return None
+        if not self._storage.exists(files_location(state.folder, state.journal)):
+            return None
+        return MadeFiles(self._hive, self._storage, state.folder, state.journal, self._given_up(state))
+
+    def _given_up(self, state: MigrationState) -> str | None:
+        """The version from which the Hive table took its name back; None if it did not.
+
+        The note of a way back that was killed before its switch says nothing about what came later.
+        """
+        if state.folder is None or state.journal is None or state.is_done:
+            return None
+        version = read_given_up(self._storage, state.folder, state.journal)
+        if version is None or state.shows_switch_back(version):
+            return version
+        return version if is_switch_noted(self._storage, state.folder, state.journal) else None
+
+    def refuse_if_renamed(self, state: MigrationState) -> None:
+        """Leave a migrated table alone that somebody has given another name.
+
+        Raises:
+            MigrationError: it has one; says which.
+        """
+        made = self._made_files(state)
+        if made is not None and not state.is_done:
+            self._refuse_if_renamed(state, made)
+
+    def _refuse_if_renamed(self, state: MigrationState, made: MadeFiles) -> None:
+        if state.staging is not None or made.is_given_up or made.renamed is None:
+            return
+        assert state.folder is not None
+        raise MigrationError(
+            f"The Iceberg table that {self._name} became is called {made.renamed} now, and its way back is in "
+            f"{state.folder}. Nothing was changed. Rename it to {self._name} to take it back. If no way back is "
+            f"wanted, drop the backup, delete {journal_location(state.folder)}, and keep other tables out of that "
+            "folder."
+        )
+
+    def _refuse_to_discard_history(self, state: MigrationState, made: MadeFiles) -> None:
         """An Iceberg table that was used, and whose row somebody dropped, may be wanted back."""
-        if state.folder is None or (state.table is not None and was_given(self._storage, state.folder)):
+        assert state.folder is not None and state.journal is not None
+        if made.is_given_up:
             return
         # A copy is made in two steps: the table, then its rows.
-        made = 2 if state.journal is not None and _is_of_copy(state.folder, state.journal) else 1
-        if newest_version(info.location for info in self._storage.list(state.folder)) >= made:
+        if newest_version(made.versions) >= (2 if state.journal.is_copy else 1):
             raise MigrationError(
                 f"The folder {state.folder} holds an Iceberg table {self._name} that was changed after its migration. "
                 "Register it again if you want it back (Catalog.register_table), or "
@@ -219,21 +294,12 @@ def newest_version(files: Iterable[str]) -> int:
     return max((int(found[1]) for file in files if (found := _VERSION.search(file))), default=0)
 
 
-def _remove_copy(storage: Storage, folder: str, journal: Journal) -> None:
-    """Delete the rows that a rewrite copied, which are all that the copy's folder holds beside the metadata."""
-    if _is_of_copy(folder, journal):
-        for info in storage.list(copy_location(journal.location)):
-            if not info.location.startswith(f"{folder}/"):
-                storage.delete(info.location)
-
-
-def _is_of_copy(folder: str, journal: Journal) -> bool:
-    return folder.startswith(f"{copy_location(journal.location)}/")
-
-
-def _remove_metadata(storage: Storage, folder: str, journal: Journal) -> None:
-    """Delete the files that the migration and the Iceberg table wrote to the metadata folder, its notes last."""
-    found = {info.location[len(folder) + 1 :]: info.location for info in storage.list(folder)}
-    notes = [found.pop(name) for name in (NOTE_NAME, JOURNAL_NAME) if name in found]
-    for location in [*(place for name, place in found.items() if name not in journal.existing), *notes]:
+def _remove_notes(storage: Storage, folder: str, journal: Journal) -> None:
+    """Delete what the migration noted: first the list of files, which says that something may be left, the journal
+    last."""
+    names = (NOTE_NAME, ROLLBACK_NAME)
+    places = (files_location(folder, journal), *(f"{folder}/{name}" for name in names))
+    for location in places:
         storage.delete(location)
+    forget_given_up(storage, folder, journal)
+    storage.delete(journal_location(folder))

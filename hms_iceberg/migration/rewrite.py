@@ -1,31 +1,39 @@
 """Migrates a Hive table that cannot stay where it is: Spark copies its rows into an Iceberg table, and names are
 switched as of a migration in place, with the same journal and the same way back.
 
-The copy has a folder of its own beside the Hive table's.
+The copy has a new folder beside the Hive table's, the journal lies in a hidden one below it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+import secrets
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from hms_iceberg.catalog import Catalog
-from hms_iceberg.errors import InvalidInputError, MigrationError, UnsupportedError
+from hms_iceberg.errors import CorruptDataFileError, InvalidInputError, MigrationError, UnsupportedError
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import VIEWS, HivePartition, HiveTable
+from hms_iceberg.migration.formats.format_footers import read_source_footer
+from hms_iceberg.migration.formats.kinds import AVRO, PARQUET, format_of
 from hms_iceberg.migration.hive.source import carried_parameters
-from hms_iceberg.migration.hive.source_files import Listing, list_files
-from hms_iceberg.migration.hive.source_reasons import TRANSACTIONAL, table_location
+from hms_iceberg.migration.hive.source_files import Listing, SourceFile, list_files
+from hms_iceberg.migration.hive.source_reasons import TRANSACTIONAL, reasons_against_spark, table_location
 from hms_iceberg.migration.migrate import MigrationResult, Proof, carry_out
 from hms_iceberg.migration.migration_journal import Journal
 from hms_iceberg.migration.migration_plan import MigrationOptions
-from hms_iceberg.migration.migration_progress import silent
-from hms_iceberg.migration.state import HIVE_TABLE, MIGRATION_ID, PARTITIONED_METADATA, copy_location
+from hms_iceberg.migration.migration_progress import in_threads, silent
+from hms_iceberg.migration.state import HIDDEN_METADATA, HIVE_TABLE, METADATA, MIGRATION_JOURNAL
 from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.table_properties import METADATA_PATH
 from hms_iceberg.table import Table
+from hms_iceberg.table.needed.ways_back import MIGRATION_ID
+
+logger = logging.getLogger(__name__)
 
 
 class CopyRows(Protocol):
@@ -49,6 +57,7 @@ class CopyPlan:
         partitions: its partitions' rows.
         listing: its files.
         schema: its columns, as its rows are read.
+        iceberg_location: a folder for the copy that nobody has.
         records: unknown before it is read.
     """
 
@@ -56,6 +65,7 @@ class CopyPlan:
     partitions: tuple[HivePartition, ...]
     listing: Listing
     schema: Schema
+    iceberg_location: str
     records: int = 0
 
     @property
@@ -64,9 +74,9 @@ class CopyPlan:
         return table_location(self.table)
 
     @property
-    def metadata_folder(self) -> str:
-        """Where the Iceberg table's metadata goes, and the journal beside it."""
-        return f"{copy_location(self.location)}/{PARTITIONED_METADATA}"
+    def journal_folder(self) -> str:
+        """Where the journal goes."""
+        return f"{self.location}/{HIDDEN_METADATA}"
 
     @property
     def is_partitioned(self) -> bool:
@@ -136,7 +146,35 @@ class _Copy:
         partitions, listing = self._look(table)
         if listing.transactional:
             raise _refused(table, f"file {listing.transactional} is of {TRANSACTIONAL}")
-        return CopyPlan(table, partitions, listing, self._rows.schema(str(table)))
+        reason = next(filter(None, self._misread(table, partitions, listing)), None)
+        if reason is not None:
+            raise _refused(table, reason)
+        return CopyPlan(table, partitions, listing, self._rows.schema(str(table)), self._new_folder(table))
+
+    def _misread(
+        self, table: HiveTable, partitions: tuple[HivePartition, ...], listing: Listing
+    ) -> Iterator[str | None]:
+        """Of each file, why Spark would read other values than Hive means, without an error, if it would."""
+
+        def misread(file: SourceFile) -> str | None:
+            file_format = format_of(table, partitions[file.partition] if partitions else None)
+            if file_format not in (PARQUET, AVRO):
+                return None
+            try:
+                footer = read_source_footer(self._catalog.storage, file.location, file_format)
+            except (CorruptDataFileError, UnsupportedError) as error:
+                logger.info("Left to Spark: %s", error)
+                return None
+            return f"file {file.location} {footer.problems[0]}." if footer.misread_by_spark else None
+
+        return in_threads(misread, listing.files, self._options.threads)
+
+    def _new_folder(self, table: HiveTable) -> str:
+        """A folder in which nothing is: others may live in every folder whose name can be told beforehand."""
+        while True:
+            folder = f"{table_location(table)}__iceberg_{secrets.token_hex(4)}"
+            if not any(True for _ in self._catalog.storage.list(folder)):
+                return folder
 
     def is_current(self, plan: CopyPlan, table: HiveTable) -> bool:
         """Whether the Hive table and its files still are what was planned for."""
@@ -153,17 +191,24 @@ class _Copy:
     def stage(self, plan: CopyPlan, journal: Journal) -> Table:
         """The copy, complete, under the staging name."""
         name = (journal.database, journal.staging)
-        self._catalog.create_table(
+        table = self._catalog.create_table(
             name,
             schema=plan.schema,
-            location=copy_location(plan.location),
+            location=plan.iceberg_location,
             partition_spec=_spec(plan.table, plan.schema),
             properties={
                 **carried_parameters(plan.table.parameters),
                 **self._options.properties,
                 MIGRATION_ID: journal.migration_id,
+                MIGRATION_JOURNAL: plan.journal_folder,
             },
         )
+        folder = table.metadata_location.rpartition("/")[0]
+        if folder != f"{plan.iceberg_location}/{METADATA}":
+            raise MigrationError(
+                f"The property {METADATA_PATH} (of the table, or a default of the catalog) puts the metadata into "
+                f"{folder}, and a copy needs all of it in {plan.iceberg_location}. Set it after the migration."
+            )
         if plan.files:
             self._rows.copy(journal.name, ".".join(name), {HIVE_TABLE: journal.name})
         table = self._catalog.load_table(name)
@@ -185,7 +230,7 @@ def _reason_against(table: HiveTable) -> str | None:
         return f"it is {TRANSACTIONAL}"
     if not table_location(table):
         return "it has no location."
-    return None
+    return next((reason.text for reason in reasons_against_spark(table)), None)
 
 
 def _spec(table: HiveTable, schema: Schema) -> PartitionSpec:

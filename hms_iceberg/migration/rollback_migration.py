@@ -23,20 +23,23 @@ from hms_iceberg.migration.handback.given_note import GivenNote, read_note
 from hms_iceberg.migration.handback.handback_plan import Handback, plan_handback
 from hms_iceberg.migration.hive.source_files import list_files
 from hms_iceberg.migration.hive.source_reasons import table_location
+from hms_iceberg.migration.migration_journal import read_files, read_journal
 from hms_iceberg.migration.migration_progress import Progress, silent
+from hms_iceberg.migration.outlook import outlook
 from hms_iceberg.migration.recovery import Recovery, only_one
-from hms_iceberg.migration.state import MIGRATION_ORIGINAL, MigrationState, Original, staging_name
+from hms_iceberg.migration.state import MIGRATION_JOURNAL, MIGRATION_ORIGINAL, MigrationState, Original, staging_name
 from hms_iceberg.table import Table
 
 logger = logging.getLogger(__name__)
 
 _THREADS = 16
 _ROUNDS = 5
+_EXAMPLES = 3
 
 
 @dataclass(frozen=True)
 class RollbackResult:
-    """What was put back.
+    """What was put back, or (a dry run) would be.
 
     Attributes:
         table: name of the table, which is a Hive table again.
@@ -44,6 +47,10 @@ class RollbackResult:
         discarded_snapshots: how many snapshots the Iceberg table had gained since its migration.
         appended_files: how many of the files were appended since the migration, and copied for Hive.
         unresolved_ms: milliseconds for which the name was nobody's, at most.
+        dry_run: nothing was changed.
+        backup: of a dry run, the Hive table whose place is kept; empty if a migration was not finished.
+        left_over: of a dry run, how many of the files the Iceberg table's present version does not have any more.
+        safe_until_ms: of a dry run, until when no engine's expiry of snapshots deletes these; None for no end.
     """
 
     table: str
@@ -51,6 +58,10 @@ class RollbackResult:
     discarded_snapshots: int = 0
     unresolved_ms: float = 0.0
     appended_files: int = 0
+    dry_run: bool = False
+    backup: str = ""
+    left_over: int = 0
+    safe_until_ms: int | None = None
 
 
 def rollback(
@@ -61,6 +72,7 @@ def rollback(
     discard_changes: bool = False,
     as_hive: bool = False,
     take_over: bool = False,
+    dry_run: bool = False,
     progress: Progress = silent,
 ) -> RollbackResult:
     """Put the Hive table back under its name, after a migration or in the middle of one.
@@ -75,6 +87,7 @@ def rollback(
         discard_changes: go back although the Iceberg table was changed since its migration.
         as_hive: copy what was appended since into the Hive table's folders, with the partitions that it lacks.
         take_over: go on although the process that began an unfinished migration may still live.
+        dry_run: check everything, tell how long there is a way back, and change nothing.
         progress: told how far it is.
 
     Raises:
@@ -91,14 +104,16 @@ def rollback(
     changes = _Changes.COPY if as_hive else _Changes.DISCARD if discard_changes else _Changes.REFUSE
     recovery = Recovery(hive, catalog.storage, database, name, backup_name)
     with only_one(database, name):
-        state = recovery.take_up(take_over)
+        state = recovery.find() if dry_run else recovery.take_up(take_over)
         if state is None:
             raise _nothing_to_undo(hive.find(database, name), f"{database}.{name}")
+        if dry_run:
+            return _Rollback(catalog, hive, recovery, state, changes, progress).look()
         if state.is_done:
             return _Rollback(catalog, hive, recovery, state, changes, progress).run()
-        begun = recovery.begin_to_take_back(state)
+        recovery.begin_to_take_back(state)
         try:
-            if recovery.put_back(discard_history=begun or discard_changes):
+            if recovery.put_back(discard_changes):
                 return RollbackResult(f"{database}.{name}", files=None)
         except IcebergError:
             recovery.forget_to_take_back(state)
@@ -145,32 +160,73 @@ class _Rollback:
         self._progress = progress
         self._name = f"{state.database}.{state.name}"
 
+    def look(self) -> RollbackResult:
+        """What `run` would do, or refuse."""
+        state = self._state
+        if not state.is_done:
+            self._recovery.refuse_if_renamed(state)
+            return RollbackResult(self._name, files=None, dry_run=True)
+        if state.backup is None or state.journal is None or state.folder is None:
+            raise self._no_way_back(state)
+        storage = self._catalog.storage
+        files = self._check_files(state, state.backup)
+        table = self._catalog.load_table((state.database, state.name))
+        appended, discarded = 0, 0
+        if self._changes is _Changes.COPY:
+            note = read_note(storage, state.folder)
+            appended = len(plan_handback(self._catalog, self._hive, table, state.backup, note).copies)
+        else:
+            discarded = self._snapshots_since(table)
+        found = outlook(table, read_files(storage, state.folder, state.journal))
+        return RollbackResult(
+            self._name,
+            files + appended,
+            discarded,
+            appended_files=appended,
+            dry_run=True,
+            backup=str(state.backup),
+            left_over=found.left_over,
+            safe_until_ms=found.safe_until_ms,
+        )
+
     def run(self) -> RollbackResult:
         """Check, switch, tidy up."""
         state = self._state
         if state.backup is None or state.journal is None:
-            raise MigrationError(
-                f"Table {self._name} cannot be rolled back: the Hive table "
-                f"{state.database}.{state.journal.backup if state.journal else '(unknown)'} is gone. The Iceberg table "
-                "was left as it is."
-            )
+            raise self._no_way_back(state)
+        files = self._check_files(state, state.backup)
         self._recovery.begin_to_take_back(state)
         try:
-            given = self._given(state)
-            files = self._check_files(state.backup, frozenset(given.files if given else ()))
+            self._given(state)
             handback, discarded, unresolved_ms = self._go_back(state, state.backup)
         except IcebergError:
             found = self._recovery.settled()
             if found is not None and found.is_done:
                 self._recovery.forget_to_take_back(found)
             raise
-        self._recovery.put_back(discard_history=True)
+        self._recovery.note_switched(state)
+        self._recovery.put_back()
         logger.info("Table %s is a Hive table again", self._name)
         appended = len(handback.copies) if handback is not None else 0
         return RollbackResult(self._name, files + appended, discarded, unresolved_ms, appended)
 
+    def _no_way_back(self, state: MigrationState) -> MigrationError:
+        """Why there is none: the backup or the journal is gone, or the journal is of another name."""
+        if state.journal is not None:
+            reason = f"the Hive table {state.database}.{state.journal.backup} is gone."
+        else:
+            folder = state.table.parameters.get(MIGRATION_JOURNAL, "") if state.table is not None else ""
+            journal = read_journal(self._catalog.storage, folder) if folder else None
+            if journal is None:
+                reason = f"the journal of its migration{f' in {folder}' if folder else ''} is gone."
+            else:
+                reason = f"it was called {journal.name} when it was migrated. Rename it to that, and roll that back."
+        return MigrationError(f"Table {self._name} cannot be rolled back: {reason} Nothing was changed.")
+
     def _go_back(self, state: MigrationState, backup: HiveTable) -> tuple[Handback | None, int, float]:
         """Give the Hive table what it lacks, if that is wanted, and switch, unless the table was changed meanwhile."""
+        if state.staging is not None:  # a row that a migration left; one of this name shows the switch from now on
+            self._hive.drop(state.database, state.staging.name)
         for _ in range(_ROUNDS):
             handback = self._give(state, backup) if self._changes is _Changes.COPY else None
             with self._catalog.metastore.lease((state.database, state.name), {}) as lease:
@@ -178,6 +234,7 @@ class _Rollback:
                 table = self._catalog.load_table((state.database, state.name))
                 if handback is None or table.metadata_location == handback.metadata_location:
                     discarded = self._snapshots_since(table) if handback is None else 0
+                    self._recovery.note_switch(state, table.metadata_location)
                     return handback, discarded, self._switch(backup)
         raise MigrationError(
             f"Table {self._name} was written to in each of {_ROUNDS} attempts to copy what was appended. Stop its "
@@ -213,20 +270,24 @@ class _Rollback:
             )
         return snapshots
 
-    def _check_files(self, backup: HiveTable, given: frozenset[str]) -> int:
-        """Refuse a way back to a Hive table whose files Iceberg has deleted in the meantime."""
+    def _check_files(self, state: MigrationState, backup: HiveTable) -> int:
+        """How many files the Hive table has; refuses a way back to one without all that it had."""
+        assert state.journal is not None and state.folder is not None
+        storage = self._catalog.storage
+        note = read_note(storage, state.folder)
         partitions = list(self._hive.partitions(backup.database, backup.name)) if backup.partition_keys else []
-        locations = _locations(backup, partitions)
-        listing = list_files(self._catalog.storage, locations, _THREADS, self._progress)
-        own = sum(file.location not in given for file in listing.files)
-        journal = self._state.journal
-        if journal is not None and own < journal.files:
+        listing = list_files(storage, _locations(backup, partitions), _THREADS, self._progress)
+        there = {file.location: file.size for file in listing.files}
+        had = read_files(storage, state.folder, state.journal)
+        gone = [location for location, size in had.items() if there.get(location) != size]
+        if gone:
             raise MigrationError(
-                f"Table {self._name} cannot be rolled back: the Hive table had {journal.files} files when it was "
-                f"migrated, and {journal.files - own} of them are gone (expired or compacted by "
-                "Iceberg, or partitions of the backup were dropped). Nothing was changed."
+                f"Table {self._name} cannot be rolled back: of the {len(had)} files that it had as a Hive table, "
+                f"{len(gone)} are gone or were replaced (expired or compacted by Iceberg, written anew by Hive, or "
+                f"their partition was dropped from {backup}). Nothing was changed. The first are: "
+                f"{', '.join(gone[:_EXAMPLES])}"
             )
-        return own
+        return len(there.keys() - set(note.files if note else ()))
 
     def _switch(self, backup: HiveTable) -> float:
         state = self._state
@@ -235,8 +296,6 @@ class _Rollback:
         if not backup.partition_keys and state.table.create_time == original.create_time:
             self._switch_in_one_step(backup, original)
             return 0.0
-        if state.staging is not None:
-            self._hive.drop(state.database, state.staging.name)
         staging = staging_name(state.name)
         return self._hive.rename_pair(state.database, (state.name, staging), (backup.name, state.name))
 

@@ -19,19 +19,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from hms_iceberg.hms.hive_tables import HiveRowChange, HiveTables
-from hms_iceberg.hms.rows.hive_rows import HiveTable
+from hms_iceberg.hms.rows.hive_rows import METADATA_LOCATION, HiveTable
 from hms_iceberg.migration.hive.source_reasons import table_location
 from hms_iceberg.migration.migration_journal import Journal, read_journal
 from hms_iceberg.storage import Storage
+from hms_iceberg.table.needed.ways_back import MIGRATION_ID, default_backup_name
 
-MIGRATION_ID = "hms_iceberg.migration-id"
 MIGRATION_ORIGINAL = "hms_iceberg.migration-original"
+MIGRATION_JOURNAL = "hms_iceberg.migration-journal"
+"""In the properties of the Iceberg table: the folder that holds the journal."""
 HIVE_TABLE = "hive-table"
 """In the summary of the snapshot that a migration makes: the Hive table."""
-PARTITIONED_METADATA = "metadata"
-# Below the directory of a table without partitions, only hidden names are not read as its data by Hive and Spark.
+# Where Iceberg puts metadata and data below a table's location.
+METADATA, DATA = "metadata", "data"
+# Hive and Spark do not read below names that start with `_`.
 HIDDEN_FOLDER = "_iceberg"
-UNPARTITIONED_METADATA = f"{HIDDEN_FOLDER}/metadata"
+HIDDEN_METADATA = f"{HIDDEN_FOLDER}/{METADATA}"
 
 
 @dataclass(frozen=True)
@@ -67,19 +70,9 @@ class Original:
         return HiveRowChange(parameters, table_type=self.table_type)
 
 
-def copy_location(location: str) -> str:
-    """Where the copy of a Hive table goes that cannot become an Iceberg table where it is."""
-    return f"{location}__iceberg"
-
-
 def staging_name(table: str) -> str:
     """The name of the Iceberg table before the switch."""
     return f"{table}__iceberg_staging"
-
-
-def default_backup_name(table: str) -> str:
-    """The name of the Hive table after the switch, as Iceberg's own migration has it."""
-    return f"{table}_backup_"
 
 
 @dataclass(frozen=True)
@@ -89,7 +82,7 @@ class MigrationState:
     Attributes:
         database, name: the table's name.
         journal: None if it was lost, or deleted by an undo.
-        folder: the metadata folder that holds the journal.
+        folder: the folder that holds the journal.
         table, backup, staging: rows that belong to the migration, or (the table's) stand in its place; else None.
     """
 
@@ -110,6 +103,24 @@ class MigrationState:
     def is_between_renames(self) -> bool:
         """Whether the name is nobody's, and the Iceberg table ready to take it."""
         return self.table is None and self.backup is not None and self.staging is not None
+
+    @property
+    def hive_table(self) -> HiveTable | None:
+        """The Hive table, under whichever name."""
+        return self.backup or (self.table if self.table is not None and not self.table.is_iceberg else None)
+
+    def shows_switch_back(self, version: str) -> bool:
+        """Whether the rows show that the Hive table took its name back from the Iceberg table.
+
+        Args:
+            version: the version of the Iceberg table that was to be given up.
+        """
+        if self.staging is not None:
+            return self.staging.parameters.get(METADATA_LOCATION) == version
+        if self.table is None or self.table.is_iceberg or self.backup is None:
+            return False
+        # One row that was changed, and changed back; `create_time` tells it from one that somebody made anew.
+        return self.table.create_time == Original.from_text(self.backup.parameters[MIGRATION_ORIGINAL]).create_time
 
     def _is_ours(self, row: HiveTable) -> bool:
         known = self.journal.migration_id if self.journal else row.parameters.get(MIGRATION_ID)
@@ -163,10 +174,13 @@ def find_state(
 
 
 def _metadata_folders(row: HiveTable | None) -> Iterator[str]:
-    if row is not None and table_location(row):
-        for name in (PARTITIONED_METADATA, UNPARTITIONED_METADATA):
+    if row is None:
+        return
+    if row.is_iceberg and MIGRATION_JOURNAL in row.parameters:
+        yield row.parameters[MIGRATION_JOURNAL]
+    if table_location(row):
+        for name in (HIDDEN_METADATA, METADATA):
             yield f"{table_location(row)}/{name}"
-        yield f"{copy_location(table_location(row))}/{PARTITIONED_METADATA}"
 
 
 def _belonging(row: HiveTable | None, migration_id: str | None, iceberg: bool) -> HiveTable | None:

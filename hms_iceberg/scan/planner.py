@@ -90,7 +90,7 @@ def plan_parts(
     begun = begin_plan(request, storage, manifest_cache)
     planner, snapshot = begun.planner, begun.snapshot
     with begun.naming_errors():
-        deletes = planner.delete_files(begun.manifests(ManifestContent.DELETES))
+        deletes = planner.of(ManifestContent.DELETES).delete_files(begun.manifests(ManifestContent.DELETES))
     for part in _parts(begun.manifests(ManifestContent.DATA), entries):
         with begun.naming_errors():
             plan = planner.plan(snapshot, planner.data_files(part, deletes.key_types), deletes, started)
@@ -130,7 +130,8 @@ def begin_plan(request: ScanRequest, storage: Storage, manifest_cache: ManifestC
     with named_table(request.metadata.location, request.table_name):
         row_filter = bind(schema, request.row_filter, request.case_sensitive)
     source = manifest_source(request.metadata, storage, manifest_cache)
-    begun = BegunPlan(Planner(request.metadata, schema, row_filter, source, request.decide), snapshot, ())
+    planner = Planner(request.metadata, schema, row_filter, source, request.decide, request.whole_files)
+    begun = BegunPlan(planner, snapshot, ())
     if snapshot is None or isinstance(row_filter, AlwaysFalse):
         return begun
     with begun.naming_errors():
@@ -225,6 +226,7 @@ class Planner:
         row_filter: the filter, bound.
         source: where manifests come from.
         decide: find the files of which every row matches.
+        whole_files: the filter chooses files, of which all live rows are wanted.
     """
 
     def __init__(
@@ -234,16 +236,24 @@ class Planner:
         row_filter: BooleanExpression,
         source: ManifestSource,
         decide: bool = False,
+        whole_files: bool = False,
     ) -> None:
         self.metadata = metadata
         self.schema = schema
         self.row_filter = row_filter
         self._partitions = source.partitions
         self._source = source
+        self._whole_files = whole_files
         self._of_files = FileFilter(row_filter, source.partitions)
         self._by_metrics = only_tests(row_filter, is_of_table)
         self._complement = only_tests(complement(row_filter), is_of_table) if decide else None
         self._projections: dict[tuple[int, bool], BooleanExpression] = {}
+
+    def of(self, content: ManifestContent) -> Planner:
+        """The planner of data files, or of delete files: of whole files, rows that do not match are deleted, too."""
+        if content is ManifestContent.DELETES and self._whole_files:
+            return Planner(self.metadata, self.schema, AlwaysTrue(), self._source)
+        return self
 
     def keep(self, manifests: Sequence[ManifestFile]) -> list[ManifestFile]:
         """The manifests that may hold a file that matters, by their partition summaries."""
@@ -290,7 +300,8 @@ class Planner:
             metadata=self.metadata,
             snapshot=snapshot,
             schema=self.schema,
-            row_filter=self.row_filter,
+            row_filter=AlwaysTrue() if self._whole_files else self.row_filter,
+            file_filter=self.row_filter if self._whole_files else None,
             partitions=self._partitions,
             files=data.frame.drop(metrics, strict=False),
             delete_files=delete_files.drop(metrics, strict=False),

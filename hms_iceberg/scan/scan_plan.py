@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.lazy import pl
@@ -28,6 +28,7 @@ class ScanRequest:
         schema: the columns that the filter may name; None takes the table's current schema, or for a snapshot that
             was asked for by its id, the schema of that snapshot.
         decide: also find the files of which every row matches, by their metrics; nothing is left to filter in these.
+        whole_files: the filter chooses files, of which all live rows are wanted, as where files are written anew.
         table_name: what errors call the table; None takes its location.
     """
 
@@ -37,6 +38,7 @@ class ScanRequest:
     case_sensitive: bool = True
     schema: Schema | None = None
     decide: bool = False
+    whole_files: bool = False
     table_name: str | None = None
 
 
@@ -76,8 +78,8 @@ class ScanPlan:
     Args:
         metadata: the table that was planned.
         snapshot: the snapshot; None for a table without one.
-        schema: the columns that ``row_filter`` is bound to.
-        row_filter: the filter, bound.
+        schema: the columns that the filters are bound to.
+        row_filter: which rows are wanted, bound.
         partitions: names and types of the partition columns of both frames.
         files: one row for each data file: ``file_path``, ``file_format``, ``spec_id``, ``record_count``,
             ``file_size_in_bytes``, ``snapshot_id``, ``sequence_number`` (data), ``file_sequence_number``,
@@ -89,6 +91,7 @@ class ScanPlan:
         assignments: which deletes apply to which file: ``data_file`` (row in ``files``) and ``delete_file`` (row in
             ``delete_files``), sorted.
         metrics: what planning looked at.
+        file_filter: by what files were chosen of which all rows are wanted, bound; None if by `row_filter`.
     """
 
     metadata: TableMetadata
@@ -100,6 +103,7 @@ class ScanPlan:
     delete_files: pl.DataFrame
     assignments: pl.DataFrame
     metrics: PlanMetrics
+    file_filter: BooleanExpression | None = None
 
     def __len__(self) -> int:
         return self.files.height
@@ -112,3 +116,32 @@ class ScanPlan:
     def tasks(self) -> Iterator[FileScanTask]:
         """One task for each data file, in the order of ``files``; made while they are asked for."""
         return planned_tasks(self)
+
+    def subset(self, mask: pl.Series) -> ScanPlan:
+        """The plan of some of its files, with the deletes that apply to them.
+
+        Args:
+            mask: which of its files.
+        """
+        files = self.files.with_row_index("data_file").filter(mask).with_row_index("new_data_file")
+        assigned = self.assignments.join(files.select("data_file", "new_data_file"), on="data_file", how="inner")
+        used = assigned.select("delete_file").unique().sort("delete_file").with_row_index("new_delete_file")
+        deletes = self.delete_files.with_row_index("delete_file").join(used, on="delete_file", how="inner")
+        assignments = assigned.join(used, on="delete_file", how="inner").select(
+            pl.col("new_data_file").alias("data_file"), pl.col("new_delete_file").alias("delete_file")
+        )
+        return replace(
+            self,
+            files=files.drop("data_file", "new_data_file"),
+            delete_files=deletes.sort("new_delete_file").drop("delete_file", "new_delete_file"),
+            assignments=assignments.cast(self.assignments.schema).sort("data_file", "delete_file"),
+        )
+
+    def of_paths(self, paths: Iterable[str]) -> ScanPlan:
+        """The plan of those of some files that are in it."""
+        return self.subset(self.files["file_path"].is_in(pl.Series(list(paths), dtype=pl.String).implode()))
+
+    def with_deletes(self) -> ScanPlan:
+        """The plan of the files that any delete file applies to."""
+        rows = pl.int_range(len(self), dtype=pl.UInt32, eager=True)
+        return self.subset(rows.is_in(self.assignments["data_file"].implode()))

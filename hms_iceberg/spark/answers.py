@@ -3,29 +3,10 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from hms_iceberg.lazy import pl
-
-# Py4J sends bytes as Base64, and its decoder overflows from 256 MiB on, which the plan of two million files takes.
-_LARGEST_SENT = 64 * 1024 * 1024
-
-
-def sendable(answer: bytes) -> bytes:
-    """The answer, or if it is large, one that names a file with it, which the bridge's class Planner takes away."""
-    if len(answer) <= _LARGEST_SENT:
-        return answer
-    descriptor, name = tempfile.mkstemp(prefix="hms_iceberg-answer-")
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(answer)
-    except OSError:  # a full disk may show only when the file is closed
-        Path(name).unlink()
-        raise
-    return AnswerWriter({"answer_file": name}).done()
 
 
 class AnswerWriter:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
+from hms_iceberg.arrow.storage.hdfs.hadoop_settings import is_of_clusters
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.errors import (
     ConfigurationError,
@@ -91,12 +92,13 @@ class OpenCatalogs:
         return self.of(question).table_at((question["namespace"], question["table"]), version, seen_at)
 
 
-def open_catalog(catalogs: OpenCatalogs, asked: OpenCatalog) -> dict[str, Any]:
+def open_catalog(catalogs: OpenCatalogs, asked: OpenCatalog, properties: Mapping[str, str]) -> dict[str, Any]:
     """Opens a named catalog.
 
     Args:
         catalogs: those that are open.
         asked: the catalog.
+        properties: those of the session's extension; of them, Hadoop's clusters are known to every catalog.
 
     Returns:
         the `catalog`'s number.
@@ -105,13 +107,14 @@ def open_catalog(catalogs: OpenCatalogs, asked: OpenCatalog) -> dict[str, Any]:
         ConfigurationError: its properties say of no metastore.
     """
     name = asked.name
-    properties = {key: value for key, value in asked.properties.items() if key not in _OF_SPARK}
-    if "uri" not in properties and "warehouse" not in properties:
+    own = {key: value for key, value in asked.properties.items() if key not in _OF_SPARK}
+    clusters = {key: value for key, value in properties.items() if is_of_clusters(key)}
+    if "uri" not in own and "warehouse" not in own:
         raise ConfigurationError(
             f"The catalog {name} has no metastore: set spark.sql.catalog.{name}.uri to thrift://host:9083, or "
             f"spark.sql.catalog.{name}.type to hadoop and spark.sql.catalog.{name}.warehouse to a folder."
         )
-    return {"catalog": catalogs.open(name, properties)}
+    return {"catalog": catalogs.open(name, {**clusters, **own})}
 
 
 def open_session_catalog(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import logging
 import os
+import shutil
 import tempfile
 import threading
 import zipfile
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.private_files import cache_folder, is_own, temporary_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +50,7 @@ def load_bridge(spark: SparkSession) -> Any:
         if _loaded_jar(gateway, name) is None:
             _load(gateway, name, _jar(gateway, sources, name))
         jar = Path(_loaded_jar(gateway, name))
-        if not jar.exists():  # somebody emptied the cache; the driver has the classes, new executors need them
+        if not is_own(jar):  # somebody emptied the cache; the driver has the classes, new executors need them
             jar = _jar(gateway, sources, name)
     _give_to_executors(spark, jar)
     java_import(gateway.jvm, f"{PACKAGE}.Bridge")
@@ -83,21 +86,22 @@ def _load(gateway: Any, name: str, jar: Path) -> None:
 
 
 def _jar(gateway: Any, sources: dict[str, str], name: str) -> Path:
-    """The compiled classes, from the user's cache folder where they have been compiled before."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    folder = Path(base) / "hms_iceberg"
-    try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        usable = os.access(folder, os.W_OK) and folder.stat().st_uid == os.getuid()
-    except OSError:
-        usable = False
-    if not usable:
-        folder = Path(tempfile.mkdtemp(prefix="hms-iceberg-"))
-    jar = folder / name
-    if not jar.exists():
+    """The compiled classes, from the user's cache folder where they have been compiled before.
+
+    What another user could have put there, or changed, is not taken: they are compiled anew.
+    """
+    jar = (cache_folder() or _folder_of_process()) / name
+    if not is_own(jar):
         _write_jar(jar, _compile(gateway, sources))
         logger.debug("compiled the Spark bridge into %s", jar)
     return jar
+
+
+def _folder_of_process() -> Path:
+    """For users without a home: a folder that goes with this process."""
+    folder, pid = temporary_folder(), os.getpid()
+    atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == pid else None)
+    return folder
 
 
 def _driver_loader(gateway: Any) -> Any:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from hms_iceberg.errors import IcebergError, InvalidInputError, StorageError
 from hms_iceberg.maintenance.rewrite.rewriting import DataFileRewrite
+from hms_iceberg.spark.bridge_server import BridgeServer
 from hms_iceberg.spark.bridge_service import BridgeService
 from hms_iceberg.spark.rewriting.runs import SparkRewrite
-from hms_iceberg.spark.session import worker_function
+from hms_iceberg.spark.workers import worker_function
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,14 +43,16 @@ class SparkEngine:
         Raises:
             IcebergError: as of `rewrite_data_files`.
         """
-        run, planner = SparkRewrite(rewrite), BridgeService()
-        header = planner.rewrites.open(run)
+        run, service = SparkRewrite(rewrite), BridgeService()
+        header = json.dumps(service.tables.rewrites.open(run))
+        server = BridgeServer(service)
         try:
-            self._bridge.rewrite(self._spark._jsparkSession, json.dumps(header), planner, worker_function(self._spark))
+            self._bridge.rewrite(self._spark._jsparkSession, header, server.for_bridge(), worker_function(self._spark))
             rewrite.commits.end()
         except IcebergError:
             raise
         except Exception as error:  # of the JVM
             raise run.failure or StorageError(f"Spark did not rewrite {rewrite.name}: {error}") from error
         finally:
+            server.close()
             rewrite.commits.abandon()

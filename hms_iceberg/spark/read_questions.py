@@ -10,6 +10,10 @@ from typing import Any
 import msgspec
 
 
+class AskVersion(msgspec.Struct, frozen=True):
+    """What version of Iceberg this is (`VersionFunction`)."""
+
+
 class LoadTable(msgspec.Struct, frozen=True):
     """Which version of a table is read (`TableSource`), also of its changes (`ChangesTable`).
 
@@ -55,6 +59,7 @@ class InspectRows(msgspec.Struct, frozen=True):
         kind: its name, in any case.
         snapshot_id: as it was described; None for none.
         columns: the columns that the query uses.
+        metrics: of ``readable_metrics``, the columns that the query uses, and which metrics of each.
     """
 
     name: str
@@ -62,6 +67,7 @@ class InspectRows(msgspec.Struct, frozen=True):
     kind: str
     columns: list[str]
     snapshot_id: int | None = None
+    metrics: dict[str, list[str]] | None = None
 
 
 class StreamBatch(msgspec.Struct, frozen=True):
@@ -88,6 +94,7 @@ class PlanScan(msgspec.Struct, frozen=True):
         batch: of a stream, what the batch reads.
         rewrite: of a rewriting, its `run` and the `group` of files that is read.
         filter: the conditions, as the bridge's class FilterText writes them.
+        whole_files: whether the filter chooses files, of which all rows are read.
         aggregates: the aggregates that metadata may answer, as MetadataAnswer writes them.
         time_type: whether this Spark has the type time.
         partition_column: whether the query uses the column `_partition`.
@@ -105,6 +112,7 @@ class PlanScan(msgspec.Struct, frozen=True):
     batch: StreamBatch | None = None
     rewrite: dict[str, int] | None = None
     filter: dict[str, Any] | None = None
+    whole_files: bool = False
     aggregates: list[dict[str, Any]] | None = None
     time_type: bool = True
     partition_column: bool = False

@@ -40,13 +40,12 @@ def spark_session(
     except ImportError as error:
         raise MissingDependencyError("This needs PySpark: pip install 'hms_iceberg[spark]'") from error
     from hms_iceberg.spark.session import configure
+    from hms_iceberg.spark.workers import is_local, own_python
 
     if "uri" not in properties:
         raise ConfigurationError("Spark needs a Hive Metastore. Give --uri thrift://host:9083.")
     master = master or settings.get("spark.master") or "local[*]"
-    local = (
-        {"spark.driver.bindAddress": _LOOPBACK, "spark.driver.host": _LOOPBACK} if master.startswith("local") else {}
-    )
+    local = {"spark.driver.bindAddress": _LOOPBACK, "spark.driver.host": _LOOPBACK} if is_local(master) else {}
     own = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -59,7 +58,8 @@ def spark_session(
     for key, value in {**own, **settings}.items():
         builder = builder.config(key, value)
     storage = {key: value for key, value in properties.items() if key not in _NOT_OF_STORAGE}
-    session = configure(builder, storage).getOrCreate()
+    with own_python(master, dict(settings)):  # of Connect's clients
+        session = configure(builder, storage).getOrCreate()
     try:
         yield session
     finally:
@@ -84,8 +84,8 @@ def thrift_server(spark: SparkSession, host: str, port: int) -> Iterator[None]:
         UnsupportedError: it does not start.
     """
     gateway: Any = spark.sparkContext._gateway
-    gateway.jvm.hms_iceberg.bridge.ThriftSessions.leaveOutFunctions()
     companion = _object(spark, "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2$")
+    gateway.jvm.hms_iceberg.bridge.ThriftSessions.prepare(spark._jsparkSession)
     server = companion.startWithSparkSession(spark._jsparkSession, False)
     try:
         _wait(host, port)

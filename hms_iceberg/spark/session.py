@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import logging
-import re
-import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from hms_iceberg.arrow.storage.hdfs.hadoop_settings import is_of_clusters
 from hms_iceberg.errors import MissingDependencyError, UnsupportedError
 from hms_iceberg.spark.compiler import load_bridge
+from hms_iceberg.spark.workers import choose_python, worker_function
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,13 +39,15 @@ def extend(
     functions) and becomes the one that ``SparkSession.builder.getOrCreate()`` and ``SparkSession.active()`` return.
     Hive tables, and the session that was given, stay as they were. A session that is extended already comes back as
     it is, unless there are other properties for it: that makes another session, and both work side by side. What
-    ``newSession()`` makes of an extended session is extended in the same way.
+    ``newSession()`` makes of an extended session is extended in the same way. Python workers of a local session run
+    this interpreter, unless ``spark.pyspark.python`` or ``PYSPARK_PYTHON`` say otherwise.
 
     Args:
         spark: a classic PySpark session with Hive support (``enableHiveSupport()``).
         properties: storage properties for reading metadata and manifests (``s3.endpoint`` …), as for a catalog;
             settings of the session that start with ``spark.hms_iceberg.`` count too, without that prefix, and for
-            S3 what they do not say is taken from the settings of ``s3a`` (``spark.hadoop.fs.s3a.endpoint`` …).
+            S3 what they do not say is taken from the settings of ``s3a`` (``spark.hadoop.fs.s3a.endpoint`` …), for
+            HDFS from those of Hadoop.
         catalogs: further metastores by the name that their tables have in SQL, with their properties:
             ``{"ice": {"uri": "thrift://host:9083"}}`` for ``select * from ice.db.t``. The settings of Apache Iceberg's
             ``spark.sql.catalog.ice=org.apache.iceberg.spark.SparkCatalog`` and ``spark.sql.catalog.ice.uri=…`` mean the
@@ -55,21 +58,25 @@ def extend(
         MissingDependencyError: PySpark is not installed.
     """
     _require_classic(spark)
-    from pyspark.java_gateway import ensure_callback_server_started
     from pyspark.sql import SparkSession
 
-    from hms_iceberg.spark.bridge_service import (
-        BridgeService,  # not needed in Python workers, which import this package too
-    )
+    # Not needed in Python workers, which import this package too.
+    from hms_iceberg.spark.bridge_server import BridgeServer
+    from hms_iceberg.spark.bridge_service import BridgeService
 
+    choose_python(spark)
     bridge = load_bridge(spark)
     known = bridge.properties(spark._jsparkSession)
     before = _session_properties(spark) if known is None else dict(known)
     wanted = {**before, **(properties or {})}
     session = spark
     if known is None or wanted != before:
-        ensure_callback_server_started(spark.sparkContext._gateway)
-        extended = bridge.extend(spark._jsparkSession, wanted, BridgeService(wanted), worker_function(spark))
+        server = BridgeServer(BridgeService(wanted))
+        try:
+            extended = bridge.extend(spark._jsparkSession, wanted, server.for_bridge(), worker_function(spark))
+        except BaseException:
+            server.close()
+            raise
         session = SparkSession(spark.sparkContext, extended)
     for name, settings in (catalogs or {}).items():
         bridge.addCatalog(session._jsparkSession, name, dict(settings))
@@ -114,22 +121,6 @@ def configure(
     return extending.enableHiveSupport()
 
 
-def worker_function(spark: SparkSession) -> Any:
-    """Any function as the JVM holds those for Python workers: the bridge takes from it how workers are started."""
-    from pyspark.sql.types import NullType
-    from pyspark.sql.udf import _wrap_function
-
-    context: Any = spark.sparkContext
-    function = _wrap_function(context, len, NullType())
-    if re.fullmatch(r"local(\[.*\])?", context.master) is None:
-        return function
-    # Workers of a local session run where its driver does: the driver's Python has what reading files needs.
-    return context._jvm.SimplePythonFunction(
-        function.command(), function.envVars(), function.pythonIncludes(), sys.executable, function.pythonVer(),
-        function.broadcastVars(), function.accumulator(),
-    )  # fmt: skip
-
-
 def _session_properties(spark: SparkSession) -> dict[str, str]:
     """The storage that the session's tables are on, as its settings tell: ours, and those of `s3a` for what we lack."""
     settings = spark.sparkContext.getConf().getAll()
@@ -139,7 +130,21 @@ def _session_properties(spark: SparkSession) -> dict[str, str]:
     if found["s3.endpoint"] and "://" not in found["s3.endpoint"]:
         scheme = "https" if hadoop.getBoolean("fs.s3a.connection.ssl.enabled", True) else "http"
         found["s3.endpoint"] = f"{scheme}://{found['s3.endpoint']}"
-    return {name: value for name, value in found.items() if value} | own
+    return _hdfs_settings(hadoop) | {name: value for name, value in found.items() if value} | own
+
+
+def _hdfs_settings(hadoop: Any) -> dict[str, str]:
+    """What the session's settings of Hadoop say of its clusters, without Hadoop's own defaults."""
+    from pyspark import SparkContext
+
+    jvm: Any = SparkContext._jvm
+    written = jvm.java.io.StringWriter()
+    jvm.org.apache.hadoop.conf.Configuration.dumpConfiguration(hadoop, written)
+    return {
+        each["key"]: each["value"]
+        for each in json.loads(written.toString())["properties"]
+        if is_of_clusters(each["key"]) and not each["resource"].endswith("-default.xml")
+    }
 
 
 def _require_classic(spark: Any) -> None:

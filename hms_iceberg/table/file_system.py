@@ -18,10 +18,9 @@ from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.errors import (
     CommitFailedError,
     CommitStateUnknownError,
-    IcebergError,
     MissingFileError,
     NoSuchTableError,
-    StorageError,
+    StaleBaseError,
     TableAlreadyExistsError,
     UnsupportedError,
 )
@@ -34,6 +33,8 @@ from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
 from hms_iceberg.spec.table_properties import METADATA_PATH
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.changes.table_definition import TableDefinition
+from hms_iceberg.table.needed.deleting import delete_files
+from hms_iceberg.table.needed.neighbours import Search
 from hms_iceberg.table.table import Table
 from hms_iceberg.table.table_transaction import TableTransaction
 from hms_iceberg.transaction.eagerness import Freshness
@@ -49,8 +50,6 @@ logger = logging.getLogger(__name__)
 HINT = "version-hint.text"
 _VERSION_FILE = re.compile(r"(?:^|/)v(\d+)(?:\.gz)?\.metadata\.json(?:\.gz)?$")
 _SUFFIXES = (".metadata.json", ".gz.metadata.json", ".metadata.json.gz")
-# Stores on which creating a file is not exclusive, so that two writers could both believe they committed.
-_UNSAFE = frozenset({"s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "oss", "hdfs", "viewfs"})
 
 
 class FileSystemMetastore:
@@ -114,7 +113,7 @@ class FileSystemMetastore:
     def swap(self, identifier: Identifier, base: MetadataVersion | None, new: MetadataVersion) -> MetadataVersion:
         """Creates the file of the next version with the content of `new`; returns the version under its final name."""
         table = self.location_of(identifier)
-        _refuse_unsafe(table)
+        self._refuse_unsafe(table)
         _refuse_elsewhere(table, new.metadata)
         folder = self._folder(identifier)
         version = self._next_version(identifier, base)
@@ -126,6 +125,15 @@ class FileSystemMetastore:
         self._create(table, location, self._storage.read(new.location))
         self._write_hint(folder, version)
         return MetadataVersion(location, new.metadata)
+
+    def _refuse_unsafe(self, table: str) -> None:
+        if not self._storage.creates_exclusively(table):
+            scheme = parse_location(table).scheme
+            remedy = " or leave the property hdfs.client out" if scheme in ("hdfs", "viewfs") else ""
+            raise UnsupportedError(
+                f"Cannot write the file system table at {table}: creating a file is not exclusive on {scheme}, so "
+                f"that a concurrent commit could be lost. Register the table in a catalog, and write it there{remedy}."
+            )
 
     def _next_version(self, identifier: Identifier, base: MetadataVersion | None) -> int:
         """The version after `base`, which must be the current one: later ones may be deleted and their names free."""
@@ -139,7 +147,7 @@ class FileSystemMetastore:
         if base is None:
             raise TableAlreadyExistsError(f"Cannot create a table at {table}: there is one ({location}).")
         if number != _version_of(table, base.location):
-            raise CommitFailedError(
+            raise StaleBaseError(
                 f"Cannot commit to the table at {table}: its current version is {location}, not {base.location}."
             )
         return number + 1
@@ -147,17 +155,17 @@ class FileSystemMetastore:
     def _create(self, table: str, location: str, content: bytes) -> None:
         try:
             self._storage.create(location, content)
-        except StorageError as error:
+        except Exception as error:
             # Whose file is there is told by its content: a file server may carry out a request, lose the answer, and
             # report the repeated request as a conflict with our own file.
             try:
                 there = self._storage.read(location)
             except MissingFileError:
                 raise error from None
-            except IcebergError:
+            except Exception as failed:
                 raise CommitStateUnknownError(
                     f"Cannot tell whether {location} was created: {error} If it is there, the commit was made."
-                ) from error
+                ) from failed
             if there != content:
                 raise CommitFailedError(f"Cannot commit to the table at {table}: {error}") from error
 
@@ -168,8 +176,15 @@ class FileSystemMetastore:
             self._storage.delete(f"{folder}/.{HINT}.crc")
             self._storage.delete(f"{folder}/{HINT}")
             self._storage.create(f"{folder}/{HINT}", str(version).encode("ascii"))
-        except IcebergError as error:
+        except Exception as error:  # the commit is made
             logger.info("Could not write %s/%s: %s", folder, HINT, error)
+
+    def shows(self, location: str, new: MetadataVersion) -> bool:
+        """Whether the version file at `location` has the content of `new`. See the port."""
+        try:
+            return location == new.location or self._storage.read(location) == self._storage.read(new.location)
+        except MissingFileError:
+            return False
 
     @contextmanager
     def lease(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[FileSystemLease]:
@@ -187,6 +202,7 @@ class FileSystemLease:
     """Implements `Lease` over version files: the writers of this process come one after the other."""
 
     blocks_others = False
+    refuses_late = True  # the file of the next version is there then
 
     def __init__(self, metastore: FileSystemMetastore, identifier: Identifier, queue: threading.Lock) -> None:
         self._metastore = metastore
@@ -226,15 +242,6 @@ def _version_of(table: str, location: str) -> int:
             "v<number>.metadata.json; write the table through the catalog that it belongs to."
         )
     return int(match.group(1))
-
-
-def _refuse_unsafe(location: str) -> None:
-    scheme = parse_location(location).scheme
-    if scheme in _UNSAFE:
-        raise UnsupportedError(
-            f"Cannot write the file system table at {location}: creating a file is not exclusive on {scheme}, so "
-            "that a concurrent commit could be lost. Register the table in a catalog, and write it there."
-        )
 
 
 def _refuse_elsewhere(table: str, metadata: TableMetadata) -> None:
@@ -314,11 +321,15 @@ class FileSystemTables:
 
         Raises:
             NoSuchTableError: there is none.
+            UnsupportedError: files of other tables are below it.
         """
         identifier = _identifier(location)
-        self._metastore.load(identifier)
-        for file in list(self.storage.list(identifier[0])):
-            self.storage.delete(file.location)
+        version = read_version(self._metastore.load(identifier).metadata_location, self.storage)
+        listed = list(self.storage.list(identifier[0]))
+        search = Search(identifier, version.metadata, version.location, identifier[0])
+        search.in_listing(listed, self.storage)
+        search.found().refuse(f"drop the table at {location}")
+        delete_files(self.storage, (file.location for file in listed if not file.is_linked), location)
 
     def _table(self, identifier: Identifier, version: MetadataVersion, freshness: Freshness | None = None) -> Table:
         return Table(identifier, version, self._metastore, self.storage, freshness=freshness)

@@ -7,14 +7,16 @@ renamed, be elsewhere, or be dropped without its files.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from pyarrow import fs
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage, translated_errors
 from hms_iceberg.errors import (
     ConfigurationError,
+    CorruptMetadataError,
     InvalidInputError,
+    MissingFileError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
     NoSuchNamespaceError,
@@ -22,9 +24,11 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
     UnsupportedError,
 )
-from hms_iceberg.metastore import Identifier, MetadataVersion
+from hms_iceberg.metastore import Identifier, MetadataVersion, TableRow
 from hms_iceberg.table.file_system import FileSystemMetastore
-from hms_iceberg.table.purge import purge_files
+from hms_iceberg.table.needed.named_files import files_of
+from hms_iceberg.table.needed.neighbours import Search
+from hms_iceberg.table.purge import log_unreadable, purge_files
 from hms_iceberg.transaction.metadata_files import read_version
 
 _METADATA = re.compile(r"v\d+(\.gz)?\.metadata\.json(\.gz)?$")
@@ -176,10 +180,16 @@ class FileSystemCatalog(FileSystemMetastore):
 
         Raises:
             NoSuchTableError: no table of that name.
+            UnsupportedError: other tables of the warehouse have files in the folder, or share the table's.
         """
-        version = read_version(self._current(identifier)[1], self._folders)
-        purge_files(version.metadata, version.location, self._folders)
-        self._change("remove", self.location_of(identifier))
+        version, folder = read_version(self._current(identifier)[1], self._folders), self.location_of(identifier)
+        name = ".".join(identifier)
+        search = Search(identifier, version.metadata, version.location, folder)
+        search.in_metastore(self)
+        search.found().refuse(f"purge table {name}")
+        files = files_of(version.metadata, version.location, self._folders, log_unreadable)
+        purge_files(files, self._folders, name, {})
+        self._change("remove", folder)
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Not possible: a table's metadata has its folder's name in it.
@@ -199,6 +209,46 @@ class FileSystemCatalog(FileSystemMetastore):
             f"Cannot rename table {'.'.join(source)}: it is the folder {self.location_of(source)}, whose name is in "
             "all of its metadata. Register it in a catalog with a metastore to give it another name."
         )
+
+    # ------------------------------------------------------------------------------------- rows of tables
+
+    @property
+    def table_rows(self) -> FileSystemCatalog:
+        """Itself: it implements `TableRows`, and what a row of a metastore says is read from each table's metadata."""
+        return self
+
+    def rows(self, namespace: str | None = None) -> Iterator[TableRow]:
+        """See the port."""
+        for name in self.list_namespaces() if namespace is None else [namespace]:
+            for identifier in self.list_iceberg_tables(name):
+                row = self.row(identifier)
+                if row is not None:
+                    yield row
+
+    def row(self, identifier: Identifier) -> TableRow | None:
+        """See the port."""
+        location, found = self.location_of(identifier), ""
+        try:
+            found = self._current(identifier)[1]
+            metadata = read_version(found, self._folders).metadata
+        except NoSuchTableError:
+            return None
+        except (MissingFileError, CorruptMetadataError):
+            return TableRow(identifier, location, {"metadata_location": found}, True)
+        own = {"metadata_location": found, "uuid": metadata.table_uuid or ""}
+        return TableRow(identifier, metadata.location, {**metadata.properties, **own}, True)
+
+    def rows_with(self, key: str, text: str) -> Iterator[TableRow]:
+        """See the port."""
+        return (row for row in self.rows() if row.has(key, text))
+
+    def iceberg_rows_without(self, key: str) -> Iterator[TableRow]:
+        """See the port."""
+        return (row for row in self.rows() if not row.properties.get(key))
+
+    def partition_locations(self, identifier: Identifier) -> Iterator[str]:
+        """See the port."""
+        return iter(())
 
     # ------------------------------------------------------------------------------------------- folders
 

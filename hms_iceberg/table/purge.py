@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import uuid
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
-from hms_iceberg.errors import IcebergError
-from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage
-from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.table.needed.deleting import delete_files
 
 logger = logging.getLogger(__name__)
 
@@ -24,34 +24,24 @@ def check_right_to_purge(metadata_location: str, storage: Storage) -> None:
     storage.delete(probe)
 
 
-def purge_files(metadata: TableMetadata, metadata_location: str, storage: Storage) -> int:
-    """Deletes data files, delete files, statistics, manifests and metadata files of all snapshots.
+def purge_files(files: Iterable[str], storage: Storage, name: str, kept: Mapping[str, str]) -> int:
+    """Deletes files of a table that was dropped.
 
-    The metadata files go last, so that a purge that was interrupted can be repeated from the metadata file.
+    Args:
+        files: in the order in which they go; the metadata file last, so that a purge that was interrupted can be
+            repeated from it.
+        storage: where they are.
+        name: the table.
+        kept: those that stay, each with who needs it.
 
-    Returns the number of files deleted; what cannot be read or deleted is logged and skipped.
+    Returns the number of files deleted; what stays, or cannot be deleted, is logged.
     """
-    data: dict[str, None] = {}
-    manifests: dict[str, None] = {}
-    lists: dict[str, None] = {}
-    for snapshot in metadata.snapshots:
-        try:
-            for manifest in manifest_list_of(snapshot, storage):
-                if manifest.manifest_path not in manifests:
-                    manifests[manifest.manifest_path] = None
-                    data.update((entry.data_file.file_path, None) for entry in entries_of(manifest, storage))
-        except IcebergError as error:
-            logger.warning("Could not list the files of snapshot %d: %s", snapshot.snapshot_id, error)
-        if snapshot.manifest_list:
-            lists[snapshot.manifest_list] = None
-    statistics = [item.statistics_path for item in metadata.statistics]
-    statistics += [item.statistics_path for item in metadata.partition_statistics]
-    versions = [entry.metadata_file for entry in metadata.metadata_log]
-    deleted = 0
-    for location in (*data, *statistics, *manifests, *lists, *versions, metadata_location):
-        try:
-            storage.delete(location)
-            deleted += 1
-        except IcebergError as error:
-            logger.warning("Could not delete %s: %s", location, error)
-    return deleted
+    for who, count in Counter(kept.values()).items():
+        logger.warning("Dropped table %s, and left %d of its files, which %s needs", name, count, who)
+    doomed = [location for location in files if location not in kept]
+    return len(doomed) - len(delete_files(storage, doomed, name, workers=1))
+
+
+def log_unreadable(error: Exception) -> None:
+    """What cannot be read is logged, and what it names left over."""
+    logger.warning("Could not list files of a table: %s", error)

@@ -11,6 +11,7 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.lazy import pl
 from hms_iceberg.metastore import Identifier, MetadataVersion
+from hms_iceberg.spec.arguments import column_names
 from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
@@ -221,7 +222,7 @@ class ReadableTable:
             metadata=self.metadata,
             storage=self.storage,
             row_filter=AlwaysTrue() if row_filter is None else row_filter,
-            selected_fields=tuple(selected_fields),
+            selected_fields=column_names(selected_fields, "selected_fields"),
             case_sensitive=case_sensitive,
             options=dict(options or {}),
             limit=limit,
@@ -271,7 +272,7 @@ class ReadableTable:
             metadata=self.metadata,
             storage=self.storage,
             row_filter=AlwaysTrue() if row_filter is None else row_filter,
-            selected_fields=tuple(selected_fields),
+            selected_fields=column_names(selected_fields, "selected_fields"),
             case_sensitive=case_sensitive,
             options=dict(options or {}),
             limit=limit,
@@ -314,7 +315,7 @@ class ReadableTable:
             metadata=self.metadata,
             storage=self.storage,
             row_filter=AlwaysTrue() if row_filter is None else row_filter,
-            selected_fields=tuple(selected_fields),
+            selected_fields=column_names(selected_fields, "selected_fields"),
             case_sensitive=case_sensitive,
             options=dict(options or {}),
             limit=limit,

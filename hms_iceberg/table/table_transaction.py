@@ -73,6 +73,14 @@ class TableTransaction(RowWriteMethods, ChangeMethods):
         """
         return self._on_commit(self._transaction.commit())
 
+    def name_files_after(self, commit_id: str) -> None:
+        """Has manifests and manifest lists carry this id in their names, so that they can be told after a crash.
+
+        Args:
+            commit_id: an id that no other commit has.
+        """
+        self._transaction.workspace.commit_id = commit_id
+
     def abandon(self) -> None:
         """Gives the changes up and deletes the files written for them."""
         self._transaction.abandon()

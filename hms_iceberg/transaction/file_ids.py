@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from hms_iceberg.errors import CommitConflictError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
 
 
 def check_new_ids(start: TableMetadata, written: TableMetadata, replayed: TableMetadata, table: str) -> None:
-    """Refuses if columns or specs that a transaction adds got other ids than its files were written with.
+    """Refuses if a replay gives columns or specs other ids than the files of a transaction were written with.
+
+    Columns that a transaction adds draw their ids anew. One that the table had can get another id as well: a
+    concurrent commit dropped or renamed it, and the transaction's own change, such as a union by name, brings it back.
 
     Args:
         start: the table that the transaction was begun on.
@@ -20,9 +24,11 @@ def check_new_ids(start: TableMetadata, written: TableMetadata, replayed: TableM
         table: its name, for messages.
 
     Raises:
-        CommitConflictError: a concurrent commit added columns or specs as well.
+        CommitConflictError: a concurrent commit added columns or specs as well, or took away columns that come back.
     """
     old, mine, new = start.schema(), written.schema(), replayed.schema()
+    if not mine.same_as(old):
+        _check_names(old, mine, new, table)
     for field_id, field in mine.index_by_id.items():
         if old.has_field(field_id):
             continue
@@ -32,6 +38,25 @@ def check_new_ids(start: TableMetadata, written: TableMetadata, replayed: TableM
     for spec_id, spec in written.specs_by_id.items():
         if spec_id not in start.specs_by_id and replayed.specs_by_id.get(spec_id) != spec:
             raise _taken(table, f"partition spec {spec_id} {spec}", replayed.specs_by_id.get(spec_id))
+
+
+def _check_names(old: Schema, mine: Schema, new: Schema, table: str) -> None:
+    """Refuses another column in the place of one that was there. Some sessions match names without regard to case."""
+    ids: dict[str, set[int]] = {}
+    for name, field_id in new.index_by_name.items():
+        ids.setdefault(name.lower(), set()).add(field_id)
+    for field_id in old.index_by_id:
+        column = mine.find_column_name(field_id)
+        if column is None or new.find_column_name(field_id) == column:
+            continue
+        others = ids.get(column.lower(), set()) - {field_id}
+        if others:
+            now = ", ".join(str(new.find_field(each)) for each in sorted(others))
+            raise CommitConflictError(
+                f"Cannot commit to table {table}: its files were written with column {column!r} as id {field_id}, and "
+                f"a concurrent commit dropped or renamed that column. The column of this name would be {now}, without "
+                "the values of the files. Repeat the transaction on the newer version."
+            )
 
 
 def _taken(table: str, what: str, now: object) -> CommitConflictError:

@@ -72,7 +72,11 @@ def _codec(metadata: TableMetadata) -> str:
 
 
 def delete_dropped_versions(base: MetadataVersion, new: MetadataVersion, workspace: FileWorkspace) -> None:
-    """Deletes the metadata files that fell off the log, if `write.metadata.delete-after-commit.enabled` says so."""
+    """Deletes the metadata files that fell off the log, if `write.metadata.delete-after-commit.enabled` says so.
+
+    As in Apache Iceberg, nobody is asked: a table that was registered from one of them, and never changed, loses it. To
+    ask the metastore for all its tables would cost more than the commit.
+    """
     if not bool_property(new.metadata.properties, METADATA_DELETE_AFTER_COMMIT):
         return
     kept = {entry.metadata_file for entry in new.metadata.metadata_log} | {new.location}

@@ -8,6 +8,7 @@ from tenacity import (
     RetryCallState,
     Retrying,
     retry_if_exception,
+    retry_if_exception_type,
     retry_if_result,
     stop_after_attempt,
     stop_after_delay,
@@ -59,7 +60,7 @@ def commit_policy(
 def status_policy(properties: Mapping[str, str]) -> Retrying:
     """Repeats a look at the table until it says yes or no, or the checks are used up and nobody knows (None)."""
     return Retrying(
-        retry=retry_if_result(lambda found: found is None) | retry_if_exception(_is_ours),
+        retry=retry_if_result(lambda found: found is None) | retry_if_exception_type(Exception),
         stop=stop_after_attempt(1 + max(0, int_property(properties, STATUS_CHECK_NUM_RETRIES)))
         | stop_after_delay(int_property(properties, STATUS_CHECK_TOTAL_TIMEOUT_MS) / 1000),
         wait=wait_exponential(
@@ -68,10 +69,6 @@ def status_policy(properties: Mapping[str, str]) -> Retrying:
         ),
         retry_error_callback=_unknown,
     )
-
-
-def _is_ours(error: BaseException) -> bool:
-    return isinstance(error, IcebergError)
 
 
 def _unknown(state: RetryCallState) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from tenacity import RetryCallState
 
@@ -13,14 +12,11 @@ from hms_iceberg.errors import (
     CatalogError,
     CommitConflictError,
     CommitFailedError,
-    CommitStateUnknownError,
     IcebergError,
     InvalidInputError,
-    MetastoreError,
     MissingFileError,
     NoSuchTableError,
     NotAnIcebergTableError,
-    StorageError,
     TableAlreadyExistsError,
     UnknownColumnError,
 )
@@ -31,28 +27,14 @@ from hms_iceberg.transaction.eagerness import Approach, Eagerness
 from hms_iceberg.transaction.file_ids import check_new_ids, check_same_ids
 from hms_iceberg.transaction.metadata_files import delete_dropped_versions, read_version, write_version
 from hms_iceberg.transaction.origin import Origin
-from hms_iceberg.transaction.retry import commit_policy, status_policy
+from hms_iceberg.transaction.outcome import Commit, Newest, Outcome
+from hms_iceberg.transaction.retry import commit_policy
 from hms_iceberg.transaction.workspace import FileWorkspace
 from hms_iceberg.updates.machinery.required_columns import check_added_nulls, check_nulls_added_since
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.require_unchanged import RequireUnchanged
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class _Made:
-    """A commit that was made.
-
-    Attributes:
-        version: the table's version after it.
-        used: the files created that it uses.
-        base: the version that it replaced; None if none was, or if it was made by an earlier attempt.
-    """
-
-    version: MetadataVersion
-    used: frozenset[str]
-    base: MetadataVersion | None = None
 
 
 class Transaction:
@@ -90,13 +72,17 @@ class Transaction:
         self._updates: list[Update] = []
         self._initial = self._preview = origin.metadata_on(origin.start, identifier)
         self._previewed = 0
-        self._attempted: dict[str, frozenset[str]] = {}
-        self._may_be_made = False
+        self._commit = Commit(f"table {self._name}", identifier, metastore, self._read, self.workspace)
         self._finished = False
         self._exists = origin.start is not None
         self._eagerness = Eagerness.of(first, self._initial.properties)
 
     # ------------------------------------------------------------------------------------------ collecting
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """What became of the commit; None before it. Only what is lost leaves files that may be deleted."""
+        return self._commit.outcome
 
     @property
     def updates(self) -> tuple[Update, ...]:
@@ -136,7 +122,7 @@ class Transaction:
         """Gives the transaction up and deletes every file that was written for it."""
         if not self._finished:
             self._finished = True
-            self.workspace.clean_up(committed=None)
+            self._commit.give_up()
 
     def _refuse_if_finished(self) -> None:
         if self._finished:
@@ -162,21 +148,7 @@ class Transaction:
         self._refuse_if_finished()
         self._finished = True
         started = time.monotonic()
-        try:
-            with self._metastore.lease(self.identifier, self._lock_properties()) as lease:
-                made = self._attempts(lease)
-        except CommitStateUnknownError:
-            raise  # whatever was written may be part of the table
-        except CommitFailedError:
-            landed = self._landed_after_all()
-            if landed is None:
-                raise
-            made = landed
-        except BaseException:
-            if not self._may_be_made:  # an interrupt during or after the swap leaves everything as it is
-                self.workspace.clean_up(committed=None)
-            raise
-        self.workspace.clean_up(committed=made.used)
+        made = self._commit.run(self._attempts)
         if made.base is not None:
             delete_dropped_versions(made.base, made.version, self.workspace)
         logger.info(
@@ -193,34 +165,28 @@ class Transaction:
         start = self.origin.start
         return self._initial.properties if start is None else start.metadata.properties
 
-    def _attempts(self, lease: Lease[MetadataVersion]) -> _Made:
-        policy = commit_policy(
-            self._preview.properties,
-            lambda attempt: lease.blocks_others or self._eagerness.goes_on_at_once(attempt),
-        )
-        policy.before_sleep = self._log_retry
-        return policy(self._attempt, lease)
+    def _attempts(self) -> None:
+        with self._metastore.lease(self.identifier, self._lock_properties()) as lease:
+            policy = commit_policy(
+                self._preview.properties,
+                lambda attempt: lease.blocks_others or self._eagerness.goes_on_at_once(attempt),
+            )
+            policy.before_sleep = self._log_retry
+            policy(self._attempt, lease)
 
-    def _attempt(self, lease: Lease[MetadataVersion]) -> _Made:
+    def _attempt(self, lease: Lease[MetadataVersion]) -> None:
         self.attempts += 1
         approach = self._eagerness.approach(self.attempts)
         if approach is Approach.LOCK and self._exists:
             lease.acquire()
         base = self._base(lease, approach)
-        landed = self._landed(base)
-        if landed is not None:
-            self._may_be_made = True
-            return landed
+        if base is not None and self._commit.is_made(Newest(base.location, lambda _: base)):
+            return
         metadata = self._metadata_on_existing(base)
         if base is not None and metadata is base.metadata:
-            return _Made(base, self.workspace.used())  # nothing to change
-        new = write_version(base, metadata, self.workspace)
-        used = self.workspace.used()
-        self._attempted[new.location] = used
-        stored = self._swap(lease, base, new)
-        if stored is not None and stored.location != new.location:
-            return _Made(stored, used - {new.location}, base)
-        return _Made(new, used, base)
+            self._commit.leave(base)
+            return
+        self._swap(lease, base, write_version(base, metadata, self.workspace))
 
     def _base(self, lease: Lease[MetadataVersion], approach: Approach) -> MetadataVersion | None:
         if not self.origin.loads:
@@ -228,16 +194,19 @@ class Transaction:
         return self.origin.start if approach is Approach.TRUST else self._load(lease.load)
 
     def _load(self, load: Callable[[], TablePointer]) -> MetadataVersion | None:
-        start = self.origin.start
         try:
             pointer = load()
         except NotAnIcebergTableError:
             raise
         except NoSuchTableError:
             return None
-        if start is not None and pointer.metadata_location == start.location:
+        return self._read(pointer.metadata_location)
+
+    def _read(self, location: str) -> MetadataVersion:
+        start = self.origin.start
+        if start is not None and location == start.location:
             return start
-        return read_version(pointer.metadata_location, self.workspace.storage)
+        return read_version(location, self.workspace.storage)
 
     def _load_now(self) -> MetadataVersion | None:
         return self._load(lambda: self._metastore.load(self.identifier))
@@ -287,31 +256,15 @@ class Transaction:
         check_added_nulls(files, start.schema(), base.schema(), f"commit to table {self._name}")
         check_nulls_added_since(start, base, replayed.schema(), self.workspace, self._name)
 
-    def _swap(
-        self, lease: Lease[MetadataVersion], base: MetadataVersion | None, new: MetadataVersion
-    ) -> MetadataVersion | None:
-        self._may_be_made = True
+    def _swap(self, lease: Lease[MetadataVersion], base: MetadataVersion | None, new: MetadataVersion) -> None:
         try:
-            return lease.swap(base, new)
-        except CommitStateUnknownError as error:
-            if not self._found(new):
-                raise self._unknown(new, error) from error
-            return None
+            self._commit.swap(lease, base, new)
         except TableAlreadyExistsError as error:
-            # A server that repeats a create by itself reports our own row as somebody else's.
-            if self._found(new, otherwise=False):
-                return None
-            self._may_be_made = False
             raise self._appeared(True, error) from error
         except NotAnIcebergTableError:
-            self._may_be_made = False
             raise
         except NoSuchTableError as error:
-            self._may_be_made = False
             raise self._appeared(False, error) from error
-        except IcebergError:
-            self._may_be_made = False
-            raise
 
     def _appeared(self, exists: bool, error: CatalogError) -> IcebergError:
         """The error if the table came or went during the attempt; retryable if both are fine."""
@@ -321,75 +274,17 @@ class Transaction:
             return error if exists else NoSuchTableError(dropped)
         return CommitFailedError(f"Table {self._name} was {'created' if exists else 'dropped'} meanwhile. {error}")
 
-    # ------------------------------------------------------------------------------------------ outcomes
-
-    def _landed(self, base: MetadataVersion | None) -> _Made | None:
-        """Whether an earlier attempt, reported as lost, is in the table's history after all."""
-        if base is None or not self._attempted:
-            return None
-        for location in (base.location, *(entry.metadata_file for entry in base.metadata.metadata_log)):
-            if location in self._attempted:
-                return _Made(base, self._attempted[location])
-        return None
-
-    def _landed_after_all(self) -> _Made | None:
-        """The last look before files are deleted: None after a clean-up, as the failure is certain."""
-        if self._attempted:
-            try:
-                landed = self._landed(self._load_now())
-            except IcebergError as error:
-                logger.warning(
-                    "Could not verify that no attempt to commit to %s was successful; its files stay where they are "
-                    "and can be removed as orphan files later: %s",
-                    self._name,
-                    error,
-                )
-                return None
-            if landed is not None:
-                return landed
-        self.workspace.clean_up(committed=None)
-        return None
-
-    def _found(self, new: MetadataVersion, otherwise: bool | None = None) -> bool:
-        """Looks for a version whose swap got no answer, as often as `commit.status-check.*` allows.
-
-        Args:
-            new: the version.
-            otherwise: what a table without it tells: nothing (None), so that it is looked at again, or that the version
-                will never be there (False).
-        """
-
-        def look() -> bool | None:
-            try:
-                pointer = self._metastore.load(self.identifier)
-                if pointer.metadata_location == new.location:
-                    return True
-                current = read_version(pointer.metadata_location, self.workspace.storage)
-            except NoSuchTableError:
-                return otherwise
-            except (MetastoreError, StorageError):
-                return None
-            history = {entry.metadata_file for entry in current.metadata.metadata_log}
-            return True if new.location in history else otherwise
-
-        return bool(status_policy(new.metadata.properties)(look))
-
-    def _unknown(self, new: MetadataVersion, error: IcebergError) -> CommitStateUnknownError:
-        start = self.origin.start
-        known = {snapshot.snapshot_id for snapshot in start.metadata.snapshots} if start else set()
-        snapshots = [item.snapshot_id for item in new.metadata.snapshots if item.snapshot_id not in known]
-        look = f"the metadata location {new.location} (as current, or in the metadata log)"
-        if snapshots:
-            look += f" or the snapshot id {', '.join(map(str, snapshots))}"
-        return CommitStateUnknownError(
-            f"Cannot tell whether the commit to table {self._name} was made: {error} No file was deleted. To find "
-            f"out, load the table again and look for {look}: if it is there, the commit was made; if it is not, and "
-            "the metastore has no request of this client pending, it was not, and may be repeated."
-        )
-
     def _log_retry(self, state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
         logger.info("Commit to %s lost attempt %d, trying again: %s", self._name, state.attempt_number, error)
+
+
+def table_commit(identifier: Identifier, metastore: Metastore, storage: Storage) -> Commit[MetadataVersion]:
+    """A commit to a table that is no transaction: one that makes a metadata file the current one."""
+    named = f"table {'.'.join(identifier)}"
+    return Commit(
+        named, identifier, metastore, lambda location: read_version(location, storage), FileWorkspace(storage)
+    )
 
 
 def _by_location(metadata: TableMetadata) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from typing import Any, TypeVar, cast
 
-from hms_iceberg.errors import FileAlreadyExistsError, IcebergError
+from hms_iceberg.errors import FileAlreadyExistsError
 from hms_iceberg.storage import Storage
 
 T = TypeVar("T")
@@ -21,7 +21,8 @@ class FileWorkspace:
     """Creates files for updates and remembers which attempt uses which.
 
     A file created within `once` belongs to every attempt that asks for the same key; every other file belongs to the
-    attempt that was running. Files that were written before (data files) are `track`ed and belong to all attempts.
+    attempt that was running. Files that were written before (data files) are `track`ed and belong to all attempts, but
+    those that release them.
     """
 
     def __init__(self, storage: Storage, clock_ms: Callable[[], int] | None = None) -> None:
@@ -73,38 +74,37 @@ class FileWorkspace:
         return cast(T, result)
 
     def release(self, location: str) -> None:
-        """Says that the current attempt does not use a created file after all."""
+        """Says that the current attempt does not use a file after all."""
         self._used.discard(location)
 
     def track(self, location: str) -> None:
         """Notes a file that was written for this transaction, so that a certain failure deletes it."""
         self._tracked[location] = None
+        self._used.add(location)
 
     def begin_attempt(self) -> None:
         """Starts anew with the files that the attempt uses; nothing is deleted yet."""
-        self._used = set()
+        self._used = set(self._tracked)
 
     def used(self) -> frozenset[str]:
-        """The created files that the current attempt uses."""
+        """The files that the current attempt uses."""
         return frozenset(self._used)
 
     def clean_up(self, committed: frozenset[str] | None) -> list[str]:
         """Deletes what the certain outcome leaves unused, and forgets it.
 
         Args:
-            committed: what the committed attempt uses; None after a failure, when tracked files go as well.
+            committed: what the committed attempt uses; None after a failure.
 
         Returns the locations deleted. A file that cannot be deleted is logged and left: the outcome stands.
         """
-        doomed = [location for location in self._created if location not in (committed or ())]
-        if committed is None:
-            doomed += self._tracked
+        doomed = [each for each in (*self._created, *self._tracked) if each not in (committed or ())]
         deleted = []
         for location in doomed:
             try:
                 self.storage.delete(location)
                 deleted.append(location)
-            except IcebergError as error:
+            except Exception as error:
                 logger.warning("Could not delete the unused file %s: %s", location, error)
         self._created.clear()
         self._tracked.clear()
@@ -113,5 +113,5 @@ class FileWorkspace:
 
     def delete_quietly(self, location: str) -> None:
         """Deletes a file that nobody needs any more; a failure does not matter."""
-        with suppress(IcebergError):
+        with suppress(Exception):
             self.storage.delete(location)

@@ -12,6 +12,7 @@ from hms_iceberg.spec.metadata.metadata_changes import (
     set_properties,
     split_properties,
 )
+from hms_iceberg.spec.metadata.property_rules import check_choices
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
@@ -31,7 +32,11 @@ class SetProperties(Update):
         both = self.removals & self.updates.keys()
         if both:
             raise InvalidInputError(f"Cannot both set and remove the table properties {sorted(both)}. Do one of them.")
-        split_properties(self.updates)
+        check_choices(split_properties(self.updates)[0])
+        if not all(isinstance(name, str) for name in self.removals):
+            raise InvalidInputError(
+                f"Cannot remove table properties: expected names, got {sorted(self.removals, key=str)}."
+            )
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
         """Refuses keys that were changed concurrently to something else."""

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from hms_iceberg.errors import NoSuchViewError, UnsupportedError, ViewAlreadyExistsError
+from hms_iceberg.errors import IcebergError, NoSuchViewError, UnsupportedError, ViewAlreadyExistsError
 from hms_iceberg.metastore import CatalogMetastore, Identifier, ViewMetastore
 from hms_iceberg.metastore_names import metadata_file_location, namespace_name, table_identifier, text_properties
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.table_properties import bool_property
 from hms_iceberg.spec.views.view_metadata import ViewVersion, new_view_metadata, replace_version, set_view_properties
 from hms_iceberg.storage import Storage
-from hms_iceberg.view.commit import change_view, create_view, delete_quietly, read_view
+from hms_iceberg.transaction.workspace import FileWorkspace
+from hms_iceberg.view.commit import change_view, create_view, read_view, view_commit
 from hms_iceberg.view.view import View, view_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+logger = logging.getLogger(__name__)
 _COLLECTS_GARBAGE = ("gc.enabled", True)
 
 
@@ -131,20 +134,34 @@ class CatalogViews(ABC):
         """
         name, views = table_identifier(identifier), self._views()
         version = read_view(metadata_file_location(metadata_location), self.storage)
-        with views.lease(name) as lease:
-            lease.swap(None, version)
-        return View(name, version, views, self.storage)
+        commit = view_commit(name, views, self.storage)
+
+        def register() -> None:
+            with views.lease(name) as lease:
+                commit.swap(lease, None, version)
+
+        return View(name, commit.run(register).version, views, self.storage)
 
     def drop_view(self, identifier: str | Identifier) -> None:
         """Drops a view and deletes its current metadata file, unless its property `gc.enabled` is false.
+
+        The file also stays if another view that was registered from it still names it, or if that cannot be told.
 
         Raises:
             NoSuchViewError: no Iceberg view of that name.
         """
         view = self.load_view(identifier)
-        self._views().drop(view.identifier)
-        if bool_property(view.properties, _COLLECTS_GARBAGE):
-            delete_quietly(view.metadata_location, self.storage)
+        views = self._views()
+        views.drop(view.identifier)
+        if not bool_property(view.properties, _COLLECTS_GARBAGE):
+            return
+        try:
+            is_needed = views.names_file(view.metadata_location)
+        except IcebergError as error:
+            logger.warning("Nobody knows who needs %s, and it stays: %s", view.metadata_location, error)
+            return
+        if not is_needed:
+            FileWorkspace(self.storage).delete_quietly(view.metadata_location)
 
     def rename_view(self, from_identifier: str | Identifier, to_identifier: str | Identifier) -> View:
         """Renames a view; its files stay where they are.

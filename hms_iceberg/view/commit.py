@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import uuid
 from collections.abc import Callable
 
-from hms_iceberg.errors import CommitStateUnknownError, ConfigurationError, IcebergError, NoSuchViewError
+from hms_iceberg.errors import ConfigurationError, NoSuchViewError
 from hms_iceberg.metastore import Identifier, Lease, ViewMetadataVersion, ViewMetastore
 from hms_iceberg.spec.metadata.metadata_json import compress
 from hms_iceberg.spec.table_properties import metadata_folder, text_property
 from hms_iceberg.spec.views.view_metadata import ViewMetadata
 from hms_iceberg.spec.views.view_metadata_json import view_metadata_from_json, view_metadata_to_json
 from hms_iceberg.storage import Storage
+from hms_iceberg.transaction.outcome import Commit, Newest
 from hms_iceberg.transaction.retry import commit_policy
-
-logger = logging.getLogger(__name__)
+from hms_iceberg.transaction.workspace import FileWorkspace
 
 # Views are compressed by default, tables are not: so does Iceberg's Java implementation.
 _COMPRESSION = ("write.metadata.compression-codec", "gzip")
@@ -42,8 +41,13 @@ def create_view(
         ViewAlreadyExistsError, TableAlreadyExistsError: the name is taken; the file is deleted again.
         CommitStateUnknownError: nobody can tell; the file stays.
     """
-    with metastore.lease(identifier) as lease:
-        return _swap(lease, None, metadata, storage)
+    commit = view_commit(identifier, metastore, storage)
+
+    def attempt() -> None:
+        with metastore.lease(identifier) as lease:
+            commit.swap(lease, None, _write(None, metadata, commit.workspace))
+
+    return commit.run(attempt).version
 
 
 def change_view(
@@ -68,23 +72,40 @@ def change_view(
         CommitStateUnknownError: nobody can tell; no file was deleted.
     """
 
-    def attempt(lease: Lease[ViewMetadataVersion]) -> ViewMetadataVersion:
+    commit = view_commit(identifier, metastore, storage)
+
+    def attempt(lease: Lease[ViewMetadataVersion]) -> None:
+        commit.workspace.begin_attempt()
         lease.acquire()
-        base = read_view(lease.load().metadata_location, storage)
+        newest = Newest.at(lease.load(), commit.read)
+        if commit.is_made(newest):
+            return
+        base = newest.version
         if base.metadata.view_uuid != view_uuid:
             raise NoSuchViewError(
                 f"View {'.'.join(identifier)} was replaced by another view of that name. Load it anew."
             )
         changed = change(base.metadata)
-        return base if changed == base.metadata else _swap(lease, base, changed, storage)
+        if changed == base.metadata:
+            commit.leave(base)
+        else:
+            commit.swap(lease, base, _write(base, changed, commit.workspace))
 
-    with metastore.lease(identifier) as lease:
-        return commit_policy({})(attempt, lease)
+    def attempts() -> None:
+        with metastore.lease(identifier) as lease:
+            commit_policy({})(attempt, lease)
+
+    return commit.run(attempts).version
 
 
-def _swap(
-    lease: Lease[ViewMetadataVersion], base: ViewMetadataVersion | None, metadata: ViewMetadata, storage: Storage
-) -> ViewMetadataVersion:
+def view_commit(identifier: Identifier, metastore: ViewMetastore, storage: Storage) -> Commit[ViewMetadataVersion]:
+    """A commit to a view."""
+    named = f"view {'.'.join(identifier)}"
+    return Commit(named, identifier, metastore, lambda location: read_view(location, storage), FileWorkspace(storage))
+
+
+def _write(base: ViewMetadataVersion | None, metadata: ViewMetadata, workspace: FileWorkspace) -> ViewMetadataVersion:
+    """Writes the metadata file that follows `base`."""
     codec = text_property(metadata.properties, _COMPRESSION).lower()
     if codec not in ("none", "gzip"):
         raise ConfigurationError(f"View property {_COMPRESSION[0]!r}: expected 'none' or 'gzip', got {codec!r}.")
@@ -94,20 +115,5 @@ def _swap(
     folder = metadata_folder(metadata.location, metadata.properties)
     new = ViewMetadataVersion(f"{folder}/{number:05d}-{uuid.uuid4()}{extension}", metadata)
     data = view_metadata_to_json(metadata)
-    storage.create(new.location, compress(data) if codec == "gzip" else data)
-    try:
-        lease.swap(base, new)
-    except CommitStateUnknownError:
-        raise
-    except IcebergError:
-        delete_quietly(new.location, storage)
-        raise
+    workspace.create(new.location, compress(data) if codec == "gzip" else data)
     return new
-
-
-def delete_quietly(location: str, storage: Storage) -> None:
-    """Deletes a metadata file that nothing refers to; a failure is logged only."""
-    try:
-        storage.delete(location)
-    except IcebergError as error:
-        logger.warning("The unused file %s could not be deleted: %s", location, error)

@@ -1,8 +1,9 @@
 """Peak memory: of plans of very many files, and of streams of tables that are much larger than memory may be.
 
-    python tests/benchmarks/memory.py plan [--files 1000000] [--manifests 500] [--folder /tmp/planning-1m]
+    python -m tests.benchmarks.memory plan [--files 1000000] [--commits 100] [--folder /tmp/planning-1m]
         [--columns 20] [--only plan_tasks plan_few] [--bound 4096] [--cache 512]
-    python tests/benchmarks/memory.py stream [--gib 10] [--copies 40] [--deletes] [--format parquet] [--text 22]
+    python -m tests.benchmarks.memory stream [--gib 10] [--copies 40] [--deletes] [--format parquet] [--text 22]
+    python -m tests.benchmarks.memory append [--gib 2.2] [--partitions 200 20000] [--format parquet]
 
 Each measurement is a process of its own; figures are its peak resident memory, interpreter and libraries included.
 """
@@ -18,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -130,9 +131,38 @@ def _full_storage() -> Any:
     return Full({})
 
 
+def append(description: str) -> int:
+    """Streams mixed rows of many partitions into a new table; the text is folder, format, partitions and GiB."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from hms_iceberg.table import FileSystemTables
+
+    folder, file_format, partitions, gib = description.split(";")
+    random, at_once = np.random.default_rng(1), 100_000
+    schema = pa.schema([("p", pa.int64()), ("id", pa.int64()), ("x", pa.float64()), ("text", pa.string())])
+    count = int(float(gib) * 2**30 / at_once / 50)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for number in range(count):
+            ids = pa.array(np.arange(number * at_once, (number + 1) * at_once))
+            text = pc.binary_join_element_wise("comment number", ids.cast(pa.string()), " ")
+            numbers = [pa.array(random.integers(0, int(partitions), at_once)), ids, pa.array(random.random(at_once))]
+            yield pa.record_batch([*numbers, text], schema=schema)
+
+    table = FileSystemTables().create(schema, folder, properties={"write.format.default": file_format})
+    with table.update_spec() as spec:
+        spec.add_identity("p")
+    table.append(pa.RecordBatchReader.from_batches(schema, batches()))
+    rows = sum(task.file.record_count for task in table.scan().plan_files())
+    assert rows == count * at_once, f"{rows} rows of {count * at_once}"
+    return rows
+
+
 _PLANS = (plan_whole, plan_tasks, plan_groups, plan_filtered, plan_few, count, check, repair)
 PLANS = tuple(each.__name__ for each in _PLANS)
-MEASURED: dict[str, Callable[[str], int]] = {each.__name__: each for each in (*_PLANS, stream, stream_slowly)}
+MEASURED: dict[str, Callable[[str], int]] = {each.__name__: each for each in (*_PLANS, stream, stream_slowly, append)}
 
 
 def measure(name: str, location: str, cache: int | None = None) -> dict[str, Any]:
@@ -158,7 +188,7 @@ def peak_bytes(process: int | str = "self") -> int:
 
 def in_fresh_process(name: str, location: str | Path, cache: int | None = None) -> dict[str, Any]:
     """One measurement: what was found, seconds, and peak memory in MiB."""
-    arguments = [sys.executable, __file__, "measure", name, str(location)]
+    arguments = [sys.executable, "-m", "tests.benchmarks.memory", "measure", name, str(location)]
     arguments += [] if cache is None else ["--cache", str(cache)]
     done = subprocess.run(arguments, check=True, capture_output=True, text=True)
     return dict(json.loads(done.stdout))
@@ -240,7 +270,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     plans = commands.add_parser("plan")
     plans.add_argument("--files", type=int, default=1_000_000)
-    plans.add_argument("--manifests", type=int, default=500)
+    plans.add_argument("--commits", type=int, default=100)
     plans.add_argument("--folder", type=Path, help="where the table is kept for the next run")
     plans.add_argument("--columns", type=int, default=20, help="how many have metrics")
     plans.add_argument("--only", nargs="+", choices=PLANS, default=PLANS)
@@ -251,6 +281,10 @@ def main() -> None:
     streams.add_argument("--deletes", action="store_true")
     streams.add_argument("--format", choices=("parquet", "orc", "avro"), default="parquet")
     streams.add_argument("--text", type=int, default=_TEXT_BYTES, help="length of the text column")
+    appends = commands.add_parser("append")
+    appends.add_argument("--gib", type=float, default=2.2)
+    appends.add_argument("--partitions", type=int, nargs="+", default=(200, 20_000))
+    appends.add_argument("--format", choices=("parquet", "orc", "avro"), default="parquet")
     one = commands.add_parser("measure")
     one.add_argument("name", choices=MEASURED)
     one.add_argument("location")
@@ -262,11 +296,14 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as scratch:
         if given.command == "plan":
-            from planning import build
+            from tests.benchmarks.planning import build
 
-            location = build(given.folder or Path(scratch) / "table", given.files, given.manifests, given.columns)
+            location = build(given.folder or Path(scratch) / "table", given.files, given.commits, given.columns)
             for name in given.only:
                 report(name, location, given.bound, given.cache)
+        elif given.command == "append":
+            for partitions in given.partitions:
+                report("append", f"{scratch}/{partitions};{given.format};{partitions};{given.gib}", 1024)
         else:
             size = int(given.gib * 2**30)
             table = Path(scratch) / "table"

@@ -16,6 +16,33 @@ ROOT = Path(__file__).parents[2]
 CACHE = Path(os.environ.get("HMS_ICEBERG_INTEROP_CACHE", Path.home() / ".cache" / "hms_iceberg" / "interop"))
 
 
+def run_java(script: str, *arguments: str) -> str:
+    """What a script of this folder prints that uses Apache Iceberg's Java API in a PySpark of its version.
+
+    Args:
+        script: its file name; its first argument is the runtime's jar.
+        arguments: the others.
+
+    Raises:
+        SystemExit: the runtime is not in the cache, into which tests/interop fetches it.
+    """
+    jars, homes = sorted(CACHE.glob("iceberg-spark-runtime-*.jar")), sorted(CACHE.glob("pyspark-*/.complete"))
+    if not jars or not homes:
+        raise SystemExit(
+            f"Apache Iceberg's runtime is not in {CACHE}: run `python -m pytest tests/interop -k java` once."
+        )
+    home = homes[-1].parent
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name(script)), str(jars[-1]), *arguments],
+        check=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(home), "SPARK_HOME": str(home / "pyspark")},
+    )
+    return done.stdout
+
+
 class SparkProcess:
     """One side; ``kind`` is ``ours`` or ``java``."""
 

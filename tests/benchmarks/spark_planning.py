@@ -1,7 +1,7 @@
 """What planning adds to a query in extended Spark: on a small table beside the same file as plain Parquet and as a Hive
 table, and on a table of many files; and how long count(*) takes of each.
 
-    python tests/benchmarks/spark_planning.py [--repeat 30] [--warm-up 20] [--files 100000] [--folder FOLDER]
+    python -m tests.benchmarks.spark_planning [--repeat 30] [--warm-up 20] [--files 100000] [--folder FOLDER]
         [--columns 20] [--memory 2g] [--mode distributed] [--condition "c1 > 5"]
 
 The queries take turns, and are timed from their text to their last row. "new filter" was never planned before, and
@@ -143,7 +143,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary, EmbeddedMetastore() as metastore:
         folder = options.folder or Path(temporary)
-        location = str(build(folder, options.files, max(1, options.files // 2000), options.columns))
+        location = str(build(folder, options.files, 10, options.columns))
         spark = extended_session(metastore, spark_driver_memory=options.memory)
         spark.sql("select 1").collect()
         if options.mode:

@@ -73,12 +73,20 @@ def _pyspark_home() -> Path:
 
 
 @pytest.fixture(scope="session")
-def iceberg_java(metastore: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[JavaIceberg]:
-    """Apache Iceberg's Spark runtime on the metastore of the run; skips where it cannot be downloaded."""
+def java_runtime() -> tuple[Path, Path]:
+    """The jar of Apache Iceberg's Spark runtime, and its PySpark; skips where they cannot be downloaded."""
     try:
-        jar, home = _runtime_jar(), _pyspark_home()
+        return _runtime_jar(), _pyspark_home()
     except (OSError, subprocess.SubprocessError) as error:
         pytest.skip(f"the Apache Iceberg Spark runtime cannot be had here: {error}")
+
+
+@pytest.fixture(scope="session")
+def iceberg_java(
+    metastore: Any, java_runtime: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[JavaIceberg]:
+    """Apache Iceberg's Spark runtime on the metastore of the run."""
+    jar, home = java_runtime
     environment = {
         **{name: value for name, value in os.environ.items() if name != "SPARK_CONF_DIR"},
         "PYTHONPATH": str(home),

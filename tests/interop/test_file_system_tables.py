@@ -80,3 +80,37 @@ def test_a_table_by_path_is_one_of_javas_hadoop_catalog(
     assert sorted(found.scan().to_arrow()["id"].to_pylist()) == [2, 4]
     assert found.metadata_location.endswith("/v5.gz.metadata.json")
     assert check_table(found, record_counts=True).findings == ()
+
+
+def test_orc_files_of_both_hold_fractions_of_seconds_before_1970(
+    iceberg_java: Any, catalog: Any, namespace: str
+) -> None:
+    micros = [
+        -1_500_000,
+        -1_999_500,
+        -1_000_001,
+        -999_500,
+        -2_000_000,
+        -86_400_000_001,
+        -8_000_000_000_500_000,
+        1,
+        None,
+    ]
+    kind = pa.timestamp("us", "UTC")
+    times = pa.array(micros, pa.int64()).view(kind)
+    given = pa.table({"id": list(range(len(micros))), "at": times, "s": pa.array([{"at": each} for each in times])})
+    ours = catalog.create_table(f"{namespace}.ours", given.schema, properties={"write.format.default": "orc"})
+    ours.append(given)
+    java = f"files.{namespace}.java"
+    query = "select id, unix_micros(at), unix_micros(s.at) from {} order by id"
+    expected = [[place, each, each] for place, each in enumerate(micros)]
+
+    assert iceberg_java.sql(query.format(f"files.{namespace}.ours")) == expected
+    for value in micros[:-1]:  # what statistics say of a file leaves no row out
+        where = f"where at = timestamp_micros({value})"
+        assert iceberg_java.sql(f"select count(*) from files.{namespace}.ours {where}") == [[1]]
+    properties = "tblproperties('write.format.default'='orc')"
+    iceberg_java.sql(f"create table {java} using iceberg {properties} as select * from files.{namespace}.ours")
+    assert iceberg_java.sql(query.format(java)) == expected
+    found = catalog.load_table(f"{namespace}.java").scan().to_arrow().sort_by("id")
+    assert found["at"].cast(pa.int64()).to_pylist() == micros

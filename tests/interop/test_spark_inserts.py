@@ -89,3 +89,28 @@ def test_files_are_described_key_by_key_as_java_describes_them(
         assert getattr(ours, attribute) == getattr(theirs, attribute), attribute
     assert set(ours.column_sizes or ()) == set(theirs.column_sizes or ())
     assert ours.sort_order_id != 0
+
+
+def test_snapshots_of_overwrites_have_the_operation_that_java_gives_them(
+    spark: SparkSession, iceberg_java: Any, catalog: Catalog, namespace: str
+) -> None:
+    statements = [
+        "create table {t} (k int, v string) using iceberg partitioned by (k)",
+        "insert into {t} replace where false values (1, 'a'), (2, 'b')",
+        "insert into {t} replace where k = 7 values (7, 'c')",
+        "insert into {t} replace where k = 1 and k = 2 values (8, 'd')",
+        "insert into {t} replace where k = 7 select * from {t} where false",
+        "insert into {t} replace where false select * from {t} where false",
+        "insert overwrite {t} values (9, 'e')",
+        "insert overwrite {t} select * from {t} where false",
+    ]
+    found = []
+    for run, name in ((spark.sql, f"{namespace}.ours"), (iceberg_java.sql, f"ice.{namespace}.theirs")):
+        for statement in statements:
+            run(statement.format(t=name))
+        table = catalog.load_table(name.removeprefix("ice."))
+        summaries = [snapshot.summary for snapshot in table.snapshots()]
+        keys = ("operation", "added-records", "deleted-records", "total-records")
+        found.append([[summary.get(key) for key in keys] for summary in summaries])
+        found.append(sorted(tuple(row.values()) for row in table.scan().to_arrow().to_pylist()))
+    assert found[:2] == found[2:]

@@ -9,14 +9,44 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 DEAD = 9
 Crash = Callable[..., int]
 """Runs a command on a table and dies after so many changes; returns the exit code."""
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@contextmanager
+def crashing(uri: str) -> Iterator[Crash]:
+    """Runs a command on a table of a metastore in a process that dies after so many changes.
+
+    What is run returns the exit code: 0 or `DEAD`, and 1 if `refused` says that an error may be told.
+    """
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, str(ROOT / "tests" / "support" / "crash_server.py")]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment
+    ) as server:
+
+        def run(command: str, table: str, changes: int, refused: bool = False, **more: Any) -> int:
+            assert server.stdin is not None and server.stdout is not None
+            job = {"uri": uri, "table": table, "command": command, "changes": changes, **more}
+            server.stdin.write(json.dumps(job) + "\n")
+            server.stdin.flush()
+            code = int(server.stdout.readline())
+            assert code in (0, DEAD, *((1,) if refused else ()))
+            return code
+
+        yield run
+        assert server.stdin is not None
+        server.stdin.close()
+        server.wait(30)
 
 
 class Fuse:
@@ -101,7 +131,8 @@ def run(job: dict[str, Any]) -> None:
     elif job["command"] == "add_files":
         add_hive_files(catalog, f"{job['table']}_copy", job["table"])
     else:
-        rollback(catalog, job["table"], as_hive=job["command"] == "as_hive")
+        choices = {"as_hive": job["command"] == "as_hive", "discard_changes": job["command"] == "discard"}
+        rollback(catalog, job["table"], **choices)
 
 
 def _migrate_warehouse(catalog: Any, job: dict[str, Any]) -> None:

@@ -77,15 +77,17 @@ def after(action: Callable[[], None]) -> Outcome:
 class InMemoryMetastore:
     """Implements `CatalogMetastore`. `script` holds how the next swaps end; an empty one lets them be made.
 
-    `on_release` is called when a lease has ended.
+    `on_release` is called when a lease has ended. Without `compares`, a request may be carried out late.
     """
 
     def __init__(self) -> None:
+        self.compares = True
         self.script: deque[Outcome] = deque()
         self.down = False
         self.loads = 0
         self.swaps = 0
         self.locks_taken = 0
+        self.next_acquire_fails: BaseException | None = None
         self.on_release: Callable[[], None] = lambda: None
         self._namespaces: dict[str, dict[str, str]] = {}
         self._rows: dict[Identifier, TablePointer | None] = {}
@@ -131,6 +133,10 @@ class InMemoryMetastore:
             self._rows[identifier] = TablePointer(
                 identifier, new.location, {"table_type": "ICEBERG", "metadata_location": new.location}
             )
+
+    def shows(self, location: str, new: MetadataVersion) -> bool:
+        """Whether the metadata file at `location` is `new`."""
+        return location == new.location
 
     @contextmanager
     def lease(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[InMemoryLease]:
@@ -223,6 +229,7 @@ class InMemoryLease:
     blocks_others = False
 
     def __init__(self, metastore: InMemoryMetastore, identifier: Identifier, lock: threading.Lock) -> None:
+        self.refuses_late = metastore.compares
         self._metastore = metastore
         self._identifier = identifier
         self._lock = lock
@@ -235,6 +242,9 @@ class InMemoryLease:
     def acquire(self) -> None:
         """Waits for the lock."""
         self._metastore._check_up()
+        error, self._metastore.next_acquire_fails = self._metastore.next_acquire_fails, None
+        if error is not None:
+            raise error
         if not self._is_held:
             self._is_held = self._lock.acquire()
             self._metastore.locks_taken += 1

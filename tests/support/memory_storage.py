@@ -52,6 +52,10 @@ class InMemoryStorage:
 
         return Output()
 
+    def creates_exclusively(self, location: str) -> bool:
+        """Always."""
+        return True
+
     def exists(self, location: str) -> bool:
         """Whether an object is at the location."""
         return location in self.files

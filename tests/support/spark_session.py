@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -34,6 +36,40 @@ def quiet_builder(metastore: EmbeddedMetastore, **settings: Any) -> SparkSession
     for name, value in settings.items():
         builder = builder.config(name.replace("_", "."), value)
     return builder
+
+
+@contextmanager
+def as_before(spark: SparkSession) -> Iterator[None]:
+    """Puts a session that all share back as it was: its settings, current namespace, temporary views, and its place as
+    the default one. The next test would read in another time zone, or find another table under a name.
+    """
+    from hms_iceberg.spark import extend
+
+    settings, current, views = spark.conf.getAll, _current(spark), _views(spark)
+    yield
+    if type(spark)._instantiatedSession is not spark:
+        extend(spark)
+    if _current(spark) != current:
+        spark.sql(f"use {current}")
+    for name in _views(spark) - views:
+        spark.catalog.dropTempView(name)
+    now = spark.conf.getAll
+    for key in now.keys() - settings.keys():
+        spark.conf.unset(key)
+    for key, value in settings.items():
+        if now.get(key) != value:
+            spark.conf.set(key, value)
+
+
+def _current(spark: SparkSession) -> str:
+    """The current namespace, with its catalog."""
+    manager = spark._jsparkSession.sessionState().catalogManager()
+    return ".".join(f"`{part}`" for part in (manager.currentCatalog().name(), *manager.currentNamespace()))
+
+
+def _views(spark: SparkSession) -> set[str]:
+    listed = spark._jsparkSession.sessionState().catalog().listLocalTempViews("*")
+    return {listed.apply(index).table() for index in range(listed.size())}
 
 
 def extended_session(metastore: EmbeddedMetastore, **settings: Any) -> SparkSession:

@@ -6,9 +6,11 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyroaring
+from pyarrow import orc
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.deletes.puffin import encode_deletion_vector
@@ -48,6 +50,36 @@ def data_files(table: Table) -> list[DataFile]:
     """The table's data files in the order in which they were added."""
     tasks = list(table.scan().plan_files())
     return [task.file for task in sorted(tasks, key=lambda task: task.data_sequence_number)]
+
+
+def check_files(table: Table, rows: int) -> None:
+    """Checks what the table's metadata says of numbers of rows: of each file by a reader of its own, of all by `rows`.
+
+    Args:
+        table: a table without equality deletes, each of whose positions is deleted once.
+        rows: how many it has.
+    """
+    tasks = list(table.scan().plan_files())
+    data = [task.file for task in tasks]
+    assert {file.file_path: file.record_count for file in data} == {
+        file.file_path: _rows_in(file.file_path, file.file_format) for file in data
+    }
+    deletes = {
+        each.file_path + str(each.content_offset): each for t in table.scan().plan_files() for each in t.delete_files
+    }
+    assert all(each.content is DataFileContent.POSITION_DELETES for each in deletes.values())
+    live = sum(file.record_count for file in data) - sum(each.record_count for each in deletes.values())
+    snapshot = table.metadata.current_snapshot()
+    assert live == rows and snapshot is not None
+    assert snapshot.summary["total-records"] == str(sum(file.record_count for file in data))
+
+
+def _rows_in(location: str, file_format: str) -> int:
+    path = location.removeprefix("file:")
+    if file_format.lower() == "avro":
+        with open(path, "rb") as stream:
+            return sum(1 for _ in fastavro.reader(stream))
+    return int(orc.ORCFile(path).nrows if file_format.lower() == "orc" else pq.read_metadata(path).num_rows)
 
 
 def delete_positions(table: Table, *positions: tuple[DataFile, Sequence[int]]) -> DataFile:

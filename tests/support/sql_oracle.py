@@ -146,8 +146,8 @@ def _quoted(text: str) -> str:
 _INT, _LONG = 2**31, 2**63
 _SMALL = (-10, -1, 0, 1, 2, 9, 10)
 _BETWEEN = (Decimal("2.5"), Decimal("-0.5"))
-_MICROS = (-_LONG, -719162 * DAY, -1, 0, 1, 999_999, 18262 * DAY, _LONG - 1)
-_NANOS = (-_LONG, -1001, -1, 0, 1, 999, 1000, 10**18, _LONG - 1)
+_MICROS = (-_LONG, -719162 * DAY, -1_999_500, -1_500_000, -1, 0, 1, 999_999, 18262 * DAY, _LONG - 1)
+_NANOS = (-_LONG, -1_000_000_001, -1001, -1, 0, 1, 999, 1000, 10**18, _LONG - 1)
 _FLOATS = (-math.inf, -1.5, -0.0, 0.0, 0.5, 1.0, 2.0, math.inf, math.nan)
 _MAX_FLOAT, _MAX_DOUBLE = 3.4028234663852886e38, 1.7976931348623157e308
 _TEXTS = ("", "a", "ab", "abc", "abd", "b", "é", "😀", "\U0010ffff", "50%", "_", "it's", "a" * 20)

@@ -15,7 +15,7 @@ def test_every_error_is_an_iceberg_error():
 
 
 def test_only_a_commit_that_lost_a_race_is_retryable():
-    assert [each for each in _classes() if each.retryable] == [errors.CommitFailedError]
+    assert [each for each in _classes() if each.retryable] == [errors.CommitFailedError, errors.StaleBaseError]
 
 
 def test_the_tree_at_the_top_of_the_module_is_true():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
@@ -28,21 +30,35 @@ def frame_to_arrow(frame: pl.DataFrame, schema: Schema) -> pa.Table:
 
 def for_pandas(table: pa.Table) -> pa.Table:
     """The same rows without what pyarrow cannot give to pandas: uuids and fixed bytes in nested columns are bytes."""
-    fields = [field.with_type(_without_fixed(field.type)) for field in table.schema]
+    return _conformed(table, lambda kind, nested: pa.binary() if nested and _is_fixed(kind) else kind)
+
+
+def to_polars(table: pa.Table) -> pl.DataFrame:
+    """The rows as a polars frame; a uuid is its 16 bytes, as polars knows no extension types in nested columns."""
+    frame = pl.from_arrow(_conformed(table, lambda kind, _: pa.binary() if _is_fixed(kind) else kind))
+    assert isinstance(frame, pl.DataFrame)
+    return frame
+
+
+def _is_fixed(kind: pa.DataType) -> bool:
+    return isinstance(kind, pa.UuidType) or bool(pa.types.is_fixed_size_binary(kind))
+
+
+def _conformed(table: pa.Table, leaf: Callable[[pa.DataType, bool], pa.DataType]) -> pa.Table:
+    """The rows with other types of values, which a function tells of a type and whether it is nested."""
+    fields = [field.with_type(_type(field.type, leaf, False)) for field in table.schema]
     columns = [
-        column if column.type == field.type else _conformed(column, field.type)
+        column
+        if column.type == field.type
+        else pa.chunked_array([conform(chunk, field.type) for chunk in column.chunks], field.type)
         for column, field in zip(table.columns, fields, strict=True)
     ]
     return pa.Table.from_arrays(columns, schema=pa.schema(fields, table.schema.metadata))
 
 
-def _conformed(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    return pa.chunked_array([conform(chunk, kind) for chunk in column.chunks], kind)
-
-
-def _without_fixed(kind: pa.DataType, nested: bool = False) -> pa.DataType:
+def _type(kind: pa.DataType, leaf: Callable[[pa.DataType, bool], pa.DataType], nested: bool) -> pa.DataType:
     def within(field: pa.Field) -> pa.Field:
-        return field.with_type(_without_fixed(field.type, True))
+        return field.with_type(_type(field.type, leaf, True))
 
     if pa.types.is_struct(kind):
         return pa.struct([within(field) for field in kind])
@@ -50,8 +66,7 @@ def _without_fixed(kind: pa.DataType, nested: bool = False) -> pa.DataType:
         return pa.list_(within(kind.value_field))
     if pa.types.is_map(kind):
         return pa.map_(within(kind.key_field), within(kind.item_field))
-    is_fixed = isinstance(kind, pa.UuidType) or pa.types.is_fixed_size_binary(kind)
-    return pa.binary() if nested and is_fixed else kind
+    return leaf(kind, nested)
 
 
 def _convert(array: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -6,7 +6,7 @@ so that work on a batch never costs more than the batch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +18,15 @@ from hms_iceberg.spec.data_types import IcebergType, NestedField, NestedType
 def null_mask(array: pa.Array) -> pa.Array | None:
     """Where an array is null, or None if it has no nulls."""
     return array.is_null() if array.null_count else None
+
+
+def leaf_arrays(array: pa.Array) -> Iterator[pa.Array]:
+    """The arrays of an array's leaves, in the order of `file_leaves`."""
+    if not child_fields(array.type):
+        yield array
+        return
+    for child in children_of(array):
+        yield from leaf_arrays(child)
 
 
 def struct_children(array: pa.StructArray) -> list[pa.Array]:

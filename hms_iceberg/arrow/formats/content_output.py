@@ -9,6 +9,8 @@ import pyarrow as pa
 from hms_iceberg.storage import Storage
 
 _PIECE_BYTES = 256 * 1024
+# Memory of an open output, and of what encodes into it.
+HELD_BYTES = _PIECE_BYTES + 64 * 1024
 
 
 class ContentOutput:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.formats.avro.avro_writer import AvroContentWriter
 from hms_iceberg.arrow.formats.file_layout import FileLayout
-from hms_iceberg.arrow.formats.orc.orc_writer import OrcContentWriter
+from hms_iceberg.arrow.formats.orc.orc_writer import OrcContentWriter, with_stripes_below
 from hms_iceberg.arrow.formats.parquet_dictionaries import Repetition, repetitions, with_useful_dictionaries
 from hms_iceberg.arrow.formats.parquet_writer import (
     DICTIONARIES,
@@ -29,6 +29,8 @@ from hms_iceberg.storage import Storage
 
 FORMATS = ("parquet", "orc", "avro")
 _DELETE_PREFIX = "write.delete."
+# Memory of a file that is being written: of any, and for each column of an ORC file.
+_FILE_BYTES, _ORC_COLUMN_BYTES = 768 * 1024, 640 * 1024
 
 
 class ContentWriter(Protocol):
@@ -39,6 +41,10 @@ class ContentWriter(Protocol):
     @property
     def size(self) -> int:
         """Bytes written so far."""
+
+    @property
+    def held(self) -> int:
+        """Bytes of memory that the open file keeps after a group was written, about."""
 
     def write_row_group(self, batches: list[pa.RecordBatch]) -> None:
         """Writes plain batches of the schema's columns as one group of rows, if the format has such."""
@@ -51,7 +57,7 @@ class ContentWriter(Protocol):
 
 
 class ContentFormat:
-    """Opens files of one format with one schema.
+    """Opens files of one format with one schema; `open_bytes` is about what each takes in memory beside its rows.
 
     Args:
         storage: where the files go.
@@ -81,11 +87,20 @@ class ContentFormat:
         self._properties = properties
         self._parquet = parquet_options(schema, self._layout, properties) if name == "parquet" else {}
         self._repeated: Mapping[str, Repetition] = {}
+        leaves = sum(not field.field_type.is_nested for field in schema.index_by_id.values())
+        self.open_bytes = _FILE_BYTES + (_ORC_COLUMN_BYTES * leaves if name == "orc" else 0)
 
-    def adapt(self, rows: pa.RecordBatch) -> None:
-        """Fits what the user left open to some rows of one file, before the first file is opened."""
+    def adapt(self, rows: list[pa.RecordBatch], held_bytes: int) -> None:
+        """Fits what the user left open to the first rows, before the first file is opened.
+
+        Args:
+            rows: some of one file, one batch or more.
+            held_bytes: how much of what was written an open file may keep in memory.
+        """
+        if self.name == "orc":
+            self._properties = with_stripes_below(self._properties, held_bytes)
         if self.name == "parquet" and not any(name.startswith(DICTIONARIES) for name in self._properties):
-            self._repeated = repetitions(self._schema, rows)
+            self._repeated = repetitions(self._schema, pa.concat_batches(rows))
 
     def open(self, location: str, rows: int = 0) -> ContentWriter:
         """Begins a file; it appears when its writer is closed.
@@ -131,6 +146,10 @@ class _ParquetContentWriter:
     @property
     def size(self) -> int:
         return self._writer.size
+
+    @property
+    def held(self) -> int:
+        return self._writer.held
 
     def write_row_group(self, batches: list[pa.RecordBatch]) -> None:
         self._writer.write_row_group(batches)

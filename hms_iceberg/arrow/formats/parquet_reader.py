@@ -15,8 +15,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hms_iceberg.arrow.columns.file_schema import file_leaves, identified
-from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics, metrics_from_footer
+from hms_iceberg.arrow.columns.file_schema import FileLeaf, file_leaves, identified
+from hms_iceberg.arrow.columns.legacy_calendar import Rule, has_old_values, old_times, proleptic_columns
+from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics, calendar_rules, metrics_from_footer
 from hms_iceberg.arrow.metrics.metrics_modes import FULL
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.failures import decoding
@@ -29,6 +30,8 @@ _FORM = "Parquet"
 # Wide rows come in batches of fewer rows.
 _BATCH_BYTES = 64 * 1024 * 1024
 _LEAST_BATCH_ROWS = 1024
+# Rows of one column that are looked at together.
+_OLD_ROWS = 1 << 16
 # Text is read as codes of its dictionary if a row group has so many rows, and the dictionary at most so many bytes.
 _CODED_ROWS = 10_000
 _CODED_BYTES = 32 * 1024
@@ -118,6 +121,7 @@ class ParquetReader:
                 if coded:
                     self._parquet = self._opened(metadata=self.footer, read_dictionary=coded)
             self.schema = identified(self._parquet.schema_arrow, mapping)
+            self._rules = calendar_rules(self.footer, file_leaves(self.schema))
         except BaseException:
             self.close()
             raise
@@ -161,7 +165,10 @@ class ParquetReader:
         leaves = [leaf for leaf in file_leaves(self.schema) if leaf.field_id in field_ids]
         modes = dict.fromkeys(field_ids, FULL)
         found = [
-            RangeMetrics(each.rows, metrics_from_footer(self.footer, leaves, schema, modes, {}, [each.index]))
+            RangeMetrics(
+                each.rows,
+                metrics_from_footer(self.footer, leaves, schema, modes, {}, [each.index], rules=self._rules),
+            )
             for each in ranges
         ]
         return [each for each, may in zip(ranges, may_match(found), strict=True) if may]
@@ -186,6 +193,7 @@ class ParquetReader:
         """
         position = rows.start
         end = rows.start + rows.rows
+        rules = [self._rules.get(leaf) for leaf in leaves]
         if not leaves:
             yield from empty_batches(position, end, batch_rows)
             return
@@ -201,13 +209,41 @@ class ParquetReader:
                 batch = next(batches, None)
             if batch is None:
                 break
-            yield position, batch
+            yield position, proleptic_columns(batch, rules) if any(rules) else batch
             position += batch.num_rows
         if position != end:
             raise CorruptDataFileError(
                 f"Cannot read {self._location}: row group {rows.index} should hold {rows.rows:,} rows, found "
                 f"{position - rows.start:,}."
             )
+
+    def is_int96(self, leaf: int) -> bool:
+        """Whether a leaf holds INT96 timestamps."""
+        return bool(self.footer.schema.column(leaf).physical_type == "INT96")
+
+    def is_uuid(self, path: tuple[str, ...]) -> None:
+        """Java's readers need no mark."""
+        return
+
+    def problems(self) -> list[str]:
+        """Which columns have values that the writer counted in the Julian calendar, or by old rules of time zones.
+
+        They are read as what they mean; readers of other engines take them as they stand.
+        """
+        leaves = file_leaves(self.schema)
+        return old_times(
+            ".".join(leaves[index].path)
+            for index, rule in self._rules.items()
+            if any(self._holds_old_values(leaves[index], rule, group) for group in range(self.footer.num_row_groups))
+        )
+
+    def _holds_old_values(self, leaf: FileLeaf, rule: Rule, group: int) -> bool:
+        found = self.footer.row_group(group).column(leaf.index).statistics
+        if found is not None and found.has_min_max and isinstance(found.min_raw, int):
+            return rule.changes(leaf.type, found.min_raw)
+        with decoding(self._location, _FORM):
+            batches = self._parquet.reader.iter_batches(_OLD_ROWS, row_groups=[group], column_indices=[leaf.index])
+            return any(has_old_values(batch, [rule]) for batch in batches)
 
     def bytes_of(self, rows: RowRange, leaves: Sequence[int]) -> int:
         """Compressed bytes of some leaves of a row group."""

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.columns.nested import struct_children
-from hms_iceberg.arrow.formats.content_output import ContentOutput
+from hms_iceberg.arrow.formats.content_output import HELD_BYTES, ContentOutput
 from hms_iceberg.arrow.formats.file_layout import FileLayout
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
 from hms_iceberg.spec.data_types import (
@@ -89,6 +89,7 @@ class ParquetFileWriter:
         ]
         self._output = ContentOutput(storage, location)
         self._footers: list[pq.FileMetaData] = []
+        self._last_column_bytes = 0
         try:
             self._writer = pq.ParquetWriter(
                 self._output.stream,
@@ -106,11 +107,20 @@ class ParquetFileWriter:
         """Bytes written so far, without the footer."""
         return self._output.size
 
+    @property
+    def held(self) -> int:
+        """Bytes of memory that the open file keeps after a group was written, about.
+
+        Arrow lets the last column's values, pages and dictionary go only when the next group begins.
+        """
+        return HELD_BYTES + 3 * self._last_column_bytes
+
     def write_row_group(self, batches: list[pa.RecordBatch]) -> None:
         """Writes batches as one row group."""
         for field_id, path in self._floats:
             self.nan_counts[field_id] += sum(_count_nan(batch, path) for batch in batches)
         table = pa.Table.from_batches([self._layout.lay_out(batch) for batch in batches], self._layout.arrow)
+        self._last_column_bytes = table.column(table.num_columns - 1).nbytes if table.num_columns else 0
         self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
 
     def note(self, pairs: Mapping[str, str]) -> None:

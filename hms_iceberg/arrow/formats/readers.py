@@ -37,6 +37,15 @@ class ContentReader(Protocol):
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Batches of a range with the position of their first row."""
 
+    def is_int96(self, leaf: int) -> bool:
+        """Whether a leaf holds Parquet's INT96 timestamps."""
+
+    def is_uuid(self, path: tuple[str, ...]) -> bool | None:
+        """Whether a leaf of bytes is marked as UUIDs, so that Java reads them as such; None if it needs no mark."""
+
+    def problems(self) -> list[str]:
+        """Why Apache Iceberg in Java would fail to read the file, or read other values: parts of a sentence."""
+
     def bytes_of(self, rows: RowRange, leaves: Sequence[int]) -> int:
         """Compressed bytes of some leaves of a range; of the whole range if the format does not tell."""
 

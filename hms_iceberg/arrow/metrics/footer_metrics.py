@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.columns.arrow_schema import is_bytes, is_text
 from hms_iceberg.arrow.columns.file_schema import FileLeaf, file_leaves, identified
+from hms_iceberg.arrow.columns.legacy_calendar import Rule, text_marks, writer_calendar
 from hms_iceberg.arrow.metrics.metrics_modes import NONE, MetricsMode, metrics_modes
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.failures import decoding
@@ -162,6 +163,23 @@ def leaves_of_footer(footer: pq.FileMetaData, mapping: NameMapping | None, locat
     return leaves
 
 
+def calendar_rules(footer: pq.FileMetaData, leaves: list[FileLeaf]) -> dict[int, Rule]:
+    """How values of a file's leaves become proleptic, by the leaf's place; empty for a file of the proleptic calendar.
+
+    Args:
+        footer: the footer, with the marks of the writer.
+        leaves: its leaves.
+    """
+    calendar = writer_calendar(text_marks(footer.metadata))
+    if not calendar.is_legacy:
+        return {}
+    found = (
+        (leaf.index, calendar.rule(leaf.type, footer.schema.column(leaf.index).physical_type == "INT96"))
+        for leaf in leaves
+    )
+    return {index: rule for index, rule in found if rule is not None}
+
+
 def split_offsets(footer: pq.FileMetaData) -> tuple[int, ...] | None:
     """Where each row group starts, ascending; None for a file without rows or with offsets that make no sense."""
     starts = []
@@ -186,6 +204,7 @@ def metrics_from_footer(
     nan_counts: Mapping[int, int],
     row_groups: range | list[int] | None = None,
     float_bounds: FloatBounds = MappingProxyType({}),
+    rules: Mapping[int, Rule] | None = None,
 ) -> ColumnMetrics:
     """Metrics of a Parquet file, or of some of its row groups.
 
@@ -197,6 +216,7 @@ def metrics_from_footer(
         nan_counts: NaN values by field id.
         row_groups: the row groups to describe; all unless given.
         float_bounds: bounds by field id that go before those of the footer; None if all values are NaN or null.
+        rules: what ``calendar_rules`` returned, if it was asked already.
 
     Returns:
         The metrics. As in Java, fields inside lists and maps only have sizes, and a column whose row groups do not
@@ -204,6 +224,7 @@ def metrics_from_footer(
     """
     metrics = ColumnMetrics()
     groups = range(footer.num_row_groups) if row_groups is None else row_groups
+    rules = calendar_rules(footer, leaves) if rules is None else rules
     by_id: dict[int, list[FileLeaf]] = defaultdict(list)
     for leaf in leaves:
         if leaf.field_id is not None:
@@ -223,7 +244,7 @@ def metrics_from_footer(
         if mode.bounds and field_id in float_bounds:
             _known_bounds(metrics, field_id, known.field_type, float_bounds[field_id])
         elif mode.bounds:
-            _bounds(metrics, field_id, chunks, leaf, known.field_type, mode.width)
+            _bounds(metrics, field_id, chunks, leaf, known.field_type, mode.width, rules.get(leaf.index))
     return metrics
 
 
@@ -249,7 +270,13 @@ def _known_bounds(metrics: ColumnMetrics, field_id: int, kind: IcebergType, boun
 
 
 def _bounds(
-    metrics: ColumnMetrics, field_id: int, chunks: list[Any], leaf: FileLeaf, kind: IcebergType, width: int | None
+    metrics: ColumnMetrics,
+    field_id: int,
+    chunks: list[Any],
+    leaf: FileLeaf,
+    kind: IcebergType,
+    width: int | None,
+    rule: Rule | None,
 ) -> None:
     decode = bound_decoder(leaf.type, kind)
     if decode is None:
@@ -261,6 +288,8 @@ def _bounds(
             if found is not None and found.has_null_count and found.null_count == chunk.num_values:
                 continue  # only nulls: nothing to bound
             return
+        if rule is not None and rule.changes(leaf.type, found.min_raw):
+            return  # to some readers the values are others than to some
         low, high = decode(found.min_raw, False), decode(found.max_raw, True)
         if low is None or high is None or _is_nan(low) or _is_nan(high):
             return

@@ -5,15 +5,19 @@ Source: Iceberg specification, "Column Projection", "Partition Transforms"; Hive
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from hms_iceberg.arrow.columns.arrow_schema import field_id_of
+from hms_iceberg.arrow.columns.arrow_schema import field_id_of, is_bytes
 from hms_iceberg.arrow.columns.file_schema import FileLeaf, file_leaves
+from hms_iceberg.arrow.columns.file_types import byte_width, stands_for
+from hms_iceberg.arrow.columns.nested import leaf_arrays
 from hms_iceberg.arrow.columns.projection import FileProjection
 from hms_iceberg.arrow.formats.readers import ContentReader, open_reader
 from hms_iceberg.arrow.metrics.footer_metrics import leaves_of_footer, metrics_from_footer, read_footer, split_offsets
@@ -33,6 +37,7 @@ from hms_iceberg.spec.sort_orders import UNSORTED
 from hms_iceberg.spec.values.single_values import from_bytes, from_python
 from hms_iceberg.storage import Storage
 
+_BATCH_ROWS = 65_536
 _NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
 _MAGIC = {b"PAR1": "PARQUET", b"ORC": "ORC", b"Obj\x01": "AVRO"}
 
@@ -143,7 +148,29 @@ class FileImport:
             raise SchemaMismatchError(f"Cannot add {file.file_path}: {error}") from error
         except TypeMismatchError as error:
             raise TypeMismatchError(f"Cannot add {file.file_path}: {error}") from error
+        for leaf in leaves:
+            self._check_type(leaf, file, reader)
+        for problem in reader.problems():
+            raise InvalidInputError(f"Cannot add {file.file_path}: it {problem}. Append its rows, which converts them.")
         self._check_nulls(reader.schema, file)
+
+    def _check_type(self, leaf: FileLeaf, file: DataFile, reader: ContentReader) -> None:
+        """Refuses values that this library would convert, and other readers take for other values or refuse."""
+        wanted = self.metadata.schema().find_type(leaf.field_id or 0)
+        marks = reader.is_int96(leaf.index), reader.is_uuid(leaf.path)
+        if wanted.is_primitive and not stands_for(leaf.type, wanted, file.file_format, *marks):
+            raise TypeMismatchError(
+                f"Cannot add {file.file_path}: its column {'.'.join(leaf.path)!r} holds {leaf.type}, and is a {wanted} "
+                "in the table, as which other readers of Iceberg do not read it, or read other values. Append its "
+                "rows, which converts them."
+            )
+
+        width = byte_width(wanted)
+        if width is not None and is_bytes(leaf.type) and any(each != width for each in _lengths(reader, leaf)):
+            raise TypeMismatchError(
+                f"Cannot add {file.file_path}: its column {'.'.join(leaf.path)!r} holds bytes that are not {width} "
+                f"long, and is a {wanted} in the table, as which other readers of Iceberg fail, or read other values."
+            )
 
     def _check_name(self, leaf: FileLeaf, location: str) -> None:
         """Refuses files whose own field ids mean other columns."""
@@ -249,3 +276,14 @@ def _folders(location: str) -> dict[str, str]:
     """The folders of a location of the form `name=value`, by name in lower case."""
     parts = [part.partition("=") for part in location.split("/")[:-1] if "=" in part]
     return {unquote(name).lower(): unquote(value) for name, _, value in parts}
+
+
+def _lengths(reader: ContentReader, leaf: FileLeaf) -> Iterator[int]:
+    """The least and the greatest length of a leaf's values in each batch of a file."""
+    for rows in reader.ranges():
+        for _, batch in reader.read(rows, [leaf.index], _BATCH_ROWS, False):
+            leaves = zip(file_leaves(batch.schema), chain.from_iterable(map(leaf_arrays, batch.columns)), strict=True)
+            for found, array in leaves:
+                if found.path == leaf.path:
+                    least_and_most = pc.min_max(pc.binary_length(array)).as_py().values()
+                    yield from (each for each in least_and_most if each is not None)

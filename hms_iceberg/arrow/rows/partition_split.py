@@ -52,29 +52,22 @@ class PartitionSplitter:
             batch: rows of the schema.
 
         Returns:
-            Partition tuples of stored values with their rows; nothing for an empty batch.
+            Partition tuples of stored values with their rows, which share memory; nothing for an empty batch.
         """
+        partitions, codes = self.numbered(batch)
+        return list(zip(partitions, grouped(batch, codes, len(partitions)), strict=True))
+
+    def numbered(self, batch: pa.RecordBatch) -> tuple[list[Partition], Any]:
+        """The partitions of a batch in the order of first rows, and for each row the number of its partition."""
         if not batch.num_rows:
-            return []
+            return [], np.zeros(0, np.int64)
         if self._spec.is_unpartitioned():
-            return [((None,) * len(self._spec.fields), batch)]
+            return [(None,) * len(self._spec.fields)], np.zeros(batch.num_rows, np.int64)
         columns = self.partition_columns(batch)
         codes, groups = _codes(columns)
-        rows = np.arange(batch.num_rows)
         first = np.empty(groups, np.int64)
-        first[codes[::-1]] = rows[::-1]  # of several rows of a group, the one assigned last stays
-        partitions = self._tuples(columns, first)
-        if groups == 1:
-            return [(partitions[0], batch)]
-        counts = np.bincount(codes, minlength=groups)
-        if groups == 1 + int(np.count_nonzero(np.diff(codes))):  # each partition in one run already
-            grouped, starts = batch, first
-        else:
-            small = np.uint16 if groups <= 1 << 16 else np.int64  # numbers of 16 bits are sorted by radix
-            grouped = batch.take(pa.array(np.argsort(codes.astype(small), kind="stable")))
-            starts = np.cumsum(counts) - counts
-        places = zip(partitions, starts.tolist(), counts.tolist(), strict=True)
-        return [(partition, grouped.slice(start, count)) for partition, start, count in places]
+        first[codes[::-1]] = np.arange(batch.num_rows)[::-1]  # of several rows of a group, the one assigned last stays
+        return self._tuples(columns, first), codes
 
     def partition_columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
         """The partition values of each row, one array a partition field."""
@@ -87,6 +80,24 @@ class PartitionSplitter:
             for column, source in zip(columns, self._sources, strict=True)
         ]
         return list(zip(*values, strict=True))
+
+
+def grouped(batch: pa.RecordBatch, codes: Any, groups: int) -> list[pa.RecordBatch]:
+    """The rows of each group, which keep their order and share memory.
+
+    Args:
+        batch: the rows.
+        codes: numpy array of the number of each row's group.
+        groups: how many there are; one without rows gets an empty batch.
+    """
+    if groups < 2:
+        return [batch] * groups
+    small = np.uint16 if groups <= 1 << 16 else np.int64  # numbers of 16 bits are sorted by radix
+    if np.any(codes[1:] < codes[:-1]):
+        batch = batch.take(pa.array(np.argsort(codes.astype(small), kind="stable")))
+    counts = np.bincount(codes, minlength=groups)
+    starts = np.cumsum(counts) - counts
+    return [batch.slice(start, count) for start, count in zip(starts.tolist(), counts.tolist(), strict=True)]
 
 
 class _PartitionSource:

@@ -3,6 +3,8 @@
 Exclusive creation: on the local file system a file is written under a hidden name beside its target and linked to
 it, which is atomic and fails if the target exists; on object stores pyarrow offers no conditional put, so the
 object is looked for first (names that carry a UUID, as all data and metadata files do, cannot collide anyway).
+HDFS: a file is written under a hidden name too, and renamed, which with hdfs-native is atomic and fails if the target
+exists; libhdfs cannot promise the latter.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from hms_iceberg.arrow.storage.filesystems import GCS_SCHEMES, ParsedLocation, create_filesystem, parse_location
+from hms_iceberg.arrow.storage.hdfs.opening import HDFS_SCHEMES, default_cluster, moves_exclusively
 from hms_iceberg.errors import FileAlreadyExistsError, MissingFileError, StorageDeniedError, StorageError
 from hms_iceberg.storage import FileInfo, Storage
 
@@ -46,6 +49,7 @@ class ArrowStorage:
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self._properties: dict[str, str] = dict(properties or {})
+        self._default = default_cluster(self._properties)
         self._filesystems: dict[tuple[str, str], fs.FileSystem] = {}
         self._lock = threading.Lock()
 
@@ -60,12 +64,12 @@ class ArrowStorage:
 
     def filesystem(self, location: str) -> tuple[fs.FileSystem, str]:
         """The pyarrow file system of a location and the path in it, for readers that want pyarrow's own I/O."""
-        parsed = parse_location(location)
+        parsed = self._parsed(location)
         return self._filesystem(parsed), parsed.path
 
     def read(self, location: str) -> bytes:
         """The whole object."""
-        parsed = parse_location(location)
+        parsed = self._parsed(location)
         with translated_errors("read", location):
             if parsed.is_local:
                 with _opened(parsed.path) as file:
@@ -89,7 +93,7 @@ class ArrowStorage:
 
     def open_input(self, location: str) -> BinaryIO:
         """A seekable ``pyarrow.NativeFile``, which Arrow's readers use without going through Python."""
-        parsed = parse_location(location)
+        parsed = self._parsed(location)
         with translated_errors("open", location):
             if parsed.is_local:
                 _check_regular(parsed.path)
@@ -103,18 +107,26 @@ class ArrowStorage:
 
     def open_output(self, location: str) -> BinaryIO:
         """A new file; visible once closed, gone when the ``with`` block fails."""
-        parsed = parse_location(location)
+        parsed = self._parsed(location)
         with translated_errors("create", location):
             if parsed.is_local:
                 return cast(BinaryIO, _LocalOutput(location, parsed.path))
             filesystem = self._filesystem(parsed)
             if filesystem.get_file_info(parsed.path).type != fs.FileType.NotFound:
                 raise _already_exists(location)
-            return cast(BinaryIO, _RemoteOutput(location, filesystem, parsed.path))
+            output = _RenamedOutput if parsed.scheme in HDFS_SCHEMES else _RemoteOutput
+            return cast(BinaryIO, output(location, filesystem, parsed.path))
+
+    def creates_exclusively(self, location: str) -> bool:
+        """Whether exactly one of several writers of a name wins there."""
+        parsed = self._parsed(location)
+        if parsed.is_local:
+            return True
+        return parsed.scheme in HDFS_SCHEMES and moves_exclusively(self._filesystem(parsed))
 
     def exists(self, location: str) -> bool:
         """Whether a file is there."""
-        parsed = parse_location(location)
+        parsed = self._parsed(location)
         with translated_errors("look for", location):
             if parsed.is_local:
                 return os.path.isfile(parsed.path)
@@ -122,7 +134,7 @@ class ArrowStorage:
 
     def length(self, location: str) -> int:
         """The size in bytes."""
-        parsed = parse_location(location)
+        parsed = self._parsed(location)
         with translated_errors("get the length of", location):
             if parsed.is_local:
                 return os.stat(parsed.path).st_size
@@ -133,16 +145,21 @@ class ArrowStorage:
 
     def delete(self, location: str) -> None:
         """Removes the file; an absent one is not an error."""
-        parsed = parse_location(location)
+        parsed = self._parsed(location)
         with translated_errors("delete", location), suppress(FileNotFoundError):
             if parsed.is_local:
                 os.unlink(parsed.path)
-            else:
-                self._filesystem(parsed).delete_file(parsed.path)
+                return
+            filesystem = self._filesystem(parsed)
+            try:
+                filesystem.delete_file(parsed.path)
+            except OSError:  # libhdfs says of an absent file only that it failed
+                if filesystem.get_file_info(parsed.path).type != fs.FileType.NotFound:
+                    raise
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
         """Every file below a folder, recursively, in no particular order."""
-        parsed = parse_location(prefix)
+        parsed = self._parsed(prefix)
         root = parsed.path.rstrip("/")
         given = prefix.rstrip("/")
         with translated_errors("list", prefix):
@@ -154,6 +171,12 @@ class ArrowStorage:
                 if info.type == fs.FileType.File:
                     modified_ms = info.mtime_ns // 1_000_000 if info.mtime_ns else 0
                     yield FileInfo(given + "/" + info.path[len(root) :].lstrip("/"), int(info.size), modified_ms)
+
+    def _parsed(self, location: str) -> ParsedLocation:
+        """A location taken apart; a path without a scheme is on the cluster that the properties make the default."""
+        if self._default is None or not location.startswith("/"):
+            return parse_location(location)
+        return parse_location(self._default + location)
 
     def _filesystem(self, parsed: ParsedLocation) -> fs.FileSystem:
         key = (parsed.scheme, parsed.authority)
@@ -255,14 +278,20 @@ def is_unfinished(name: str) -> bool:
     return _UNFINISHED.fullmatch(name) is not None
 
 
+def _hidden_beside(path: str) -> str:
+    """The name under which a file is written before it is there; see `is_unfinished`."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name[:100]}.{uuid.uuid4().hex[:12]}.tmp")
+
+
 class _LocalOutput(_Output):
     def __init__(self, location: str, path: str) -> None:
         super().__init__(location)
         self._path = path
-        folder, name = os.path.split(path)
+        folder = os.path.dirname(path)
         if os.path.lexists(path):
             raise _already_exists(location)
-        self._hidden = os.path.join(folder, f".{name[:100]}.{uuid.uuid4().hex[:12]}.tmp")  # see is_unfinished
+        self._hidden = _hidden_beside(path)
         try:
             self._file = open(self._hidden, "xb", buffering=0)  # noqa: SIM115 - closed by close() or abandon()
         except FileNotFoundError:
@@ -322,6 +351,32 @@ class _RemoteOutput(_Output):
             self._filesystem.delete_file(self._path)
 
 
+class _RenamedOutput(_RemoteOutput):
+    """On HDFS: others see the file when it is whole."""
+
+    def __init__(self, location: str, filesystem: fs.FileSystem, path: str) -> None:
+        super().__init__(location, filesystem, _hidden_beside(path))
+        self._target = path
+
+    def _publish(self) -> None:
+        try:
+            super()._publish()
+            self._filesystem.move(self._path, self._target)
+        except OSError as error:
+            if self._is_published():
+                return
+            with suppress(OSError):
+                self._filesystem.delete_file(self._path)
+            if isinstance(error, FileExistsError):
+                raise _already_exists(self.location) from None
+            raise
+
+    def _is_published(self) -> bool:
+        """Whether the renaming was done though its answer was lost: then nothing has the hidden name any more."""
+        hidden, target = self._filesystem.get_file_info([self._path, self._target])
+        return hidden.type == fs.FileType.NotFound and (target.type, target.size) == (fs.FileType.File, self._position)
+
+
 def _opened(path: str) -> BinaryIO:
     _check_regular(path)
     return open(path, "rb")
@@ -343,9 +398,9 @@ def _check_size(location: str, size: int) -> None:
 
 
 def _list_local(given: str, root: str) -> Iterator[FileInfo]:
-    folders = [(given, root)]
+    folders = [(given, root, False)]
     while folders:
-        prefix, folder = folders.pop()
+        prefix, folder, linked = folders.pop()
         try:
             entries = os.scandir(folder)
         except (FileNotFoundError, NotADirectoryError):
@@ -354,13 +409,20 @@ def _list_local(given: str, root: str) -> Iterator[FileInfo]:
             for entry in entries:
                 location = f"{prefix}/{entry.name}"
                 try:
-                    if entry.is_dir():
-                        folders.append((location, entry.path))
-                    else:
+                    is_linked = linked or entry.is_symlink()
+                    if not entry.is_dir():
                         status = entry.stat()
-                        yield FileInfo(location, status.st_size, status.st_mtime_ns // 1_000_000)
+                        yield FileInfo(location, status.st_size, status.st_mtime_ns // 1_000_000, is_linked)
+                    elif not (entry.is_symlink() and _leads_up(entry.path)):
+                        folders.append((location, entry.path, is_linked))
                 except FileNotFoundError:
                     continue  # deleted while we looked
+
+
+def _leads_up(link: str) -> bool:
+    """Whether a link leads to a folder that it is in, so that a listing through it would have no end."""
+    inside = os.path.join(os.path.realpath(os.path.dirname(link)), "")
+    return inside.startswith(os.path.join(os.path.realpath(link), ""))
 
 
 def _already_exists(location: str) -> FileAlreadyExistsError:

@@ -14,6 +14,7 @@ from typing import Any
 
 from pyarrow import fs
 
+from hms_iceberg.arrow.storage.hdfs.opening import HDFS_SCHEMES, open_hdfs
 from hms_iceberg.errors import ConfigurationError, MissingDependencyError, StorageError
 
 # A single letter before the colon is a Windows drive, not a scheme.
@@ -23,7 +24,6 @@ _S3_RETRIES = 5  # as Apache Iceberg (Java); pyarrow alone gives up at the third
 _S3_SCHEMES = frozenset({"s3", "s3a", "s3n", "oss"})
 GCS_SCHEMES = frozenset({"gs", "gcs"})
 _AZURE_SCHEMES = frozenset({"abfs", "abfss", "wasb", "wasbs"})
-_HDFS_SCHEMES = frozenset({"hdfs", "viewfs"})
 _TRUE_TEXTS = frozenset({"true", "1", "yes", "y", "on", "t"})
 
 
@@ -82,12 +82,13 @@ def create_filesystem(location: ParsedLocation, properties: Mapping[str, str]) -
 
     Raises:
         ConfigurationError: the scheme is unknown or a property has no usable value.
-        MissingDependencyError: this build of pyarrow lacks the file system.
+        MissingDependencyError: this build of pyarrow lacks the file system, or nothing that reaches HDFS is installed.
+        StorageError: a cluster cannot be reached.
     """
     builders: tuple[tuple[frozenset[str], Callable[[ParsedLocation, Mapping[str, str]], fs.FileSystem]], ...] = (
         (frozenset({"file"}), lambda _location, _properties: fs.LocalFileSystem()),
         (_S3_SCHEMES, _s3),
-        (_HDFS_SCHEMES, _hdfs),
+        (HDFS_SCHEMES, lambda place, given: open_hdfs(place.scheme, place.authority, given)),
         (GCS_SCHEMES, _gcs),
         (_AZURE_SCHEMES, _azure),
     )
@@ -167,29 +168,6 @@ def _s3(location: ParsedLocation, properties: Mapping[str, str]) -> fs.FileSyste
             }
         )
     )
-
-
-def _hdfs(location: ParsedLocation, properties: Mapping[str, str]) -> fs.FileSystem:
-    implementation = _implementation("HadoopFileSystem", "HDFS")
-    try:
-        if location.authority:
-            return implementation.from_uri(f"{location.scheme}://{location.authority}")
-        port = _number(properties, "hdfs.port")
-        return implementation(
-            **_set(
-                {
-                    "host": _text(properties, "hdfs.host") or "default",
-                    "port": None if port is None else int(port),
-                    "user": _text(properties, "hdfs.user"),
-                    "kerb_ticket": _text(properties, "hdfs.kerberos_ticket"),
-                }
-            )
-        )
-    except OSError as error:
-        raise ConfigurationError(
-            f"Cannot connect to {location.scheme}://{location.authority}: {error}. pyarrow needs libhdfs and Hadoop's "
-            f"client: set HADOOP_HOME, and CLASSPATH to the output of `hadoop classpath --glob`."
-        ) from error
 
 
 def _gcs(location: ParsedLocation, properties: Mapping[str, str]) -> fs.FileSystem:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
+import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,10 +13,13 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from hms_iceberg.arrow.rows.row_order import RowOrder
+from hms_iceberg.arrow.writing.temporary_folder import room_for
+from hms_iceberg.private_files import temporary_folder
 
 _BATCH_ROWS = 131_072
 # For a range of keys, whole batches of every run are in memory, and a large table has many runs.
 _RUN_BATCH_BYTES = 256 * 1024
+_SORTED = "rows that are sorted"
 
 # Where rows begin in a run: the number of a batch, and of a row in it.
 _Place = tuple[int, int]
@@ -47,11 +50,18 @@ def sorted_parts(
 
     Yields:
         The batches of each part, none of which is empty, to be read while the context is open.
+
+    Raises:
+        StorageError: the temporary folder has no room.
     """
     sort = _Sort(schema, order)
-    with tempfile.TemporaryDirectory(prefix="hms-iceberg-sort-") as folder:
-        runs, rest = sort.spilled(batches, Path(folder), memory_bytes)
+    with room_for(_SORTED):
+        folder = temporary_folder("sort")
+    try:
+        runs, rest = sort.spilled(batches, folder, memory_bytes)
         yield sort.merged(runs, memory_bytes // readers, parts) if runs else sort.sliced(rest, parts)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Sort:
@@ -135,7 +145,7 @@ class _SortedRun:
 
     def __init__(self, path: Path, rows: pa.Table) -> None:
         batches = rows.to_batches(max_chunksize=max(1, _RUN_BATCH_BYTES * rows.num_rows // max(rows.nbytes, 1)))
-        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
+        with room_for(_SORTED), pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
             for batch in batches:
                 writer.write_batch(batch)
         self._path = str(path)

@@ -5,6 +5,7 @@ Source: Iceberg documentation, "Configuration" (``write.target-file-size-bytes``
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -19,10 +20,11 @@ from hms_iceberg.arrow.formats.content_writers import ContentFormat, ContentWrit
 from hms_iceberg.arrow.formats.parquet_writer import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
 from hms_iceberg.arrow.parallel import default_workers
-from hms_iceberg.arrow.rows.partition_split import Partition, PartitionSplitter
+from hms_iceberg.arrow.rows.partition_split import Partition, PartitionSplitter, grouped
 from hms_iceberg.arrow.rows.row_order import RowSorter
 from hms_iceberg.arrow.storage.data_locations import DataLocations
 from hms_iceberg.arrow.storage.filesystems import parse_location
+from hms_iceberg.arrow.writing.partition_spill import PartitionSpill
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
@@ -32,13 +34,18 @@ from hms_iceberg.spec.table_properties import int_property
 from hms_iceberg.storage import Storage
 
 TARGET_FILE_BYTES = ("write.target-file-size-bytes", 512 * 1024 * 1024)
-# Rows that wait for their row group, over all open files; and files open at once.
+# Memory of rows that wait for their row group, over all open files.
 BUFFER_BYTES = 512 * 1024 * 1024
-_OPEN_FILES = 256
+# Files open at once; as many as half of the memory is enough for.
+_LEAST_OPEN, _MOST_OPEN = 8, 256
 _MANY = 1_000
 # Rows that are split by partition at once: many, as every batch makes one small batch a partition.
 _SPLIT_ROWS = 1_048_576
 _SPLIT_BYTES = 128 * 1024 * 1024
+
+
+# Tells -0.0 from 0.0, and NaN equals NaN.
+_Key = tuple[str, ...]
 
 
 class _PartitionRows:
@@ -52,6 +59,7 @@ class _PartitionRows:
         self.bytes = 0
         self.writer: ContentWriter | None = None
         self.writing: tuple[Future[None], int] | None = None
+        self.held = 0
         self.last: pa.RecordBatch | None = None
         self.in_order = True
 
@@ -99,7 +107,8 @@ class FileRouter:
         schema: the columns of the rows.
         rules: how rows become files.
         on_create: called with each location before the file is made.
-        buffer_bytes: rows that wait for their row group or are being written, in bytes of memory over all partitions.
+        buffer_bytes: memory of rows that are split, wait for their row group or are being written, over all partitions.
+            Rows of very many partitions that do not fit wait in the machine's temporary folder.
 
     Raises:
         ConfigurationError, UnsupportedError: a property, a type or the spec cannot be used.
@@ -133,11 +142,15 @@ class FileRouter:
         self._group_bytes = min(int_property(properties, ROW_GROUP_BYTES), self._target_bytes)
         self._group_rows = int_property(properties, ROW_GROUP_ROWS)
         self._buffer_bytes = buffer_bytes
+        self._most_open = min(_MOST_OPEN, max(_LEAST_OPEN, buffer_bytes // 2 // self._format.open_bytes))
         self._waiting = 0
         self._open = 0
+        self._held = 0
         self._adapted = False
         self._background: ThreadPoolExecutor | None = None
-        self._partitions: dict[tuple[str, ...], _PartitionRows] = {}
+        self._partitions: dict[_Key, _PartitionRows] = {}
+        self._closed: set[_Key] = set()
+        self._reopened = 0
 
     def sorted(self, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
         """Batches that are all of the rows, in the table's order."""
@@ -148,14 +161,7 @@ class FileRouter:
     def write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[DataFile]:
         """Writes all batches; files of a write that fails are given up."""
         try:
-            for batch in batches if self._spec.is_unpartitioned() else self._regrouped(batches):
-                parts = self._splitter.split(batch)
-                if parts and not self._adapted:
-                    self._adapted = True
-                    self._format.adapt(self._stored(max((rows for _, rows in parts), key=len)))
-                for partition, rows in parts:
-                    yield from self._add(partition, self._stored(rows))
-            yield from self._finish_all()
+            yield from self._route(batches)
         finally:
             if self._background is not None:
                 self._background.shutdown(cancel_futures=True)
@@ -164,22 +170,66 @@ class FileRouter:
                     with suppress(Exception):
                         waiting.writer.abandon()
 
+    def _route(self, batches: Iterable[pa.RecordBatch], level: int = 0) -> Iterator[DataFile]:
+        """Writes rows to the files of their partitions; those of too many partitions come back share by share."""
+        spill: PartitionSpill | None = None
+        try:
+            for batch in batches if self._spec.is_unpartitioned() else self._regrouped(batches):
+                partitions, codes = self._splitter.numbered(batch)
+                if spill is None and max(len(partitions), self._reopened) > self._most_open:
+                    spill = PartitionSpill(self._buffer_bytes // 4, level)
+                if spill is not None:
+                    spill.add(batch, list(map(_key, partitions)), codes)
+                    continue
+                parts = grouped(batch, codes, len(partitions))
+                for partition, rows in zip(partitions, parts, strict=True):
+                    yield from self._add(partition, self._stored(rows))
+            yield from self._finish_all()
+            self._reopened = 0
+            for size, rows_of_some in spill.shares() if spill is not None else ():
+                yield from self._share(size, rows_of_some, level + 1)
+        finally:
+            if spill is not None:
+                spill.close()
+
+    def _share(self, size: int, batches: Iterator[pa.RecordBatch], level: int) -> Iterator[DataFile]:
+        """Writes all rows of some partitions."""
+        if size > self._buffer_bytes // 4:
+            yield from self._route(batches, level)
+            return
+        held = list(batches)
+        if held:
+            parts = self._splitter.split(pa.concat_batches(held))
+            held.clear()
+            for partition, rows in parts:
+                self._waiting += self._of(partition).add(self._stored(rows), rows.nbytes)
+            yield from self._finish_all()
+
+    def _adapt(self) -> None:
+        """Fits the format to the first rows, before the first file is opened."""
+        if self._adapted or not self._partitions:
+            return
+        self._adapted = True
+        most = max(self._partitions.values(), key=lambda each: each.rows)
+        share = self._buffer_bytes // 4 // min(len(self._partitions), self._most_open)
+        self._format.adapt(most.batches, share)
+
     def _regrouped(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The rows in batches that are worth to be split: small ones put together, large ones cut."""
         held: list[pa.RecordBatch] = []
-        limit = min(_SPLIT_BYTES, self._buffer_bytes // 4)
+        limit = min(_SPLIT_BYTES, self._buffer_bytes // 16)  # thrice in memory: as it came, put together, by partition
         rows = size = 0
         for batch in batches:
             most = max(1, int(limit * batch.num_rows / max(batch.nbytes, 1)))
             for start in range(0, batch.num_rows, most):
                 part = batch.slice(start, most)
                 if held and (rows + part.num_rows > _SPLIT_ROWS or size + part.nbytes > limit):
-                    yield held[0] if len(held) == 1 else pa.concat_batches(held)
+                    yield pa.concat_batches(held)
                     held, rows, size = [], 0, 0
                 held.append(part)
                 rows, size = rows + part.num_rows, size + part.nbytes
         if held:
-            yield held[0] if len(held) == 1 else pa.concat_batches(held)
+            yield pa.concat_batches(held)
 
     def _stored(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         if self._file_schema is None:
@@ -187,10 +237,19 @@ class FileRouter:
         columns = pruned(rows.columns, self._schema.fields, self._file_schema.fields)
         return pa.RecordBatch.from_arrays(columns, names=[field.name for field in self._file_schema.fields])
 
+    def _of(self, partition: Partition) -> _PartitionRows:
+        """The rows of a partition, which stands last of all then."""
+        key = _key(partition)
+        waiting = self._partitions.pop(key, None)
+        if waiting is None:
+            waiting = _PartitionRows(partition, self._path(partition))
+            self._reopened += key in self._closed
+        self._partitions[key] = waiting
+        return waiting
+
     def _add(self, partition: Partition, rows: pa.RecordBatch) -> Iterator[DataFile]:
-        key = tuple(map(repr, partition))  # tells -0.0 from 0.0, and NaN equals NaN
-        waiting = self._partitions.pop(key, None) or _PartitionRows(partition, self._path(partition))
-        self._partitions[key] = waiting  # the last written stands last
+        waiting = self._of(partition)
+        rows = _owned(rows)
         row_bytes = max(rows.nbytes / rows.num_rows, 1)
         start = 0
         while start < rows.num_rows:
@@ -200,15 +259,24 @@ class FileRouter:
             self._waiting += waiting.add(part, int(part.num_rows * row_bytes))
             if waiting.rows >= self._group_rows or waiting.bytes + row_bytes > self._group_bytes:
                 yield from self._flush(waiting)
-        while self._waiting > self._buffer_bytes:
+        while self._waiting > max(self._buffer_bytes * 3 // 4 - self._held, self._buffer_bytes // 8):
             written = next((each for each in self._partitions.values() if each.writing is not None), None)
             if written is not None:
                 yield from self._settle(written)
+            elif len(self._partitions) > self._most_open:
+                yield from self._finish_first()
             else:
                 yield from self._flush(max(self._partitions.values(), key=lambda each: each.bytes))
-        while self._open > _OPEN_FILES:
-            oldest = next(each for each in self._partitions.values() if each.writer is not None)
-            yield from self._finish(oldest)
+        while self._open > self._most_open:
+            yield from self._finish_first()
+
+    def _finish_first(self) -> Iterator[DataFile]:
+        """Finishes the partition that was written to longest ago."""
+        key = next(iter(self._partitions))
+        self._closed.add(key)
+        self._adapt()
+        yield from self._finish(self._partitions[key])
+        del self._partitions[key]
 
     def _path(self, partition: Partition) -> str:
         if self._spec.is_unpartitioned():
@@ -217,6 +285,7 @@ class FileRouter:
 
     def _flush(self, waiting: _PartitionRows) -> Iterator[DataFile]:
         """Begins to write what waits, after the group before it."""
+        self._adapt()
         yield from self._settle(waiting)
         write, size = self._next_group(waiting)
         if self._background is None:
@@ -234,8 +303,14 @@ class FileRouter:
         yield from self._roll(waiting)
 
     def _roll(self, waiting: _PartitionRows) -> Iterator[DataFile]:
-        if waiting.writer is not None and waiting.writer.size >= self._target_bytes:
+        if waiting.writer is None:
+            return
+        if waiting.writer.size >= self._target_bytes:
             yield self._close(waiting)
+            return
+        held = waiting.writer.held
+        self._held += held - waiting.held
+        waiting.held = held
 
     def _next_group(self, waiting: _PartitionRows) -> tuple[Callable[[], None], int]:
         """What writes the rows that wait, and how many bytes they are."""
@@ -263,13 +338,17 @@ class FileRouter:
 
     def _finish_all(self) -> Iterator[DataFile]:
         """Writes what waits, several files at once: encoding and compressing them needs no interpreter lock."""
+        self._adapt()
         partitions = list(self._partitions.values())
+        self._closed.update(self._partitions)
         workers = default_workers(len(partitions), remote=not parse_location(self._folder).is_local)
         pool = ThreadPoolExecutor(workers, thread_name_prefix="iceberg-write")
-        finished = [pool.submit(list, self._finish(each)) for each in partitions]
+        finished = deque(pool.submit(list, self._finish(each)) for each in partitions)
         try:
             while finished:
-                yield from finished.pop(0).result()
+                yield from finished.popleft().result()
+            self._partitions.clear()
+            self._waiting = self._open = self._held = 0
         finally:
             pool.shutdown(cancel_futures=True)
             for each in finished:  # if one failed, or nobody reads on
@@ -294,6 +373,19 @@ class FileRouter:
         order = self._sorter if self._sorter is not None and waiting.in_order else UNSORTED
         waiting.writer, waiting.last, waiting.in_order = None, None, True
         self._open -= 1
+        self._held -= waiting.held
+        waiting.held = 0
         return writer.close(
             spec_id=self._spec.spec_id, partition=waiting.partition, sort_order_id=order.order_id, **self._fields
         )
+
+
+def _key(partition: Partition) -> _Key:
+    return tuple(map(repr, partition))
+
+
+def _owned(rows: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows in memory of their own, if what they are a part of would stay with them."""
+    if rows.get_total_buffer_size() <= 2 * rows.nbytes:
+        return rows
+    return pa.concat_batches([rows, rows.slice(0, 0)])

@@ -54,7 +54,8 @@ def write_data_files(
         schema: the columns of the files; the table's current schema unless given.
         order: how rows are sorted, the table's sort order unless given.
         on_create: called with each location before the file is made, so that a failed write can be cleaned up.
-        buffer_bytes: rows that wait for their row group, in bytes of memory over all partitions.
+        buffer_bytes: memory of rows that wait to be written, over all partitions. If rows of very many partitions come
+            mixed, those that do not fit wait in the machine's temporary folder.
 
     Yields:
         Each data file once it is complete and visible.
@@ -62,7 +63,8 @@ def write_data_files(
     Raises:
         SchemaMismatchError, TypeMismatchError, NullValueError: the data does not fit the table.
         UnsupportedError: the file format or the partition spec cannot be written.
-        StorageError: a file cannot be written; files already yielded stay, unfinished ones are removed.
+        StorageError: a file cannot be written, or the temporary folder is full; files already yielded stay, unfinished
+            ones are removed.
     """
     options = {**metadata.properties, **(properties or {})}
     schema = schema or metadata.schema()

@@ -27,6 +27,7 @@ _CLEAR = "\x1b[K"
 @click.argument("patterns", metavar="DB.TABLE | PATTERN...", nargs=-1, required=True)
 @click.option("--no-files", is_flag=True, help="Only metadata: do not look for every data file.")
 @click.option("--record-counts", is_flag=True, help="Also open every live file and count its rows.")
+@click.option("--values", is_flag=True, help="Also read every live file whole, and compare values with bounds.")
 @click.option("--snapshot", "snapshot_ids", type=int, multiple=True, metavar="ID", help="Only this; may be repeated.")
 @on_catalog
 def check(
@@ -35,18 +36,24 @@ def check(
     patterns: tuple[str, ...],
     no_files: bool,
     record_counts: bool,
+    values: bool,
     snapshot_ids: tuple[int, ...],
 ) -> None:
     """Check the metadata of tables against their files. The exit code is 1 if anything is found.
 
     Example: hms-iceberg check 'web.*' --record-counts
     """
-    if no_files and record_counts:
-        raise click.UsageError("--no-files and --record-counts exclude each other")
+    if no_files and (record_counts or values):
+        raise click.UsageError("--no-files excludes --record-counts and --values")
     told: list[dict[str, Any]] = []
     for name in matching_tables(catalog, patterns):
         result = _checked(
-            catalog, name, files=not no_files, record_counts=record_counts, snapshot_ids=snapshot_ids or None
+            catalog,
+            name,
+            files=not no_files,
+            record_counts=record_counts,
+            values=values,
+            snapshot_ids=snapshot_ids or None,
         )
         told.append(result)
         if not out.is_json:

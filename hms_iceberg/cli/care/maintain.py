@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import signal
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import click
@@ -14,9 +16,15 @@ import click
 from hms_iceberg.cli.catalog_options import catalog_options, open_catalog
 from hms_iceberg.cli.durations import Duration, Size
 from hms_iceberg.cli.output import OUTPUT_OPTION
+from hms_iceberg.cli.patterns import no_table_matches
+from hms_iceberg.errors import NoSuchTableError
 
 if TYPE_CHECKING:
     from hms_iceberg.maintenance.service.service import RunReport, Step
+
+
+logger = logging.getLogger(__name__)
+_TIME = "%Y-%m-%d %H:%M:%S"
 
 
 @click.command()
@@ -59,7 +67,9 @@ def maintain(
         raise click.UsageError("--every needs a time above 0, such as 10m")
     stop = threading.Event()
     policies = Policies() if policy_file is None else Policies.load(policy_file)
-    tell = _Teller(output)
+    tell = _Teller(output, is_service=every is not None)
+    if every is not None and not logging.getLogger().handlers:
+        logging.basicConfig(format="%(asctime)s %(levelname)s: %(message)s", datefmt=_TIME)
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         with open_catalog(catalog_name, uri, properties, patient=every is not None) as catalog:
@@ -71,6 +81,8 @@ def maintain(
                 return
             report = service.run(dry_run)
             tell.report(report)
+            if report.unmatched:
+                raise NoSuchTableError(no_table_matches(report.unmatched[0]))
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -81,8 +93,11 @@ def maintain(
 class _Teller:
     """Tells steps as they are done: lines on a terminal, lines of JSON otherwise asked for."""
 
-    def __init__(self, output: str) -> None:
+    def __init__(self, output: str, is_service: bool) -> None:
         self._json = output == "json"
+        self._is_service = is_service
+        self._timed = is_service and not self._json
+        self._unmatched: tuple[str, ...] = ()
         self._lock = threading.Lock()
 
     def step(self, step: Step) -> None:
@@ -94,6 +109,10 @@ class _Teller:
         self._echo(f"{step.outcome:8}{subject}" + (f" - {'; '.join(details)}" if details else ""))
 
     def report(self, report: RunReport) -> None:
+        if self._is_service and report.unmatched != self._unmatched:
+            self._unmatched = report.unmatched
+            for pattern in report.unmatched:
+                logger.warning("%s", no_table_matches(pattern))
         outcomes = [step.outcome for step in report.steps]
         counts = {each: outcomes.count(each) for each in ("planned", "done", "failed", "left")}
         if self._json:
@@ -104,5 +123,5 @@ class _Teller:
 
     def _echo(self, line: str) -> None:
         with self._lock:
-            click.echo(line)
+            click.echo(f"{time.strftime(_TIME)} {line}" if self._timed else line)
             sys.stdout.flush()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,6 +25,12 @@ def options_option(command: Command) -> Command:
         metavar="KEY=VALUE",
         help="Apache Iceberg's, such as rewrite-all=true.",
     )(command)
+
+
+def backup_option(command: Command) -> Command:
+    """Add `--keep-backup`, about the files of the Hive table that a table was before its migration."""
+    text = "Whether files stay that the Hive table of before a migration needs, the way back [they do]."
+    return click.option("--keep-backup/--give-up-backup", default=True, help=text)(command)
 
 
 @click.command("rewrite-data-files")
@@ -152,6 +159,7 @@ def rewrite_table_path(table: Table, out: Output, **choices: Any) -> None:
 @click.option("--older-than", help="A time such as 2026-01-31T12:00:00; by default the table's history.expire.*.")
 @click.option("--retain-last", type=click.IntRange(1), help="Snapshots that every branch keeps.")
 @click.option("--snapshot-id", "snapshot_ids", type=int, multiple=True, help="A further snapshot; may be repeated.")
+@backup_option
 @click.option("--clean-expired-metadata", is_flag=True, help="Also drop schemas and specs that nothing refers to.")
 @click.option("--dry-run", is_flag=True, help="Only tell what would go.")
 def expire_snapshots(table: Table, out: Output, **choices: Any) -> None:
@@ -170,14 +178,20 @@ def expire_snapshots(table: Table, out: Output, **choices: Any) -> None:
         unneeded_files=files,
         deleted=result.deleted,
         left=result.left,
+        kept=result.kept,
     )
+    if not out.is_json:
+        for who, count in Counter(result.kept.values()).items():
+            click.echo(f"Left alone: {count} files that {who} needs.", err=True)
     warn(tuple(f"{location}: {reason}" for location, reason in result.left.items()))
 
 
 @click.command("remove-orphan-files")
 @on_table
 @click.option("--older-than", help="Only files last changed before; by default three days ago.")
+@click.option("--nobody-writes", is_flag=True, help="Nobody writes to the table: files of today are orphans too.")
 @click.option("--location", help="The folder to search [default: the table's].")
+@backup_option
 @click.option("--prefix-mismatch-mode", type=click.Choice(["error", "ignore", "delete"]), default="error")
 @click.option("--equal-schemes", multiple=True, metavar="NAMES=NAME", help="Such as s3a,s3n=s3; may be repeated.")
 @click.option("--equal-authorities", multiple=True, metavar="NAMES=NAME", help="Such as nn1:8020,nn2:8020=nn.")

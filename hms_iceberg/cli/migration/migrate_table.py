@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import time
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -155,8 +157,8 @@ def verify(
     """Compare an Iceberg table with a Hive table, which Spark reads.
 
     counts: rows, and nulls as the metadata tell them. sums: per column sums, least and greatest values and a checksum
-    that does not depend on the order; this program reads the Iceberg table. rows: every row, both tables read by Spark.
-    Ends with code 1 if they differ.
+    that does not depend on the order. rows: every row. This program reads the Iceberg table, in Spark's Python workers
+    if rows are compared. Ends with code 1 if they differ.
 
     Example: hms-iceberg verify web.clicks --against web.clicks_backup_
     """
@@ -185,6 +187,7 @@ def verify(
     "--as-hive", is_flag=True, help="Copy what was appended since into the Hive table, so that no row is lost."
 )
 @click.option("--take-over", is_flag=True, help="Undo a migration whose process is certainly dead.")
+@click.option("--dry-run", is_flag=True, help="Say whether there is a way back, and for how long; change nothing.")
 def rollback_migration(
     table: str,
     catalog_name: str | None,
@@ -195,6 +198,7 @@ def rollback_migration(
     discard_changes: bool,
     as_hive: bool,
     take_over: bool,
+    dry_run: bool,
 ) -> None:
     """Turn a migrated table back into the Hive table it was.
 
@@ -214,6 +218,7 @@ def rollback_migration(
             discard_changes=discard_changes,
             as_hive=as_hive,
             take_over=take_over,
+            dry_run=dry_run,
             progress=progress,
         )
     Output(output).text(describe_rollback(result), dataclasses.asdict(result))
@@ -242,9 +247,33 @@ def describe_migration(result: MigrationResult) -> str:
 
 
 def describe_rollback(result: RollbackResult) -> str:
-    """What a way back did, in a few lines."""
+    """What a way back did, or would do, in a few lines."""
+    if result.dry_run:
+        return _describe_way_back(result)
     if result.files is None:
         return f"{result.table} is the Hive table it was; what an unfinished migration had left is gone."
     lost = f" {result.discarded_snapshots} snapshots were discarded." if result.discarded_snapshots else ""
     kept = f", {result.appended_files:,} of them appended since its migration" if result.appended_files else ""
     return f"{result.table} is the Hive table it was, with {result.files:,} files{kept}.{lost}"
+
+
+def _describe_way_back(result: RollbackResult) -> str:
+    if result.files is None:
+        return f"A migration of {result.table} was not finished, and can be undone. Nothing was changed."
+    lost = f" {result.discarded_snapshots} snapshots would be discarded." if result.discarded_snapshots else ""
+    kept = f", {result.appended_files:,} of them appended since its migration" if result.appended_files else ""
+    told = f"{result.table} can be the Hive table again that it was, with {result.files:,} files{kept}.{lost}"
+    stay = f"Maintenance by this package keeps them as long as {result.backup} is there."
+    if result.left_over and result.safe_until_ms is not None:
+        ended = result.safe_until_ms <= int(time.time() * 1000)
+        since = "at any time" if ended else f"from {_utc(result.safe_until_ms)} on"
+        stay += (
+            f" {result.left_over:,} of them are not in the Iceberg table's present version: other engines' expiry of "
+            f"snapshots, and ours with maintenance.keep-backups=false, may delete them {since}; then there is no way "
+            "back."
+        )
+    return f"{told}\n{stay} Nothing was changed."
+
+
+def _utc(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from hms_iceberg.cli.catalog_options import key_values
+from hms_iceberg.cli.quiet_spark import quiet_spark
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
@@ -37,7 +38,11 @@ def spark_for(catalog: Catalog, needed: bool, settings: tuple[str, ...]) -> Iter
         return
     from hms_iceberg.spark.migration.local_session import session_on
 
-    with session_on(catalog.properties["uri"], catalog.properties, key_values(settings)) as session:
+    with ExitStack() as stack:
+        with quiet_spark():
+            session = stack.enter_context(
+                session_on(catalog.properties["uri"], catalog.properties, key_values(settings))
+            )
         yield session
 
 

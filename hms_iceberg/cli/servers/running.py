@@ -41,8 +41,8 @@ class Interruptible:
             while not running.done():  # in short waits, as handlers of libraries may let a wait go on at Ctrl-C
                 wait([running], _LOOK_SECONDS)
             return running.result()
-        except KeyboardInterrupt:
-            if self._stopped(running):
+        except (KeyboardInterrupt, SystemExit) as stop:
+            if self._stopped(running) or isinstance(stop, SystemExit):
                 raise
             return running.result()
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import click
 
 from hms_iceberg.cli.catalog_options import catalog_options, key_values, open_catalog
+from hms_iceberg.cli.quiet_spark import quiet_spark
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -35,8 +36,9 @@ def spark_on_catalog(
     master: str | None,
     settings: tuple[str, ...],
     own_settings: Mapping[str, str] | None = None,
+    quiet: bool = False,
 ) -> Iterator[Any]:
-    """The SparkSession that the options describe.
+    """The SparkSession that the options describe; a quiet one keeps its log to itself.
 
     Raises:
         MetastoreUnavailableError: nobody answers at the metastore's address.
@@ -45,5 +47,8 @@ def spark_on_catalog(
 
     with open_catalog(catalog_name, uri, properties) as catalog:
         found = dict(catalog.properties)
-    with spark_session(found, {**(own_settings or {}), **key_values(settings)}, name, master) as spark:
+    with ExitStack() as stack:
+        session = spark_session(found, {**(own_settings or {}), **key_values(settings)}, name, master)
+        with quiet_spark() if quiet else nullcontext():
+            spark = stack.enter_context(session)
         yield spark

@@ -39,7 +39,7 @@ def sql(texts: tuple[str, ...], files: tuple[TextIO, ...], output: str, timing: 
     interactive = not given and sys.stdin.isatty()
     if not given and not interactive:
         given = [sys.stdin.read()]
-    with spark_on_catalog("hms-iceberg sql", **options) as spark:
+    with spark_on_catalog("hms-iceberg sql", quiet=True, **options) as spark:
         session = SqlSession(spark)
         if interactive:
             from hms_iceberg.cli.servers.prompt import Prompt

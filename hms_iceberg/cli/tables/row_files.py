@@ -35,8 +35,13 @@ _ARROW_MAGIC = b"ARROW1"
 _JSON_ROWS = 50_000
 
 
-def format_of(path: Path, given: str | None = None) -> str:
+def format_of(path: Path, given: str | None = None, option: str = "--format") -> str:
     """The format of a file: the given one, or that of its name's ending.
+
+    Args:
+        path: the file.
+        given: the format that was asked for, if one was.
+        option: how to ask for one.
 
     Raises:
         InvalidInputError: the ending says nothing.
@@ -46,7 +51,7 @@ def format_of(path: Path, given: str | None = None) -> str:
     found = _ENDINGS.get(path.suffix.lower())
     if found is None:
         raise InvalidInputError(
-            f"Cannot tell the format of {path} by its name; expected an ending of {', '.join(_ENDINGS)}. Give --format."
+            f"Cannot tell the format of {path} by its name; expected an ending of {', '.join(_ENDINGS)}. Give {option}."
         )
     return found
 

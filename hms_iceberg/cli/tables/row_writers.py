@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 
 from hms_iceberg.cli.tables.row_values import is_text_in_csv, json_values, text_type
+from hms_iceberg.errors import StorageError
 
 Write = Callable[[pa.RecordBatchReader, BinaryIO], int]
 
@@ -92,12 +93,20 @@ WRITERS: dict[str, Write] = {
 
 @contextmanager
 def new_file(path: Path) -> Iterator[BinaryIO]:
-    """A file that appears, or takes the place of another, when it is complete."""
+    """A file that appears, or takes the place of another, when it is complete.
+
+    Raises:
+        StorageError: it cannot be written; names it.
+    """
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
         with part.open("xb") as stream:
             yield stream
         os.replace(part, path)
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise StorageError(f"Cannot write {path}: {error}. Nothing was left there.") from error
     finally:
         part.unlink(missing_ok=True)
 

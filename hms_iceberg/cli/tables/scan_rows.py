@@ -73,7 +73,7 @@ def scan(
 def _form(output: str | None, target: Path | None) -> str:
     from hms_iceberg.cli.tables.row_files import format_of
 
-    form = output or ("text" if target is None else format_of(target))
+    form = output or ("text" if target is None else format_of(target, option="--output"))
     if form == "text" and target is not None:
         raise click.UsageError("--to needs --output json, jsonl, csv, arrow or parquet")
     if form in ("arrow", "parquet") and target is None and on_terminal():

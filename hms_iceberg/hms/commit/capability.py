@@ -24,7 +24,7 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.hms.commit.scratch_rows import PARAMETER, drop, drop_left_behind, new_name, scratch_row
 from hms_iceberg.hms.connection.client import HmsClient
-from hms_iceberg.hms.locking.host_lock import private_folder
+from hms_iceberg.private_files import shared_folder
 
 logger = logging.getLogger(__name__)
 
@@ -121,7 +121,7 @@ def told(client: HmsClient) -> bool | None:
 
 
 def _note(server: str) -> Path:
-    return private_folder() / f"compares-{hashlib.sha256(server.encode()).hexdigest()[:32]}"
+    return shared_folder() / f"compares-{hashlib.sha256(server.encode()).hexdigest()[:32]}"
 
 
 def _read_note(server: str) -> bool | None:

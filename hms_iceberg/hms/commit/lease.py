@@ -38,6 +38,12 @@ class HiveLease(Generic[V]):
         self._lock: WriterLock | None = None
         self._is_granted = False
         self._row: tuple[ttypes.Table, float] | None = None
+        self._refuses_late = False
+
+    @property
+    def refuses_late(self) -> bool:
+        """Whether the server compared for the last swap. A create meets a name that may be free again. See the port."""
+        return self._refuses_late
 
     @property
     def blocks_others(self) -> bool:
@@ -58,13 +64,14 @@ class HiveLease(Generic[V]):
 
     def swap(self, base: V | None, new: V) -> None:
         """Makes `new` the current version. See the port."""
+        self._refuses_late = False
         if base is None:
             self._swap.create(self._identifier, new)
             return
         self._follow_mode(base)
         is_optimistic = not self._is_granted
         lock = self._try_acquire() if is_optimistic else self._granted_lock()
-        compares = self._locks.compares(lock)
+        self._refuses_late = compares = self._locks.compares(lock)
         try:
             self._swap.commit(self._identifier, base, new, lock, compares, self._recent_row() if compares else None)
         except BaseException as error:

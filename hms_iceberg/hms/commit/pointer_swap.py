@@ -23,6 +23,7 @@ from hms_iceberg.errors import (
     MetastoreError,
     MetastoreUnavailableError,
     NoSuchTableError,
+    StaleBaseError,
     TableAlreadyExistsError,
 )
 from hms_iceberg.hms.commit.capability import MODIFIED, expectation
@@ -104,7 +105,8 @@ class PointerSwap(ABC, Generic[V]):
             TableAlreadyExistsError: the name is taken.
             NoSuchNamespaceError: no such namespace.
             CommitStateUnknownError: the answer was lost, and the table is not there (yet); or it was an error that may
-                be about our own table, and the table cannot be looked at.
+                be about our own table, and the table cannot be looked at, or is not as it was created.
+            MetastoreError: the metastore refused, and there is no such table.
         """
         name = self.named(identifier)
         try:
@@ -122,8 +124,10 @@ class PointerSwap(ABC, Generic[V]):
             raise  # nothing was sent
         except MetastoreError as error:
             row = self._row_after(identifier, error)  # a listener of the server may fail after the table was created
-            if row is None or not _shows(row, new):
+            if row is None:
                 raise
+            if not _shows(row, new):
+                raise _unknown(name, error) from error  # others may have changed ours, or taken its place
 
     # ---------------------------------------------------------------------------------------------- alter
 
@@ -147,6 +151,7 @@ class PointerSwap(ABC, Generic[V]):
             row: what it shows, if it was read a moment ago under the guard.
 
         Raises:
+            StaleBaseError: somebody else was first, and nothing was sent.
             CommitFailedError: somebody else was first, or the lock was lost before anything was sent.
             NoSuchTableError: the table is gone.
             CommitStateUnknownError: nobody can tell.
@@ -158,7 +163,7 @@ class PointerSwap(ABC, Generic[V]):
         if pointer.metadata_location == new.location:
             return
         if pointer.metadata_location != base.location:
-            raise CommitFailedError(
+            raise StaleBaseError(
                 f"Cannot commit to {name}: it moved on since the change was made. Expected the metadata file "
                 f"{base.location}, found {pointer.metadata_location}. Replay the change on the newer version."
             )
@@ -175,7 +180,7 @@ class PointerSwap(ABC, Generic[V]):
         except MetastoreError as error:
             self._judge(identifier, base, new, error)
         else:
-            self._check_guard(identifier, new, guard)
+            self._check_guard(identifier, base, new, guard)
 
     def _ensure_active(self, identifier: Identifier, guard: Guard) -> None:
         try:
@@ -244,7 +249,7 @@ class PointerSwap(ABC, Generic[V]):
         for row in self._looks(identifier, compare):
             if row is None:
                 break
-            if _shows(row, new):
+            if _shows(row, new, base):
                 return
             if compare and _follows(row, base):
                 # Another version took the base's place, and the server compares: ours can never get in.
@@ -258,25 +263,29 @@ class PointerSwap(ABC, Generic[V]):
         name = self.named(identifier)
         row = self._row_after(identifier, error)
         if row is None:
-            raise NoSuchTableError(f"Cannot commit to {name}: it was dropped meanwhile.") from error
-        if _shows(row, new):
+            raise _unknown(name, error) from error  # it may have been made, and the table renamed since
+        if _shows(row, new, base):
             logger.warning("The commit to %s was made, although the metastore reported: %s", name, error)
             return
+        shows_base = (row.parameters or {}).get(METADATA_LOCATION) == base.location
+        if not shows_base and not _follows(row, base):
+            # Others have committed more than once: the row alone does not tell whether ours is among what they follow.
+            raise _unknown(name, error) from error
         if MODIFIED in str(error):
             raise CommitFailedError(
                 f"Cannot commit to {name}: another commit was first. Replay the change on the newer version."
             ) from error
-        if (row.parameters or {}).get(METADATA_LOCATION) != base.location:
+        if not shows_base:
             raise _unknown(name, error) from error
         raise error
 
-    def _check_guard(self, identifier: Identifier, new: V, guard: Guard) -> None:
+    def _check_guard(self, identifier: Identifier, base: V, new: V, guard: Guard) -> None:
         """A lock that was lost while the row was altered let somebody else in: looks who won."""
         try:
             guard.ensure_active()
         except LockError as error:
             row = self._row_after(identifier, error)
-            if row is None or not _shows(row, new):
+            if row is None or not _shows(row, new, base):
                 raise _unknown(self.named(identifier), error) from error
 
     def _appears(self, identifier: Identifier, new: V) -> bool:
@@ -314,10 +323,14 @@ class PointerSwap(ABC, Generic[V]):
             return None
 
 
-def _shows(row: ttypes.Table, new: Version) -> bool:
-    """Whether the row names a version as the current or the previous one."""
+def _shows(row: ttypes.Table, new: Version, base: Version | None = None) -> bool:
+    """Whether the row names a version as the current one, or as the one before the current.
+
+    A swap back to the version before the base finds it there already: as long as the base is current, nothing was made.
+    """
     parameters = row.parameters or {}
-    return new.location in (parameters.get(METADATA_LOCATION), parameters.get(PREVIOUS_METADATA_LOCATION))
+    current, previous = parameters.get(METADATA_LOCATION), parameters.get(PREVIOUS_METADATA_LOCATION)
+    return current == new.location or (previous == new.location and (base is None or current != base.location))
 
 
 def _follows(row: ttypes.Table, base: Version) -> bool:

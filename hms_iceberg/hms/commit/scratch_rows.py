@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 import os
 import re
+import socket
 import time
 import uuid
 
 from hms_iceberg.errors import IcebergError, NoSuchTableError
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.thrift_types import ttypes
-from hms_iceberg.hms.locking.dead_holders import is_running, system_mark
+from hms_iceberg.processes import Process, system_mark
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ _MAX_AGE_SECONDS = 3600.0  # no probe takes that long, and no two clocks are tha
 
 def new_name() -> str:
     """A name that nobody else draws, and that tells of which process it is, and since when."""
-    return f"{_PREFIX}{system_mark() or ''}_{os.getpid()}_{time.time():.0f}_{uuid.uuid4().hex[:12]}"
+    return f"{_PREFIX}{system_mark()}_{os.getpid()}_{time.time():.0f}_{uuid.uuid4().hex[:12]}"
 
 
 def scratch_row(database: str, name: str, value: str) -> ttypes.Table:
@@ -108,5 +109,5 @@ def _is_left_behind(name: str) -> bool:
     match = _NAME.fullmatch(name)
     if match is None:
         return False
-    ended = match["system"] == system_mark() and not is_running(int(match["pid"]))
-    return ended or time.time() - int(match["second"]) > _MAX_AGE_SECONDS
+    owner = Process(socket.gethostname(), int(match["pid"]), system=match["system"])
+    return not owner.may_be_alive() or time.time() - int(match["second"]) > _MAX_AGE_SECONDS

@@ -10,19 +10,25 @@ import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.PreparedStatement;
 import java.sql.SQLException;
+import java.util.List;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
 
 import org.apache.hadoop.hive.conf.HiveConf;
+import org.apache.hadoop.hive.metastore.FileFormatProxy;
 import org.apache.hadoop.hive.metastore.HiveMetaStore;
 import org.apache.hadoop.hive.metastore.IHMSHandler;
+import org.apache.hadoop.hive.metastore.PartitionExpressionProxy;
 import org.apache.hadoop.hive.metastore.TServerSocketKeepAlive;
 import org.apache.hadoop.hive.metastore.TUGIBasedProcessor;
+import org.apache.hadoop.hive.metastore.api.FileMetadataExprType;
+import org.apache.hadoop.hive.metastore.api.MetaException;
 import org.apache.hadoop.hive.metastore.txn.TxnDbUtil;
 import org.apache.hadoop.hive.metastore.txn.TxnStore;
 import org.apache.hadoop.hive.metastore.txn.TxnUtils;
+import org.apache.hadoop.hive.ql.io.sarg.SearchArgument;
 import org.apache.hadoop.hive.thrift.TUGIContainingTransport;
 import org.apache.thrift.TProcessor;
 import org.apache.thrift.protocol.TBinaryProtocol;
@@ -64,7 +70,10 @@ public final class MetastoreLauncher {
         socket.setReuseAddress(true);
         socket.bind(new InetSocketAddress(InetAddress.getByName(args[0]), Integer.parseInt(args[1])), 128);
 
+        // Hive looks for the class of expressions in the loader of the thread, which its workers inherit.
+        Thread.currentThread().setContextClassLoader(MetastoreLauncher.class.getClassLoader());
         HiveConf conf = new HiveConf(MetastoreLauncher.class);
+        conf.setVar(HiveConf.ConfVars.METASTORE_EXPRESSION_PROXY_CLASS, NoExpressions.class.getName());
         Runtime.getRuntime().addShutdownHook(new Thread(new DerbyShutdown()));
         connect(conf).close(); // prepDb below hides why a database cannot be opened
         createLockTables(conf);
@@ -206,6 +215,37 @@ public final class MetastoreLauncher {
             } catch (RuntimeException error) {
                 System.err.println("Search for expired locks failed: " + error); // the next one may do better
             }
+        }
+    }
+
+    /**
+     * Refuses expressions of partitions as bytes: Hive decodes them with Kryo, which makes objects of any class that the
+     * bytes name, so that every user of the machine could run code here. Spark and this package send filters as text.
+     */
+    public static final class NoExpressions implements PartitionExpressionProxy {
+        public String convertExprToFilter(byte[] expression) throws MetaException {
+            throw refusal();
+        }
+
+        public boolean filterPartitionsByExpr(
+                List names, List types, byte[] expression, String defaultName, List partitions) throws MetaException {
+            throw refusal();
+        }
+
+        public FileMetadataExprType getMetadataType(String inputFormat) {
+            return null;
+        }
+
+        public FileFormatProxy getFileFormatProxy(FileMetadataExprType type) {
+            return null;
+        }
+
+        public SearchArgument createSarg(byte[] expression) {
+            throw new UnsupportedOperationException(refusal().getMessage());
+        }
+
+        private static MetaException refusal() {
+            return new MetaException("The embedded metastore takes no serialized expressions; send the filter as text");
         }
     }
 

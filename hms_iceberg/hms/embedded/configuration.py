@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from hms_iceberg.private_files import cache_folder
+
 LAUNCHER = Path(__file__).with_name("MetastoreLauncher.java")
 
 _LOG4J = """\
@@ -105,10 +107,8 @@ def template_path(jars: Sequence[Path]) -> Path | None:
     """
     parts = [jar.name for jar in jars if jar.name.startswith(("hive-metastore-", "derby", "datanucleus"))]
     key = hashlib.sha256("\n".join([*parts, LAUNCHER.read_text()]).encode()).hexdigest()[:16]
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    folder = Path(base) / "hms_iceberg"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
+    folder = cache_folder()
+    template = None if folder is None else folder / f"metastore-{key}"
+    if template is not None and template.exists() and template.lstat().st_uid != os.getuid():
         return None
-    return folder / f"metastore-{key}" if os.access(folder, os.W_OK) else None
+    return template

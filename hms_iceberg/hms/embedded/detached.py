@@ -14,6 +14,7 @@ from pathlib import Path
 
 from hms_iceberg.errors import MetastoreError
 from hms_iceberg.hms.embedded.server import LOOPBACK, EmbeddedMetastore, answers
+from hms_iceberg.processes import exists
 
 logger = logging.getLogger(__name__)
 
@@ -94,8 +95,9 @@ def status(data_dir: str | os.PathLike[str] | None = None) -> MetastoreStatus:
         host, port, started_at = str(record["host"]), int(record["port"]), float(record["started_at"])
     except (OSError, ValueError, KeyError, TypeError):
         return MetastoreStatus(str(folder))
-    running = _is_metastore(pid)
-    answering = running and answers(host, port)
+    is_one = _is_metastore(pid)
+    answering = is_one is not False and answers(host, port)
+    running = answering if is_one is None else is_one
     return MetastoreStatus(str(folder), running, answering, pid if running else 0, uri, warehouse, started_at)
 
 
@@ -132,16 +134,18 @@ def stop(data_dir: str | os.PathLike[str] | None = None, timeout: float = 15.0) 
     return current.running
 
 
-def _is_metastore(pid: int) -> bool:
-    """Whether the process lives and is a metastore of ours: a pid may have been given to another program since."""
-    if pid <= 0:
+def _is_metastore(pid: int) -> bool | None:
+    """Whether the process lives and is a metastore of ours: a pid may have been given to another program since.
+
+    None if it cannot be told, as the process of another user may be hidden.
+    """
+    if pid <= 0 or not exists(pid):
         return False
-    proc = Path("/proc") / str(pid)
     if Path("/proc/self/cmdline").exists():
         try:
-            alive = proc.joinpath("stat").read_text().rpartition(")")[2].split()[0] != "Z"
-            return alive and b"MetastoreLauncher" in proc.joinpath("cmdline").read_bytes()
-        except (OSError, IndexError):
-            return False
+            # Empty if it ended, and its parent has not asked for it yet.
+            return b"MetastoreLauncher" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            return None
     shown = subprocess.run(["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False)
     return "MetastoreLauncher" in shown.stdout

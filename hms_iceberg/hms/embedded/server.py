@@ -8,7 +8,6 @@ import selectors
 import shutil
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,6 +23,7 @@ from hms_iceberg.hms.embedded.configuration import (
     write_java_arguments,
 )
 from hms_iceberg.hms.embedded.jars import find_java, find_metastore_jars
+from hms_iceberg.private_files import temporary_folder
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ class EmbeddedMetastore:
     def data_dir(self) -> Path:
         """The folder that holds its database, configuration and log."""
         if self._data_dir is None:
-            self._data_dir = Path(tempfile.mkdtemp(prefix="hms_iceberg-metastore-"))
+            self._data_dir = temporary_folder("metastore")
         return self._data_dir
 
     @property

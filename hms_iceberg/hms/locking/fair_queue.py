@@ -9,9 +9,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 
 from hms_iceberg.errors import LockTimeoutError
+
+PATIENCE_SECONDS = 2.0
+"""Who waits for longer is told for whom."""
 
 
 class Place:
@@ -28,25 +31,32 @@ class Place:
         """How many are before this one; 0 when it is the first."""
         return self._queue._ahead(self._key, self)
 
-    def wait(self, timeout: float) -> None:
+    def wait(self, timeout: float, tell: Callable[[str], None] = lambda why: None) -> None:
         """Waits until it is the first.
 
         Args:
             timeout: seconds.
+            tell: is told why, once it takes long.
 
         Raises:
             LockTimeoutError: it did not come in time; the place is given up.
         """
-        if self._first_in_line.wait(max(0.0, timeout)):
+        if self._first_in_line.wait(max(0.0, min(timeout, PATIENCE_SECONDS))):
             return
-        first = self._queue._first(self._key)
-        ahead = self.ahead()
+        if timeout > PATIENCE_SECONDS:
+            tell(f"Other threads of this process commit to the same table ({self._others()}).")
+            if self._first_in_line.wait(timeout - PATIENCE_SECONDS):
+                return
+        others = self._others()
         self.leave()
-        held = f"; thread {first.holder!r} has held it for {time.monotonic() - first.since:.0f} s" if first else ""
         raise LockTimeoutError(
-            f"Waited {timeout:.1f} s for the other threads of this process that commit to the same table "
-            f"({ahead} before this one{held})."
+            f"Waited {timeout:.1f} s for the other threads of this process that commit to the same table ({others})."
         )
+
+    def _others(self) -> str:
+        first = self._queue._first(self._key)
+        held = f"; thread {first.holder!r} has held it for {time.monotonic() - first.since:.0f} s" if first else ""
+        return f"{self.ahead()} before this one{held}"
 
     def leave(self) -> None:
         """Gives the place up, whether it waits or is the first; twice is no error."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import tempfile
 import threading
-from pathlib import Path
+from collections.abc import Callable
+
+from hms_iceberg.hms.locking.fair_queue import PATIENCE_SECONDS
+from hms_iceberg.private_files import shared_folder
 
 logger = logging.getLogger(__name__)
 
@@ -44,18 +46,19 @@ class HostLock:
         self._file = file
         return True
 
-    def acquire(self, timeout: float) -> bool:
+    def acquire(self, timeout: float, tell: Callable[[str], None] = lambda why: None) -> bool:
         """Waits for it; False if it was not free in time, and the caller goes on without it.
 
         Args:
             timeout: seconds.
+            tell: is told why, once it takes long.
         """
         if self.try_acquire():
             return True
         file = self._open()
         if file is None:
             return True
-        self._file = _Waiter(file).wait(timeout)
+        self._file = _Waiter(file).wait(timeout, tell)
         if self._file is None:
             logger.warning("Another process of this machine holds the file lock of %s for long", self._key)
         return self._file is not None
@@ -65,7 +68,7 @@ class HostLock:
         try:
             import fcntl  # noqa: F401
 
-            return os.open(private_folder() / hashlib.sha256(self._key.encode()).hexdigest()[:32], _FLAGS, 0o600)
+            return os.open(shared_folder() / hashlib.sha256(self._key.encode()).hexdigest()[:32], _FLAGS, 0o600)
         except (ImportError, OSError) as error:
             logger.debug("No file lock for %s: %s", self._key, error)
             return None
@@ -90,10 +93,12 @@ class _Waiter:
         self._given_up = False
         threading.Thread(target=self._run, name="hms-iceberg-host-lock", daemon=True).start()
 
-    def wait(self, timeout: float) -> int | None:
+    def wait(self, timeout: float, tell: Callable[[str], None]) -> int | None:
         """The locked file; None if it was not granted in time."""
         try:
-            self._granted.wait(timeout)
+            if not self._granted.wait(min(timeout, PATIENCE_SECONDS)) and timeout > PATIENCE_SECONDS:
+                tell("Another process of this machine commits to the same table.")
+                self._granted.wait(timeout - PATIENCE_SECONDS)
         except BaseException:
             with self._mutex:
                 self._given_up = True
@@ -124,16 +129,3 @@ def _free(file: int) -> None:
 
 
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
-
-
-def private_folder() -> Path:
-    """A folder of this user's own for lock files, and for what its processes tell each other of a server.
-
-    Raises:
-        OSError: it cannot be made, or belongs to somebody else.
-    """
-    folder = Path(tempfile.gettempdir()) / f"hms_iceberg-locks-{os.getuid()}"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
-        raise PermissionError(f"{folder} belongs to another user")
-    return folder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 
 from hms_iceberg.hms.locking.fair_queue import FairQueue, Place
 from hms_iceberg.hms.locking.host_lock import HostLock
@@ -33,18 +34,19 @@ class LocalMutex:
         """Takes it if nobody is before this writer; else keeps a place in the process's queue."""
         return self._enter().ahead() == 0 and self._host.try_acquire()
 
-    def acquire(self, timeout: float) -> None:
+    def acquire(self, timeout: float, tell: Callable[[str], None] = lambda why: None) -> None:
         """Waits for it.
 
         Args:
             timeout: seconds.
+            tell: is told why, once it takes long.
 
         Raises:
             LockTimeoutError: the threads before it took longer.
         """
         deadline = time.monotonic() + timeout
-        self._enter().wait(timeout)
-        self._host.acquire(min(_HOST_SECONDS, max(0.0, deadline - time.monotonic())))
+        self._enter().wait(timeout, tell)
+        self._host.acquire(min(_HOST_SECONDS, max(0.0, deadline - time.monotonic())), tell)
 
     def release(self) -> None:
         """Lets the next one in; gives the place up if it was not taken yet."""

@@ -11,7 +11,7 @@ import re
 import secrets
 import uuid
 
-from hms_iceberg.hms.locking.dead_holders import is_dead, process_mark
+from hms_iceberg.processes import Process
 
 _AGENT = re.compile(r"Iceberg-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-([0-9a-f]{12})/")
 
@@ -29,7 +29,7 @@ class LockAgents:
 
     def new(self) -> str:
         """An agent for one lock, in use until it is retired."""
-        agent = f"Iceberg-{str(uuid.uuid4())[:23]}-{self._process}/hms_iceberg/{process_mark()}"
+        agent = f"Iceberg-{str(uuid.uuid4())[:23]}-{self._process}/hms_iceberg/{Process.this().mark}"
         self._in_use.add(agent)
         return agent
 
@@ -45,4 +45,14 @@ class LockAgents:
 
 AGENTS = LockAgents()
 
-__all__ = ["AGENTS", "LockAgents", "is_dead"]
+
+def is_dead(host: str | None, agent: str | None) -> bool:
+    """True only if the holder of a lock certainly runs no more.
+
+    A killed process leaves its lock behind, and the metastore drops it only after `hive.txn.timeout` (300 s).
+
+    Args:
+        host, agent: those of the lock, as the metastore has them.
+    """
+    holder = Process.find(host, agent)
+    return holder is not None and not holder.may_be_alive()

@@ -24,6 +24,7 @@ from hms_iceberg.errors import (
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.client_settings import current_user
 from hms_iceberg.hms.connection.thrift_types import ttypes
+from hms_iceberg.hms.locking.fair_queue import PATIENCE_SECONDS
 from hms_iceberg.hms.locking.heartbeat import HEARTBEATS, Heartbeat
 from hms_iceberg.hms.locking.late_locks import give_back_late_locks
 from hms_iceberg.hms.locking.local_mutex import LocalMutex
@@ -63,6 +64,7 @@ class TableLock:
         self._heartbeat: Heartbeat | None = None
         self._granted = False
         self._answer_lost = False
+        self._has_told = False
 
     @property
     def name(self) -> str:
@@ -160,7 +162,7 @@ class TableLock:
 
     def _wait_for_mutex(self, began: float) -> None:
         try:
-            self._mutex.acquire(self._settings.timeout)
+            self._mutex.acquire(self._settings.timeout, lambda why: self._tell(f"{why} {self._blockers()}"))
         except LockTimeoutError as error:
             raise self._timeout(began, str(error)) from error
 
@@ -190,6 +192,9 @@ class TableLock:
                 error = refusal
                 if refused == _REFUSED_TRIES or _cannot_lock(refusal) or self._has_long_name():
                     raise self._refused(refusal) from refusal
+            except BaseException:  # an interrupt: the request may be on its way
+                self._answer_lost = True
+                raise
             if time.monotonic() + wait >= deadline:
                 raise self._refused(error) from error
             logger.info("No lock on %s yet, asking again: %s", self.name, error)
@@ -257,6 +262,8 @@ class TableLock:
             shortest, longest = self._settings.check_min_wait, self._settings.check_max_wait
             wait = min(longest, wait * 1.5) if ahead == position else shortest / 4 * max(1, ahead)
             position = ahead
+            if time.monotonic() - began >= PATIENCE_SECONDS:
+                self._tell(self._blockers())
             pause = wait * random.uniform(0.5, 1.0)
             if time.monotonic() + pause >= deadline:
                 raise self._timeout(began)
@@ -312,6 +319,19 @@ class TableLock:
             "iceberg.hive.lock-timeout-ms. If the holder is dead, the metastore drops its lock after hive.txn.timeout "
             f"(300 s by default), and `hms-iceberg locks list {self.name}` shows the lock to release at once."
         )
+
+    def _tell(self, why: str) -> None:
+        """Says, once, for whom is waited, and what can be done."""
+        if not self._has_told:
+            self._has_told = True
+            logger.warning(
+                "Waiting for the lock on table %s, for up to %.0f s (iceberg.hive.lock-timeout-ms). %s If the holder "
+                "is dead, `hms-iceberg locks list %s` shows how to release its lock.",
+                self.name,
+                self._settings.timeout,
+                why,
+                self.name,
+            )
 
     def _blockers(self) -> str:
         try:

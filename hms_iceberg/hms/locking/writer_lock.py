@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Protocol
 
 from hms_iceberg.errors import LockTimeoutError
 from hms_iceberg.hms.locking.local_mutex import LocalMutex
 from hms_iceberg.metastore import Identifier
+
+logger = logging.getLogger(__name__)
 
 
 class WriterLock(Protocol):
@@ -66,7 +69,9 @@ class LocalLock:
             LockTimeoutError: the threads before it took longer.
         """
         try:
-            self._mutex.acquire(self._timeout)
+            self._mutex.acquire(
+                self._timeout, lambda why: logger.warning("Waiting to commit to table %s. %s", self._name, why)
+            )
         except BaseException as error:
             self.release()
             if isinstance(error, LockTimeoutError):

@@ -100,7 +100,8 @@ def table_pointer(row: ttypes.Table) -> TablePointer:
             f"Table {name} is not an Iceberg table: the metastore has it as a table of type {kind}. Read it with "
             f"Spark, or turn it into an Iceberg table in place: hms-iceberg migrate {name}"
         )
-    return TablePointer(identifier, parameters[METADATA_LOCATION], parameters)
+    location = (row.sd.location if row.sd else None) or ""
+    return TablePointer(identifier, parameters[METADATA_LOCATION], parameters, location)
 
 
 # --------------------------------------------------------------------------------------------------- writing

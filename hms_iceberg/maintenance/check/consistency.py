@@ -19,10 +19,13 @@ from hms_iceberg.maintenance.check.digests import Listed, ManifestDigest, digest
 from hms_iceberg.maintenance.check.file_check import check_file, unread
 from hms_iceberg.maintenance.check.findings import Finding
 from hms_iceberg.maintenance.check.manifest_check import check_manifest
+from hms_iceberg.maintenance.check.owner import check_owner
 from hms_iceberg.maintenance.check.snapshot_check import check_repeated, check_row_ids
 from hms_iceberg.maintenance.check.statistics_check import partition_statistics_damage, statistics_damage
 from hms_iceberg.maintenance.check.summary_check import EntryCounts, check_summary
+from hms_iceberg.maintenance.check.value_check import Values
 from hms_iceberg.maintenance.side_by_side import in_parallel
+from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.scan.manifests.manifest_source import manifests_of
 from hms_iceberg.spec.manifests.manifest_avro import iterate_manifest
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestEntry, ManifestFile
@@ -72,6 +75,7 @@ def check_table(
     *,
     files: bool = True,
     record_counts: bool = False,
+    values: bool = False,
     snapshot_ids: Collection[int] | None = None,
     progress: Progress | None = None,
 ) -> ConsistencyReport:
@@ -82,6 +86,8 @@ def check_table(
         files: whether to look for every live file and compare its size (one request a file).
         record_counts: whether to compare record counts too, with footers (Parquet, ORC), blocks (Avro) and deletion
             vectors; opens every live file.
+        values: whether to read every live file whole as well, which finds pages that changed on the disk: by their
+            checksums, where a writer left some, and by the counts of nulls and the bounds that manifests say.
         snapshot_ids: the snapshots to check; None for all.
         progress: is told what is looked at (`files`, or `manifests` without these), how many are done, and how many
             there are, about.
@@ -103,7 +109,7 @@ def check_table(
     if isinstance(table, Table):
         check.owner(table)
     chosen = [each for each in metadata.snapshots if snapshot_ids is None or each.snapshot_id in snapshot_ids]
-    check.read(chosen, files, record_counts)
+    check.read(chosen, files, record_counts or values, values)
     for snapshot in chosen:
         check.snapshot(snapshot)
     if files:
@@ -144,13 +150,14 @@ class _Check:
 
     def owner(self, table: Table) -> None:
         """The metadata is that of the table that the metastore means."""
-        recorded = table.metastore.load(table.name()).properties.get("uuid")
-        if recorded is not None and self.metadata.table_uuid not in (None, recorded):
-            self.findings.append(found.OtherTable(table.metadata_location, recorded, self.metadata.table_uuid))
+        pointer = table.metastore.load(table.name())
+        finding = check_owner(MetadataVersion(table.metadata_location, self.metadata), pointer)
+        if finding is not None:
+            self.findings.append(finding)
 
     # ------------------------------------------------------------------------------------------- reading
 
-    def read(self, snapshots: Sequence[Snapshot], files: bool, record_counts: bool) -> None:
+    def read(self, snapshots: Sequence[Snapshot], files: bool, record_counts: bool, values: bool) -> None:
         """Reads the manifest lists of some snapshots and the manifests in them, and looks at their files."""
         near = self.metadata.location
         for snapshot, listed in zip(snapshots, in_parallel(self._read_list, snapshots, near), strict=True):
@@ -159,13 +166,14 @@ class _Check:
                 self.findings.append(listed)
         manifests = list(dict.fromkeys(each for listed in self.lists.values() for each in listed or ()))
         self.digests = dict.fromkeys(manifests)
-        unseen = self._unseen(manifests, None if files else self._progress)
+        reader = Values(self.metadata, self.storage) if values else None
+        unseen = self._unseen(manifests, None if files else self._progress, values)
         if not files:
             for _ in unseen:
                 pass
             return
         expected = sum((each.added_files_count or 0) + (each.existing_files_count or 0) for each in manifests)
-        looked = in_parallel(lambda same: check_file(self.storage, same, record_counts), unseen, near)
+        looked = in_parallel(lambda same: check_file(self.storage, same, record_counts, reader), unseen, near)
         for done, findings in enumerate(looked, start=1):
             self.findings += findings
             self._progress("files", done, max(done, expected))
@@ -177,9 +185,12 @@ class _Check:
         except IcebergError as error:
             return unread(location, "manifest list", error)
 
-    def _unseen(self, manifests: Sequence[ManifestFile], progress: Progress | None) -> Iterator[list[DataFile]]:
+    def _unseen(
+        self, manifests: Sequence[ManifestFile], progress: Progress | None, metrics: bool
+    ) -> Iterator[list[DataFile]]:
         """The live files of manifests that were in none before, each with all its entries in the manifest."""
-        reads = in_parallel(self._read_manifest, manifests, self.metadata.location, _MANIFESTS_AHEAD)
+        read_one = partial(self._read_manifest, metrics=metrics)
+        reads = in_parallel(read_one, manifests, self.metadata.location, _MANIFESTS_AHEAD)
         for done, read in enumerate(reads, start=1):
             self.findings += read.findings
             self.digests[read.manifest] = read.digest
@@ -193,13 +204,13 @@ class _Check:
             if progress is not None:
                 progress("manifests", done, len(manifests))
 
-    def _read_manifest(self, manifest: ManifestFile) -> _Read:
+    def _read_manifest(self, manifest: ManifestFile, metrics: bool = False) -> _Read:
         location, findings = manifest.manifest_path, []
         try:
             data = self.storage.read(location)
             if len(data) != manifest.manifest_length:
                 findings.append(found.WrongFileSize(location, "manifest", manifest.manifest_length, len(data)))
-            entries = list(iterate_manifest(data, manifest, metrics=False))
+            entries = list(iterate_manifest(data, manifest, metrics=metrics))
         except IcebergError as error:
             return _Read(manifest, None, (), (*findings, unread(location, "manifest", error)))
         live = tuple(entry.data_file for entry in entries if entry.is_live)

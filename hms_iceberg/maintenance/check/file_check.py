@@ -9,23 +9,30 @@ from hms_iceberg.arrow.formats.readers import open_reader
 from hms_iceberg.errors import IcebergError, MissingFileError
 from hms_iceberg.maintenance.check import findings as found
 from hms_iceberg.maintenance.check.findings import Finding
+from hms_iceberg.maintenance.check.value_check import Values
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.storage import Storage
 
 
-def check_file(storage: Storage, files: Sequence[DataFile], record_counts: bool) -> list[Finding]:
+def check_file(
+    storage: Storage, files: Sequence[DataFile], record_counts: bool, values: Values | None
+) -> list[Finding]:
     """What is wrong with a file.
 
     Args:
         storage: where it is.
         files: its entries: one, or one for each vector of a Puffin file.
         record_counts: whether it is opened and its rows are counted.
+        values: reads it whole; None if it is not to be.
     """
     first = files[0]
     findings = check_size(storage, first.file_path, role_of(first), first.file_size_in_bytes)
-    if record_counts and not any(isinstance(each, found.MissingFile) for each in findings):
-        findings += [finding for file in files for finding in _records(storage, file)]
-    return findings
+    if not record_counts or any(isinstance(each, found.MissingFile) for each in findings):
+        return findings
+    wrong = [finding for file in files for finding in _records(storage, file)]
+    if values is not None and not wrong and not first.is_deletion_vector:  # vectors are read whole to count them
+        wrong = values.check(first)
+    return findings + wrong
 
 
 def check_size(storage: Storage, location: str, role: str, recorded: int) -> list[Finding]:

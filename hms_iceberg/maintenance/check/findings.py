@@ -20,6 +20,7 @@ __all__ = [
     "WrongSequenceNumber",
     "WrongStatistics",
     "WrongSummary",
+    "WrongValues",
 ]
 
 
@@ -41,16 +42,17 @@ class MissingFile(Finding):
 
 @dataclass(frozen=True)
 class OtherTable(Finding):
-    """The metadata file has another UUID than the metastore's row: it is that of another table."""
+    """The metadata file has another UUID or location than the metastore's row: it is that of another table."""
 
     location: str
     recorded: str
     found: str | None
+    what: str = "UUID"
 
     def __str__(self) -> str:
         return (
-            f"The metadata file {self.location} is that of another table: its UUID is {self.found}, that of the "
-            f"metastore's row {self.recorded}."
+            f"The metadata file {self.location} is that of another table: its {self.what} is {self.found}, that "
+            f"of the metastore's row {self.recorded}."
         )
 
 
@@ -192,6 +194,20 @@ class WrongRecordCount(Finding):
 
     def __str__(self) -> str:
         return f"The file {self.location} holds {self.found:,} records; its manifest entry says {self.recorded:,}."
+
+
+@dataclass(frozen=True)
+class WrongValues(Finding):
+    """A data file does not hold the values of a column that its entry says: it was changed or damaged."""
+
+    location: str
+    column: str
+    reason: str
+
+    def __str__(self) -> str:
+        return (
+            f"The file {self.location} holds other values of {self.column} than its manifest entry says: {self.reason}."
+        )
 
 
 @dataclass(frozen=True)

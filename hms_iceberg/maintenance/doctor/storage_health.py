@@ -7,7 +7,9 @@ import time
 import uuid
 from collections.abc import Iterator
 
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.arrow.storage.filesystems import parse_location
+from hms_iceberg.arrow.storage.hdfs.opening import HDFS_SCHEMES
 from hms_iceberg.errors import FileAlreadyExistsError, IcebergError
 from hms_iceberg.maintenance.doctor.diagnosis import Diagnosis, bad, doubtful, good
 from hms_iceberg.storage import Storage
@@ -34,11 +36,18 @@ def examine_storage(storage: Storage, folder: str) -> Iterator[Diagnosis]:
     finally:
         try:
             storage.delete(location)
-            place = parse_location(own)
-            if place.is_local:  # other storages have no empty folders
-                os.rmdir(place.path)
+            _remove_folder(storage, own)
         except (IcebergError, OSError) as error:
             yield bad("storage", f"nothing can be deleted below {folder}", str(error))
+
+
+def _remove_folder(storage: Storage, folder: str) -> None:
+    place = parse_location(folder)
+    if place.is_local:
+        os.rmdir(place.path)
+    elif place.scheme in HDFS_SCHEMES and isinstance(storage, ArrowStorage):  # objects have no empty folders
+        filesystem, path = storage.filesystem(folder)
+        filesystem.delete_dir(path)
 
 
 def _examine_file(storage: Storage, own: str, location: str, content: bytes) -> Iterator[Diagnosis]:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hms_iceberg.errors import CommitConflictError
-from hms_iceberg.maintenance.repair.repair_journal import DoneRepair, write_done, write_journal
+from hms_iceberg.maintenance.repair.repair_journal import DoneRepair, state_of, write_done, write_journal
 from hms_iceberg.maintenance.repair.repair_plan import RepairPlan, checked_base, plan_repair
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
 from hms_iceberg.spec.metadata.metadata_changes import changed
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
-from hms_iceberg.transaction.metadata_files import write_version
-from hms_iceberg.transaction.workspace import FileWorkspace
+from hms_iceberg.transaction.metadata_files import read_version, write_version
+from hms_iceberg.transaction.transaction import table_commit
 from hms_iceberg.updates.rows.delete import DeleteFiles
 from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
 
@@ -66,31 +66,45 @@ def repair_table(
     if dry_run or not plan.steps:
         return RepairResult(plan)
     base, metadata = checked_base(plan)
-    journal = write_journal(plan, metadata, catalog.storage)
+    journal, copy = write_journal(plan, metadata, catalog.storage)
     versions = []
     if plan.swaps:
         versions.append(_swap(plan, catalog.metastore, catalog.storage))
     if plan.gone:
         versions += _remove(plan, lambda: catalog.load_table(identifier))
-    write_done(DoneRepair(journal, pointer.metadata_location, base.location, tuple(versions)), catalog.storage)
+    state = _state_after([base.location, *versions], catalog.storage)
+    write_done(DoneRepair(journal, pointer.metadata_location, copy, state), catalog.storage)
     return RepairResult(plan, journal)
+
+
+def _state_after(versions: list[str], storage: Storage) -> str:
+    """The state of the table after the last of its versions; empty if others made some in between."""
+    metadata = read_version(versions[-1], storage).metadata
+    log = [each.metadata_file for each in metadata.metadata_log]
+    expected = versions[:-1]
+    return state_of(metadata) if log[-len(expected) :] == expected[-len(log) :] else ""
 
 
 def _swap(plan: RepairPlan, metastore: CatalogMetastore, storage: Storage) -> str:
     """Makes the repaired metadata the table's, if nobody changed the table meanwhile; where it is."""
     base, metadata = checked_base(plan)
     identifier = plan.pointer.identifier
-    workspace = FileWorkspace(storage)
-    for location, data in plan.files.items():
-        workspace.create(location, data)
-    with metastore.lease(identifier, metadata.properties) as lease:
-        lease.acquire()
-        if lease.load().metadata_location != plan.pointer.metadata_location:
-            name = ".".join(identifier)
-            raise CommitConflictError(f"Cannot repair table {name}: it was changed meanwhile. Plan the repair again.")
-        new = write_version(base, changed(metadata), workspace)
-        made = lease.swap(MetadataVersion(plan.pointer.metadata_location, base.metadata), new) or new
-    return made.location
+    commit = table_commit(identifier, metastore, storage)
+
+    def repair() -> None:
+        for location, data in plan.files.items():
+            commit.workspace.create(location, data)
+        with metastore.lease(identifier, metadata.properties) as lease:
+            lease.acquire()
+            if lease.load().metadata_location != plan.pointer.metadata_location:
+                name = ".".join(identifier)
+                raise CommitConflictError(
+                    f"Cannot repair table {name}: it was changed meanwhile. Plan the repair again."
+                )
+            new = write_version(base, changed(metadata), commit.workspace)
+            commit.swap(lease, MetadataVersion(plan.pointer.metadata_location, base.metadata), new)
+
+    return commit.run(repair).version.location
 
 
 def _remove(plan: RepairPlan, load: Callable[[], Table]) -> list[str]:

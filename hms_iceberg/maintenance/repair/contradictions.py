@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from hms_iceberg.errors import CorruptMetadataError, MissingFileError
+from hms_iceberg.maintenance.check.owner import check_owner
 from hms_iceberg.maintenance.repair.steps import RepairStep
 from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.metadata.metadata_json import metadata_from_dict
@@ -35,8 +36,7 @@ def without_contradictions(
         version = MetadataVersion(location, metadata_from_dict(members))
     except (MissingFileError, CorruptMetadataError, ValueError, OSError, EOFError, KeyError, TypeError, AttributeError):
         return None
-    wanted = pointer.properties.get("uuid")
-    if not done or (wanted and version.metadata.table_uuid not in (None, wanted)):
+    if not done or check_owner(version, pointer) is not None:
         return None
     return version, RepairStep("metadata", damage, " ".join(done), ", ".join(lost) or None)
 

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import uuid
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from hms_iceberg.errors import CorruptFileError, MissingFileError
 from hms_iceberg.maintenance.repair.repair_plan import RepairPlan
+from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.metadata.metadata_changes import now_ms
+from hms_iceberg.spec.metadata.metadata_json import metadata_to_dict
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import metadata_folder
 from hms_iceberg.storage import Storage
+from hms_iceberg.table.needed.named_files import files_of
+from hms_iceberg.table.needed.ways_back import REPAIR_JOURNALS
+from hms_iceberg.table.table import Table
+from hms_iceberg.transaction.metadata_files import read_version
 
+SERVICE_STATE = "maintenance.state."
+"""Properties of this prefix are what the maintenance service notes for itself."""
 _DONE = ".done.json"
+_BEFORE = ".before"
 
 
 @dataclass(frozen=True)
@@ -24,22 +35,27 @@ class DoneRepair:
     Attributes:
         journal: location of its journal.
         before: location of the metadata file that the metastore named before.
-        follows: location of the one that its first version follows; an older one if that of before was damaged.
-        versions: locations of the metadata files that it wrote, in order.
+        copy: location of a copy of that file, as commits may delete old ones; empty if it could not be read.
+        state: of the table after the repair, as `state_of` tells it; empty if others changed it meanwhile.
     """
 
     journal: str
     before: str
-    follows: str
-    versions: tuple[str, ...]
+    copy: str
+    state: str
 
 
-def write_journal(plan: RepairPlan, metadata: TableMetadata, storage: Storage) -> str:
-    """Writes the journal beside the table's metadata, and returns its location."""
+def write_journal(plan: RepairPlan, metadata: TableMetadata, storage: Storage) -> tuple[str, str]:
+    """Writes the journal beside the table's metadata, and a copy of the metadata file of before; where they are."""
     folder = metadata_folder(metadata.location, metadata.properties)
-    location = f"{folder}/repair-{now_ms()}-{uuid.uuid4()}.json"
+    location = f"{folder}/{REPAIR_JOURNALS}{now_ms()}-{uuid.uuid4()}.json"
+    copy = location.removesuffix(".json") + _BEFORE
+    try:
+        storage.create(copy, storage.read(plan.pointer.metadata_location))
+    except MissingFileError:
+        copy = ""
     storage.create(location, json.dumps(_journal(plan), indent=1, default=str).encode())
-    return location
+    return location, copy
 
 
 def write_done(done: DoneRepair, storage: Storage) -> None:
@@ -48,26 +64,86 @@ def write_done(done: DoneRepair, storage: Storage) -> None:
     storage.create(location, json.dumps(asdict(done), indent=1).encode())
 
 
-def repair_that_ended_in(location: str, storage: Storage) -> DoneRepair | None:
-    """The repair whose last version is a metadata file; None if another change wrote it.
+def state_of(metadata: TableMetadata) -> str:
+    """What a table is, in short: all of its metadata but when and by which files it came to be so.
+
+    What the maintenance service notes in the properties is left out, too: its visit changes nothing.
+    """
+    content = metadata_to_dict(metadata)
+    for name in ("metadata-log", "last-updated-ms"):
+        content.pop(name, None)
+    properties = content.get("properties") or {}
+    content["properties"] = {key: value for key, value in properties.items() if not key.startswith(SERVICE_STATE)}
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def repair_that_stands(version: MetadataVersion, storage: Storage) -> DoneRepair | None:
+    """The last repair of a table, if nothing was changed since; None if another change came last.
 
     Args:
-        location: the metadata file.
+        version: the table.
         storage: where it is.
     """
-    folder, _, _ = location.rpartition("/")
-    for file in storage.list(folder):
-        if file.location.endswith(_DONE):
-            done = _read_done(file.location, storage)
-            if done is not None and done.versions[-1:] == (location,):
-                return done
+    folders = {version.location.rpartition("/")[0]}
+    folders.add(metadata_folder(version.metadata.location, version.metadata.properties))
+    found = [file.location for folder in folders for file in storage.list(folder) if file.location.endswith(_DONE)]
+    state = state_of(version.metadata) if found else ""
+    for location in sorted(found, key=_name, reverse=True):
+        done = _read_done(location, storage)
+        if done is not None and done.state == state:
+            return done
     return None
+
+
+def needed_for_undo(table: Table) -> Iterator[str]:
+    """Every file that the table needs if its last repair is taken back; nothing if others changed it since.
+
+    Raises:
+        StorageError: they cannot be told.
+    """
+    done = repair_that_stands(MetadataVersion(table.metadata_location, table.metadata), table.storage)
+    if done is None:
+        return
+    yield done.before
+    try:
+        metadata = metadata_before(done, table.storage).metadata
+    except (MissingFileError, CorruptFileError):
+        return  # nobody goes back to what cannot be read
+    yield from files_of(metadata, done.before, table.storage, _pass_over)
+
+
+def _pass_over(error: Exception) -> None:
+    """What is damaged names nothing; what could not be read for another reason may name anything.
+
+    Raises:
+        StorageError: the storage did not let a file be read.
+    """
+    if not isinstance(error, (MissingFileError, CorruptFileError)):
+        raise error
+
+
+def metadata_before(done: DoneRepair, storage: Storage) -> MetadataVersion:
+    """The table before a repair, from its metadata file or the copy of it.
+
+    Raises:
+        MissingFileError, CorruptMetadataError: neither can be read.
+    """
+    try:
+        return read_version(done.before, storage)
+    except MissingFileError:
+        if not done.copy:
+            raise
+        return MetadataVersion(done.before, read_version(done.copy, storage).metadata)
+
+
+def _name(location: str) -> str:
+    return location.rpartition("/")[2]
 
 
 def _read_done(location: str, storage: Storage) -> DoneRepair | None:
     try:
         done = json.loads(storage.read(location))
-        return DoneRepair(done["journal"], done["before"], done["follows"], tuple(done["versions"]))
+        return DoneRepair(done["journal"], done["before"], done["copy"], done["state"])
     except (MissingFileError, CorruptFileError, ValueError, KeyError, TypeError):
         return None
 

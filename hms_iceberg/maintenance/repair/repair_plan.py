@@ -19,7 +19,13 @@ from hms_iceberg.maintenance.repair.lost_statistics import without_lost_statisti
 from hms_iceberg.maintenance.repair.rebuilding.rebuilt_lists import described, rebuild_lists
 from hms_iceberg.maintenance.repair.rebuilding.rebuilt_manifests import Rebuilt, encoded, rebuild_manifests
 from hms_iceberg.maintenance.repair.steps import RepairStep
-from hms_iceberg.maintenance.repair.versions import current_version, lost_snapshots, newest_whole_version, told
+from hms_iceberg.maintenance.repair.versions import (
+    current_version,
+    lost_snapshots,
+    names_elsewhere,
+    newest_whole_version,
+    told,
+)
 from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.manifests.manifest_list_avro import encode_manifest_list
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestEntry, ManifestFile
@@ -153,13 +159,14 @@ class _Planner:
         mended = without_contradictions(self._pointer, damage, self._storage)
         if mended is not None:
             return mended[0] if self._add(mended[1]) else None
-        older = newest_whole_version(self._pointer, self._storage)
-        if older is None:
+        newest = newest_whole_version(self._pointer, self._storage)
+        if newest is None:
             self._add(RepairStep("metadata", damage, None))
             return None
-        remedy = f"The table goes back to {told(older)}."
-        taken = self._add(RepairStep("metadata", damage, remedy, lost_snapshots(older, self._pointer)))
-        return older if taken else None
+        way = "gets its own newest version again," if names_elsewhere(self._pointer) else "goes back to"
+        remedy = f"The table {way} {told(newest)}."
+        taken = self._add(RepairStep("metadata", damage, remedy, lost_snapshots(newest, self._pointer)))
+        return newest if taken else None
 
     def _check_row(self, metadata: TableMetadata) -> None:
         current = metadata.current_snapshot_id

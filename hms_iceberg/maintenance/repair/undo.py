@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hms_iceberg.errors import CommitConflictError, CorruptMetadataError, InvalidInputError, MissingFileError
-from hms_iceberg.maintenance.repair.repair_journal import repair_that_ended_in
+from hms_iceberg.maintenance.repair.repair_journal import metadata_before, repair_that_stands
 from hms_iceberg.metastore import Identifier
 from hms_iceberg.transaction.metadata_files import read_version
+from hms_iceberg.transaction.transaction import table_commit
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
@@ -50,21 +51,15 @@ def undo_repair(catalog: Catalog, identifier: Identifier, *, dry_run: bool = Tru
     """
     name = ".".join(identifier)
     pointer, storage = catalog.metastore.load(identifier), catalog.storage
-    done = repair_that_ended_in(pointer.metadata_location, storage)
+    current = read_version(pointer.metadata_location, storage)
+    done = repair_that_stands(current, storage)
     if done is None:
         raise InvalidInputError(
-            f"Cannot take back a repair of table {name}: its last change is none. To go back further, look at "
-            f"`hms-iceberg history {name}` and use `hms-iceberg rollback`."
-        )
-    current = read_version(pointer.metadata_location, storage)
-    log = [each.metadata_file for each in current.metadata.metadata_log]
-    expected = [done.follows, *done.versions[:-1]]
-    if log[-len(expected) :] != expected[-len(log) :]:
-        raise InvalidInputError(
-            f"Cannot take back the repair of table {name}: others changed it while it was repaired."
+            f"Cannot take back a repair of table {name}: its last change is none, or others changed the table while it "
+            f"was repaired. To go back further, look at `hms-iceberg history {name}` and use `hms-iceberg rollback`."
         )
     try:
-        before = read_version(done.before, storage)
+        before = metadata_before(done, storage)
     except (MissingFileError, CorruptMetadataError) as error:
         raise InvalidInputError(
             f"Cannot take back the repair of table {name}: the metadata file of before is gone or damaged. Restore it "
@@ -73,9 +68,18 @@ def undo_repair(catalog: Catalog, identifier: Identifier, *, dry_run: bool = Tru
     undone = UndoneRepair(identifier, done.journal, done.before)
     if dry_run:
         return undone
-    with catalog.metastore.lease(identifier, before.metadata.properties) as lease:
-        lease.acquire()
-        if lease.load().metadata_location != pointer.metadata_location:
-            raise CommitConflictError(f"Cannot take back the repair of table {name}: the table was changed meanwhile.")
-        lease.swap(current, before)
+    commit = table_commit(identifier, catalog.metastore, storage)
+
+    def undo() -> None:
+        with catalog.metastore.lease(identifier, before.metadata.properties) as lease:
+            lease.acquire()
+            if lease.load().metadata_location != pointer.metadata_location:
+                raise CommitConflictError(
+                    f"Cannot take back the repair of table {name}: the table was changed meanwhile."
+                )
+            if not storage.exists(before.location):  # commits may delete old versions
+                commit.workspace.create(before.location, storage.read(done.copy))
+            commit.swap(lease, current, before)
+
+    commit.run(undo)
     return undone

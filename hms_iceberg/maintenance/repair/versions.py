@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 
 from hms_iceberg.errors import CorruptMetadataError, MissingFileError
+from hms_iceberg.maintenance.check.owner import check_owner
 from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.values.datetimes import format_milliseconds
 from hms_iceberg.storage import Storage
+from hms_iceberg.table.needed.deleting import path_of
 from hms_iceberg.transaction.metadata_files import read_version
 
 _NUMBER = re.compile(r"^v?(\d+)\b")
@@ -28,15 +30,12 @@ def current_version(pointer: TablePointer, storage: Storage) -> tuple[MetadataVe
         return None, f"The metadata file {location} is not there."
     except CorruptMetadataError as error:
         return None, f"The metadata file {location} is damaged: {error}"
-    wanted = pointer.properties.get("uuid")
-    if wanted and version.metadata.table_uuid not in (None, wanted):
-        found = version.metadata.table_uuid
-        return None, f"The metadata file {location} is of another table: its UUID is {found}, that of the row {wanted}."
-    return version, ""
+    other = check_owner(version, pointer)
+    return (version, "") if other is None else (None, str(other))
 
 
 def newest_whole_version(pointer: TablePointer, storage: Storage) -> MetadataVersion | None:
-    """The newest version of the table that can be read, among the file before the lost one and those of its folder.
+    """The newest version of the table that can be read: before a damaged one; of all, if the row names none of its own.
 
     None if there is none, or if two files could be it: one of them was never committed.
     """
@@ -48,27 +47,42 @@ def newest_whole_version(pointer: TablePointer, storage: Storage) -> MetadataVer
 
 
 def _version_of(pointer: TablePointer, location: str, storage: Storage) -> MetadataVersion | None:
-    wanted = pointer.properties.get("uuid")
     try:
         version = read_version(location, storage)
     except (MissingFileError, CorruptMetadataError):
         return None
-    return version if not wanted or version.metadata.table_uuid in (None, wanted) else None
+    return version if check_owner(version, pointer) is None else None
 
 
 def _candidates(pointer: TablePointer, storage: Storage) -> Iterator[list[str]]:
-    """Locations of older versions by their number, the newest first. A newer one than the lost was never committed."""
-    location = pointer.metadata_location
+    """Locations of the table's other versions by their number, the newest first.
+
+    A newer one than a damaged file was never committed; a file elsewhere tells nothing of how far the table came.
+    """
+    location, previous = pointer.metadata_location, pointer.properties.get(_PREVIOUS, "")
     folder, _, name = location.rpartition("/")
-    lost = _number(name)
-    previous = pointer.properties.get(_PREVIOUS)
-    if previous and previous != location:
+    elsewhere = names_elsewhere(pointer)
+    lost = -1 if elsewhere else _number(name)
+    if previous not in ("", location) and not elsewhere:
         yield [previous]
     by_number: dict[int, list[str]] = {}
-    for file in storage.list(folder):
-        if file.location.endswith(".metadata.json") and file.location not in (location, previous):
+    for file in (file for each in {folder, *_own_folders(pointer)} for file in storage.list(each)):
+        known = file.location == location or (file.location == previous and not elsewhere)
+        if file.location.endswith(".metadata.json") and not known:
             by_number.setdefault(_number(file.location.rpartition("/")[2]), []).append(file.location)
     yield from (by_number[number] for number in sorted(by_number, reverse=True) if lost < 0 or number < lost)
+
+
+def names_elsewhere(pointer: TablePointer) -> bool:
+    """Whether the row names a metadata file outside of the table's own folders, so far as it says which these are."""
+    own = {path_of(folder) for folder in _own_folders(pointer)}
+    return bool(own) and path_of(pointer.metadata_location.rpartition("/")[0]) not in own
+
+
+def _own_folders(pointer: TablePointer) -> set[str]:
+    previous = pointer.properties.get(_PREVIOUS, "").rpartition("/")[0]
+    usual = f"{pointer.location.rstrip('/')}/metadata" if pointer.location else ""
+    return {folder for folder in (previous, usual) if folder}
 
 
 def _number(name: str) -> int:
@@ -83,12 +97,15 @@ def told(version: MetadataVersion) -> str:
     return f"{version.location} of {format_milliseconds(version.metadata.last_updated_ms)} with {current}"
 
 
-def lost_snapshots(version: MetadataVersion, pointer: TablePointer) -> str:
-    """What is lost with the versions after this one, as far as the metastore's row tells."""
+def lost_snapshots(version: MetadataVersion, pointer: TablePointer) -> str | None:
+    """What is lost if the table becomes this version, as far as the metastore's row tells; None if nothing is."""
     current = pointer.properties.get("current-snapshot-id")
-    known = {str(snapshot.snapshot_id) for snapshot in version.metadata.snapshots}
+    if names_elsewhere(pointer):
+        if current is not None and current == str(version.metadata.current_snapshot_id):
+            return None
+        return "every change of the table after that version, if there was one: the row does not tell"
     if current is None:
         return "every change of the table after that version"
-    if current in known:
+    if current in {str(snapshot.snapshot_id) for snapshot in version.metadata.snapshots}:
         return "changes of the table after that version which made no snapshot, such as of properties or columns"
     return f"every change of the table after that version, snapshot {current} among them"

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hms_iceberg.errors import CommitConflictError, CommitFailedError, IcebergError
+from hms_iceberg.errors import CommitConflictError, CommitRefusedError, IcebergError
 from hms_iceberg.maintenance.rewrite.file_groups import FileGroup
 from hms_iceberg.maintenance.rewrite.options import CommitRules
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.origin import Existing
+from hms_iceberg.transaction.outcome import Outcome
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
 
@@ -113,26 +114,29 @@ class GroupCommits:
 
     def _commit_some(self, written: Sequence[Written]) -> None:
         """Some groups in one commit; after a conflict each by itself, so that only what is concerned is lost."""
+        transaction = Transaction(self.table.identifier, self._planned, self.table.metastore, self.table.storage)
         try:
-            self._commit(written)
-        except CommitConflictError as error:
-            if self.rules.partial_progress and len(written) > 1:
+            self._commit(transaction, written)
+        except BaseException as error:
+            if transaction.outcome in (Outcome.MADE, Outcome.UNKNOWN):
+                raise
+            if isinstance(error, CommitConflictError) and self.rules.partial_progress and len(written) > 1:
                 for each in written:
                     self._commit_some([each])
-            else:
-                self._fail(written, error)
-        except CommitFailedError as error:
+                return
+            self.delete(written)
+            if not isinstance(error, CommitRefusedError):
+                raise
             self._fail(written, error)
 
     def _fail(self, written: Sequence[Written], error: IcebergError) -> None:
-        self.delete(written)
         for each in written:
             self._note(each.group, error)
         self._failed_commits += 1
         if not self.rules.partial_progress or self._failed_commits > self.rules.max_failed_commits:
             raise error
 
-    def _commit(self, written: Sequence[Written]) -> None:
+    def _commit(self, transaction: Transaction, written: Sequence[Written]) -> None:
         parts = [each.replaced for each in written]
         update = RewriteFiles(
             removed=tuple(file for part in parts for file in part.removed),
@@ -141,7 +145,6 @@ class GroupCommits:
             data_sequence_number=self._data_sequence_number,
             branch=self._branch,
         )
-        transaction = Transaction(self.table.identifier, self._planned, self.table.metastore, self.table.storage)
         transaction.add(update, preview=False)
         snapshot = transaction.commit().metadata.snapshot_by_id(update.snapshot_id)
         self.removed_deletes += int(snapshot.summary.get("removed-delete-files", 0)) if snapshot else 0

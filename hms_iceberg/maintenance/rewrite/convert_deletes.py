@@ -126,7 +126,7 @@ class _DeleteConverter:
         self._context = self._rewriter.context(Schema())
         plan = plan_scan(ScanRequest(metadata, snapshot.snapshot_id, schema=metadata.schema()), storage)
         self._tasks: dict[str, list[FileScanTask]] = {}
-        for task in plan.tasks() if plan.has_deletes else ():
+        for task in plan.with_deletes().tasks():
             for file in task.delete_files:
                 if file.content is DataFileContent.EQUALITY_DELETES:
                     self._tasks.setdefault(file.file_path, []).append(task)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.lazy import pl
 from hms_iceberg.maintenance.rewrite.file_groups import FileGroup, in_job_order, is_worth_it, limited, packed
 from hms_iceberg.maintenance.rewrite.options import DataFileRules, SizeRules
@@ -80,15 +80,10 @@ def plan_rewrite(
     if snapshot is None:
         return RewritePlan(None, (), spec_id, 0)
 
-    def plan(wanted: BooleanExpression) -> ScanPlan:
-        request = ScanRequest(metadata, snapshot.snapshot_id, wanted, case_sensitive, metadata.schema())
-        return plan_scan(request, storage)
-
-    whole = plan(AlwaysTrue())  # with every delete: those of rows that a filter leaves out are to be applied as well
+    schema = metadata.schema()
+    request = ScanRequest(metadata, snapshot.snapshot_id, row_filter, case_sensitive, schema, whole_files=True)
+    whole = plan_scan(request, storage)
     files = _files_with_deletes(whole)
-    if not isinstance(row_filter, AlwaysTrue):
-        wanted = plan(row_filter).files.select("file_path")
-        files = files.join(wanted, on="file_path", how="semi", maintain_order="left")
     tasks = list(whole.tasks())
     runs = _runs(files, list(whole.partitions.dtypes), metadata.default_spec_id, sizes, rules)
     groups = [

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from hms_iceberg.maintenance.expire_with_files import expire_snapshots
 from hms_iceberg.maintenance.orphan_files import remove_orphan_files
+from hms_iceberg.maintenance.repair.repair_journal import SERVICE_STATE
 from hms_iceberg.maintenance.rewrite.convert_deletes import convert_equality_deletes
 from hms_iceberg.maintenance.rewrite.data_files import rewrite_data_files
 from hms_iceberg.maintenance.rewrite.rewrite_deletes import rewrite_position_delete_files
 from hms_iceberg.maintenance.service.policy import Policy
+from hms_iceberg.metastore import TableRows
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent
 from hms_iceberg.spec.table_properties import GC_ENABLED, MANIFEST_TARGET_SIZE_BYTES, bool_property, int_property
 from hms_iceberg.table.table import Table
 from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
 
-ORPHANS_LOOKED_FOR = "maintenance.state.orphans-looked-for-ms"
+ORPHANS_LOOKED_FOR = f"{SERVICE_STATE}orphans-looked-for-ms"
+_SNAPSHOT = ("snapshot", False)
 Stop = Callable[[], bool]
 
 
@@ -46,17 +50,31 @@ class Need:
     run: Callable[[Stop], ActionOutcome]
 
 
-def needs_of(table: Table, policy: Policy) -> Iterator[Need]:
+@dataclass(frozen=True)
+class _Looked:
+    """A table, what is kept up in it, and the tables around it."""
+
+    table: Table
+    policy: Policy
+    rows: TableRows | None
+
+
+def needs_of(table: Table, policy: Policy, rows: TableRows | None = None) -> Iterator[Need]:
     """What a table needs, in the order in which it is best done.
+
+    A table whose files may belong to others (`gc.enabled=false`), or that follows a Hive table (`snapshot=true`), needs
+    nothing: whoever keeps it up refuses what somebody else wrote to it.
 
     Args:
         table: the table at its newest version.
         policy: what is kept up.
+        rows: the metastore's tables; None to ask for them when they are needed.
 
     Raises:
         StorageError, CorruptManifestError: its metadata cannot be read.
     """
-    if table.current_snapshot() is None or not policy.enabled:
+    is_own = bool_property(table.properties, GC_ENABLED) and not bool_property(table.properties, _SNAPSHOT)
+    if table.current_snapshot() is None or not policy.enabled or not is_own:
         return
     for look, wanted in (
         (_expiry, policy.expire_snapshots),
@@ -67,25 +85,33 @@ def needs_of(table: Table, policy: Policy) -> Iterator[Need]:
         (_orphans, policy.remove_orphans),
     ):
         if wanted:
-            yield from look(table, policy)
+            yield from look(_Looked(table, policy, rows))
 
 
-def _expiry(table: Table, policy: Policy) -> Iterator[Need]:
-    if not bool_property(table.properties, GC_ENABLED):
-        return
-    found = expire_snapshots(table, dry_run=True)
+def _expiry(looked: _Looked) -> Iterator[Need]:
+    table, keep_backup, rows = looked.table, looked.policy.keep_backups, looked.rows
+    found = expire_snapshots(table, dry_run=True, keep_backup=keep_backup, rows=rows)
     if not found.snapshot_ids:
         return
 
     def run(stop: Stop) -> ActionOutcome:
-        done = expire_snapshots(table)
-        left = f", {len(done.left)} files could not be deleted" if done.left else ""
-        return ActionOutcome(f"expired {len(done.snapshot_ids)} snapshots, deleted {done.deleted} files{left}")
+        done = expire_snapshots(table, keep_backup=keep_backup, rows=rows)
+        told = f"expired {len(done.snapshot_ids)} snapshots, deleted {done.deleted} files"
+        told += f", {len(done.left)} files could not be deleted" if done.left else ""
+        return ActionOutcome(told + _kept(done.kept))
 
     yield Need("expire_snapshots", f"{len(found.snapshot_ids)} snapshots are older than the table keeps them", 0, run)
 
 
-def _equality_deletes(table: Table, policy: Policy) -> Iterator[Need]:
+def _kept(kept: Mapping[str, str]) -> str:
+    """Which files stay for others, and what to do about it."""
+    counts = Counter(kept.values())
+    told = "; ".join(f"{count} stay for {who}" for who, count in counts.items())
+    return f"; {told} (maintenance.keep-backups=false gives a way back up)" if told else ""
+
+
+def _equality_deletes(looked: _Looked) -> Iterator[Need]:
+    table = looked.table
     groups = convert_equality_deletes(table, dry_run=True).groups
     if not groups:
         return
@@ -100,7 +126,8 @@ def _equality_deletes(table: Table, policy: Policy) -> Iterator[Need]:
     yield Need("convert_equality_deletes", f"{files} equality delete files slow every read down", 0, run)
 
 
-def _data_files(table: Table, policy: Policy) -> Iterator[Need]:
+def _data_files(looked: _Looked) -> Iterator[Need]:
+    table, policy = looked.table, looked.policy
     options: dict[str, int] = {"min-input-files": policy.compact_min_files}
     if policy.compact_target_bytes:
         options["target-file-size-bytes"] = policy.compact_target_bytes
@@ -118,7 +145,8 @@ def _data_files(table: Table, policy: Policy) -> Iterator[Need]:
     yield Need("rewrite_data_files", f"{why}; they would become about {plan.output_files}", plan.input_bytes, run)
 
 
-def _position_deletes(table: Table, policy: Policy) -> Iterator[Need]:
+def _position_deletes(looked: _Looked) -> Iterator[Need]:
+    table = looked.table
     groups = rewrite_position_delete_files(table, dry_run=True).groups
     if not groups:
         return
@@ -134,7 +162,8 @@ def _position_deletes(table: Table, policy: Policy) -> Iterator[Need]:
     yield Need("rewrite_position_delete_files", f"{files} small position delete files", size, run)
 
 
-def _manifests(table: Table, policy: Policy) -> Iterator[Need]:
+def _manifests(looked: _Looked) -> Iterator[Need]:
+    table, policy = looked.table, looked.policy
     target = int_property(table.properties, MANIFEST_TARGET_SIZE_BYTES)
     manifests = manifest_list_of(table.current_snapshot(), table.storage)
     small = [
@@ -153,9 +182,8 @@ def _manifests(table: Table, policy: Policy) -> Iterator[Need]:
     yield Need("rewrite_manifests", f"{len(small)} small manifests", sum(each.manifest_length for each in small), run)
 
 
-def _orphans(table: Table, policy: Policy) -> Iterator[Need]:
-    if not bool_property(table.properties, GC_ENABLED):
-        return
+def _orphans(looked: _Looked) -> Iterator[Need]:
+    table, policy = looked.table, looked.policy
     now = int(time.time() * 1000)
     text = table.properties.get(ORPHANS_LOOKED_FOR, "")
     last = int(text) if text.isdigit() else 0
@@ -163,7 +191,14 @@ def _orphans(table: Table, policy: Policy) -> Iterator[Need]:
         return
 
     def run(stop: Stop) -> ActionOutcome:
-        done = remove_orphan_files(table, older_than=now - policy.remove_orphans_age_ms, prefix_mismatch_mode="ignore")
+        done = remove_orphan_files(
+            table,
+            older_than=int(time.time() * 1000) - policy.remove_orphans_age_ms,
+            nobody_writes=policy.nobody_writes,
+            prefix_mismatch_mode="ignore",
+            keep_backup=policy.keep_backups,
+            rows=looked.rows,
+        )
         table.set_properties({ORPHANS_LOOKED_FOR: str(now)})
         return ActionOutcome(f"deleted {done.deleted} files that nothing names ({done.bytes} bytes)")
 

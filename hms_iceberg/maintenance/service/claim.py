@@ -1,19 +1,19 @@
 """One run a table at a time, over all services of all machines.
 
 A claim is a table property with an owner and an end. It is set by an ordinary commit, so that of two services that ask
-at the same time one is told that it was too late; it needs no lock, and ends by itself if its service was killed.
+at the same time one is told that it was too late; it needs no lock. If its service was killed it ends by itself, and
+at once for the services of the same machine.
 """
 
 from __future__ import annotations
 
-import os
-import socket
 import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hms_iceberg.errors import CommitConflictError, CommitFailedError
+from hms_iceberg.processes import Process
 from hms_iceberg.table.table import Table
 
 CLAIM = "maintenance.state.claim"
@@ -38,7 +38,7 @@ class Claim:
     def renew(self) -> bool:
         """Takes the claim, or prolongs it; False if somebody else has it."""
         current = self._table.refresh().properties.get(CLAIM)
-        if current is not None and current != self._value and _end_of(current) > time.time() * 1000:
+        if current is not None and current != self._value and _is_held(current):
             return False
         value = f"{self._owner} until {int(time.time() * 1000) + _MINUTES * 60_000}"
         try:
@@ -66,7 +66,8 @@ def claimed(table: Table) -> Iterator[Claim | None]:
     Args:
         table: the table, which moves to its newest version.
     """
-    claim = Claim(table, f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}")
+    service = Process.this()
+    claim = Claim(table, f"{service.host}/{service.mark}/{uuid.uuid4().hex[:8]}")
     if not claim.renew():
         yield None
         return
@@ -76,6 +77,8 @@ def claimed(table: Table) -> Iterator[Claim | None]:
         claim.release()
 
 
-def _end_of(claim: str) -> int:
-    end = claim.rpartition(" until ")[2]
-    return int(end) if end.isdigit() else 0
+def _is_held(claim: str) -> bool:
+    """Whether a claim has not ended, and its service may live."""
+    owner, _, end = claim.rpartition(" until ")
+    service = Process.find(owner.partition("/")[0], owner)
+    return end.isdigit() and int(end) > time.time() * 1000 and (service is None or service.may_be_alive())

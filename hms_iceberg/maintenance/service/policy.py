@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.maintenance.orphan_files import LEAST_AGE_MS
 
 PREFIX = "maintenance."
 _DAY_MS = 24 * 60 * 60 * 1000
@@ -31,9 +32,11 @@ class Policy:
         rewrite_manifests: whether many small manifests are put together.
         rewrite_manifests_min_count: so many manifests of less than a quarter of the target size are too many.
         expire_snapshots: whether snapshots go that the table's `history.expire.*` does not keep.
+        keep_backups: whether the files stay that the Hive table of before a migration needs, the way back.
         remove_orphans: whether files that nothing names are deleted.
         remove_orphans_every_ms: how often they are looked for, which lists the whole table.
-        remove_orphans_age_ms: how old they must be.
+        remove_orphans_age_ms: how old they must be, 24 hours or more unless nobody writes.
+        nobody_writes: whether nobody writes to the table while the service works, so that orphans may be younger.
     """
 
     enabled: bool = True
@@ -45,9 +48,11 @@ class Policy:
     rewrite_manifests: bool = True
     rewrite_manifests_min_count: int = 100
     expire_snapshots: bool = True
+    keep_backups: bool = True
     remove_orphans: bool = True
     remove_orphans_every_ms: int = 7 * _DAY_MS
     remove_orphans_age_ms: int = 3 * _DAY_MS
+    nobody_writes: bool = False
 
     def with_settings(self, settings: Mapping[str, Any], source: str) -> Policy:
         """The policy with some settings changed.
@@ -57,7 +62,8 @@ class Policy:
             source: where they come from, for messages.
 
         Raises:
-            ConfigurationError: an unknown name, or a value of the wrong type.
+            ConfigurationError: an unknown name, a value of the wrong type, or orphans of less than 24 hours although
+                somebody may write.
         """
         known = {field.name: field.default for field in fields(self)}
         changes: dict[str, Any] = {}
@@ -67,7 +73,14 @@ class Policy:
                 names = ", ".join(each.replace("_", "-") for each in known)
                 raise ConfigurationError(f"Cannot use the setting {name!r} of {source}: expected one of {names}.")
             changes[key] = _value(value, type(known[key]), name, source)
-        return replace(self, **changes)
+        made = replace(self, **changes)
+        if made.remove_orphans_age_ms < LEAST_AGE_MS and not made.nobody_writes:
+            raise ConfigurationError(
+                f"Cannot use remove-orphans-age-ms={made.remove_orphans_age_ms} of {source}: files of writes that go "
+                f"on would be deleted. Expected 24 hours ({LEAST_AGE_MS}) or more; if nobody writes while the service "
+                "works, set nobody-writes to true as well."
+            )
+        return made
 
     def of_table(self, properties: Mapping[str, str], table: str) -> Policy:
         """The policy as a table's properties change it.

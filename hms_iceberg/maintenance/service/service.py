@@ -12,17 +12,19 @@ from fnmatch import fnmatchcase
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import CommitStateUnknownError, IcebergError, NoSuchNamespaceError, NoSuchTableError
+from hms_iceberg.maintenance.repair.repair_journal import SERVICE_STATE
 from hms_iceberg.maintenance.service.assessment import Need, needs_of
 from hms_iceberg.maintenance.service.claim import claimed
 from hms_iceberg.maintenance.service.policy import Policies, Policy
-from hms_iceberg.metastore import Identifier
+from hms_iceberg.metastore import Identifier, TableRows
+from hms_iceberg.table.needed.remembered_rows import RememberedRows
+from hms_iceberg.table.needed.ways_back import table_rows_of
 from hms_iceberg.table.table import Table
 
 logger = logging.getLogger(__name__)
 
 # Of a table that was done, or if something failed, and that nobody changed; snapshots grow old meanwhile.
 _LOOK_AGAIN_SECONDS = 60 * 60
-_STATE = "maintenance.state."
 _PLANNED, _DONE, _FAILED, _LEFT = "planned", "done", "failed", "left"
 
 
@@ -70,10 +72,12 @@ class RunReport:
     Attributes:
         tables: how many were looked at.
         steps: what was done, or would be.
+        unmatched: the patterns that no table matches.
     """
 
     tables: int
     steps: tuple[Step, ...]
+    unmatched: tuple[str, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -104,6 +108,7 @@ class MaintenanceService:
     stop: threading.Event = field(default_factory=threading.Event)
     on_step: Callable[[Step], None] = lambda step: None
     _settled: dict[Identifier, tuple[object, float]] = field(default_factory=dict)
+    _rows: TableRows | None = None
 
     def run(self, dry_run: bool = False) -> RunReport:
         """Looks at every table once, and does what it needs.
@@ -114,11 +119,17 @@ class MaintenanceService:
         Raises:
             MetastoreError: the tables cannot be listed.
         """
+        rows = table_rows_of(self.catalog.metastore)
+        self._rows = None if rows is None else RememberedRows(rows)
         budget = _Budget(self.limits, self.stop)
         names = list(self._names())
         with ThreadPoolExecutor(self.limits.tables_at_once, thread_name_prefix="iceberg-maintain") as pool:
             steps = list(pool.map(lambda name: self._table(name, budget, dry_run), names))
-        return RunReport(len(names), tuple(step for each in steps for step in each))
+        found = [".".join(name) for name in names]
+        unmatched = [
+            each for each in self.patterns if each != "*" and not any(fnmatchcase(name, each) for name in found)
+        ]
+        return RunReport(len(names), tuple(step for each in steps for step in each), tuple(unmatched))
 
     def run_every(self, seconds: float, on_report: Callable[[RunReport], None] = lambda report: None) -> None:
         """Runs again and again until it is stopped.
@@ -130,8 +141,9 @@ class MaintenanceService:
         while not self.stop.is_set():
             try:
                 on_report(self.run())
-            except IcebergError:
-                logger.exception("A run of the maintenance service failed; the next one follows in %.0f s", seconds)
+            except IcebergError as error:
+                logger.warning("The run failed, and the next one follows in %.0f s: %s", seconds, error)
+                logger.debug("The run failed", exc_info=error)
             self.stop.wait(seconds)
 
     def _names(self) -> Iterator[Identifier]:
@@ -161,7 +173,7 @@ class MaintenanceService:
             if self._is_settled(table):
                 return steps
             policy = self.policies.of(name, table.properties)
-            needs = list(needs_of(table, policy))
+            needs = list(needs_of(table, policy, self._rows))
             if dry_run:
                 for need in needs:
                     note(Step(name, need.action, need.why, _PLANNED))
@@ -191,7 +203,9 @@ class MaintenanceService:
             done: set[str] = set()
             while True:
                 # Looked at again after each action, as one changes what the others find.
-                need = next((each for each in needs_of(table.refresh(), policy) if each.action not in done), None)
+                need = next(
+                    (each for each in needs_of(table.refresh(), policy, self._rows) if each.action not in done), None
+                )
                 if need is None:
                     return _state(table)
                 done.add(need.action)
@@ -219,7 +233,7 @@ class MaintenanceService:
 def _state(table: Table) -> object:
     """What has to change before a table needs anything but for time: not what services note in its properties."""
     metadata = table.metadata
-    properties = {name: value for name, value in metadata.properties.items() if not name.startswith(_STATE)}
+    properties = {name: value for name, value in metadata.properties.items() if not name.startswith(SERVICE_STATE)}
     return metadata.table_uuid, metadata.refs, metadata.default_spec_id, metadata.format_version, properties
 
 

@@ -27,14 +27,18 @@ from hms_iceberg.hms.rows.hive_rows import HiveTable
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.metastore_names import table_identifier
 from hms_iceberg.migration.following.followed_columns import TakeColumns, numbered_as, retyped
+from hms_iceberg.migration.hive.partition_keys import partition_key
 from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlan, MigrationPlanner
-from hms_iceberg.migration.migration_progress import Progress, in_threads, silent
+from hms_iceberg.migration.migration_progress import Progress, silent
 from hms_iceberg.migration.snapshot_table import snapshot
 from hms_iceberg.migration.state import HIVE_TABLE
 from hms_iceberg.spec.field_mapping import NAME_MAPPING_PROPERTY
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.table import Table
+from hms_iceberg.table.needed.deleting import delete_files, path_of
+from hms_iceberg.table.needed.others import needed_by_others
+from hms_iceberg.table.needed.ways_back import table_rows_of
 from hms_iceberg.transaction.origin import Existing
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.machinery.isolation import Isolation
@@ -47,7 +51,6 @@ logger = logging.getLogger(__name__)
 
 _LOOKS = 5
 _PAUSE_SECONDS = 0.3
-_DELETERS = 8
 
 
 @dataclass(frozen=True)
@@ -215,11 +218,11 @@ class Follower:
                 "changed. Drop the follower, which deletes no file of Hive's, and begin anew."
             )
         live = _by_path(table)
-        kept = {path for path, file in live.items() if file.partition in moving}
+        kept = {path for path, file in live.items() if partition_key(file.partition) in moving}
         planned = {
             file.file_path: file
             for file in plan.data_files
-            if file.partition not in moving and file.file_path not in kept
+            if partition_key(file.partition) not in moving and file.file_path not in kept
         }
         unlike = {path for path in planned.keys() & live.keys() if _facts(planned[path]) != _facts(live[path])}
         added = [file for path, file in planned.items() if path not in live or path in unlike]
@@ -287,15 +290,16 @@ class Follower:
     @staticmethod
     def _delete_metadata_of_expired(table: Table) -> None:
         """Manifests that no snapshot needs any more. Data files are Hive's."""
-        before = table.metadata
+        before, name, rows = table.metadata, ".".join(table.name()), table_rows_of(table.metastore)
         try:
-            files = unreachable_files(before, table.refresh().metadata, table.storage)
-            for _ in in_threads(table.storage.delete, [*files.manifests, *files.manifest_lists], _DELETERS):
-                pass
+            after = table.refresh().metadata
+            files = unreachable_files(before, after, table.storage, path_of)
+            version = MetadataVersion(table.metadata_location, after)
+            doomed = (*files.manifests, *files.manifest_lists)
+            kept = needed_by_others(table.identifier, version, doomed, table.storage, rows)
+            delete_files(table.storage, (each for each in doomed if each not in kept), name)
         except IcebergError as error:
-            logger.warning(
-                "Metadata files of snapshots of %s that went are left over: %s", ".".join(table.name()), error
-            )
+            logger.warning("Metadata files of snapshots of %s that went are left over: %s", name, error)
 
 
 def _by_path(table: Table) -> Mapping[str, DataFile]:
@@ -311,7 +315,8 @@ def _facts(file: DataFile) -> tuple[Any, ...]:
     bounds = (file.lower_bounds, file.upper_bounds)
     metrics = tuple(sorted((each or {}).items()) for each in (*counts, *bounds))
     splits = tuple(file.split_offsets or ())
-    return file.partition, str(file.file_format), file.record_count, file.file_size_in_bytes, splits, metrics
+    size = file.record_count, file.file_size_in_bytes
+    return partition_key(file.partition), str(file.file_format), *size, splits, metrics
 
 
 def _sources(spec: PartitionSpec) -> list[tuple[int, str]]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyarrow import orc
 
-from hms_iceberg.arrow.columns.file_schema import FileLeaf
+from hms_iceberg.arrow.columns.file_schema import FileLeaf, file_leaves
+from hms_iceberg.arrow.columns.legacy_calendar import is_known_to_spark, text_marks, writer_calendar
 from hms_iceberg.arrow.formats.avro.avro_reader import AvroReader
 from hms_iceberg.arrow.formats.orc.orc_layout import OrcLayout
-from hms_iceberg.arrow.formats.orc.orc_statistics import date_range, metrics_from_tail, timestamp_range
+from hms_iceberg.arrow.formats.orc.orc_statistics import metrics_from_tail, problems_of
+from hms_iceberg.arrow.formats.parquet_reader import ParquetReader
 from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics, metrics_from_footer, read_footer, split_offsets
 from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
@@ -21,14 +24,11 @@ from hms_iceberg.migration.formats.kinds import AVRO, ORC
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 
+_OF_HIVE = (
+    "Spark does not know the marks of Hive's that tell so, and reads other days; have Hive copy the table as ORC "
+    "(create table … stored as orc as select …), whose marks Spark knows, and migrate that with --rewrite"
+)
 Metrics = Callable[[Sequence[FileLeaf], Schema, Mapping[int, MetricsMode]], ColumnMetrics]
-
-# 1582-10-15, before which files of old writers count in the Julian calendar, in days and in milliseconds.
-_GREGORIAN_DAYS = -141_427
-_DAY_MILLIS = 86_400_000
-# What nanoseconds since 1970 can hold, in milliseconds.
-_NANO_MILLIS = (1 << 63) // 1_000_000
-_UTC = frozenset({"UTC", "GMT", "Etc/UTC", "Etc/GMT", "Z", ""})
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class SourceFooter:
         split_offsets: where parts begin that can be read on their own.
         metrics: makes the metrics of its leaves.
         problems: why no reader of Iceberg would return its values; empty if one would.
+        misread_by_spark: whether plain Spark would not either, without an error.
     """
 
     schema: pa.Schema
@@ -52,6 +53,7 @@ class SourceFooter:
     split_offsets: tuple[int, ...] | None
     metrics: Metrics
     problems: tuple[str, ...] = ()
+    misread_by_spark: bool = False
 
 
 def read_source_footer(storage: Storage, location: str, file_format: str) -> SourceFooter:
@@ -74,6 +76,12 @@ def read_source_footer(storage: Storage, location: str, file_format: str) -> Sou
 
 def _parquet(storage: Storage, location: str) -> SourceFooter:
     footer = read_footer(storage, location)
+    problems: tuple[str, ...] = ()
+    marks = text_marks(footer.metadata)
+    if writer_calendar(marks).is_legacy:
+        with closing(ParquetReader(storage, location, None)) as reader:
+            problems = tuple(reader.problems())
+    misread = bool(problems) and not is_known_to_spark(marks)
     descriptors = footer.schema
     leaves = [descriptors.column(index) for index in range(footer.num_columns)]
     return SourceFooter(
@@ -83,6 +91,8 @@ def _parquet(storage: Storage, location: str) -> SourceFooter:
         footer.num_rows,
         split_offsets(footer),
         lambda found, schema, modes: metrics_from_footer(footer, list(found), schema, modes, {}),
+        _with_remedy(problems, misread),
+        misread,
     )
 
 
@@ -91,7 +101,7 @@ def _orc(storage: Storage, location: str) -> SourceFooter:
         with decoding(location, "ORC"):
             schema = orc.ORCFile(file).schema
         layout = OrcLayout(file, file.size(), location)
-        problems = tuple(_problems_of_orc(layout, location))
+        problems = tuple(problems_of(layout, False))
     offsets = tuple(stripe.offset for stripe in layout.stripes)
     return SourceFooter(
         schema,
@@ -104,26 +114,6 @@ def _orc(storage: Storage, location: str) -> SourceFooter:
     )
 
 
-def _problems_of_orc(layout: OrcLayout, location: str) -> list[str]:
-    problems = []
-    for column in layout.leaf_columns():
-        found = layout.statistics(column) or {}
-        days, millis = date_range(found), timestamp_range(found)
-        first = min([days[0] * _DAY_MILLIS] if days else [], default=millis[0] if millis else 0)
-        if first < _GREGORIAN_DAYS * _DAY_MILLIS and not layout.is_proleptic:
-            problems.append(
-                "holds days before 1582-10-15, counted in the Julian calendar, in which no reader of Iceberg counts"
-            )
-        elif millis and max(-millis[0], millis[1]) >= _NANO_MILLIS:
-            zones = {layout.footer(stripe).timezone for stripe in layout.stripes} - _UTC
-            if zones:
-                problems.append(
-                    f"holds timestamps outside of 1677 to 2262 that were written in time zone {min(zones)}, and such "
-                    "ones are read in UTC only"
-                )
-    return problems
-
-
 def _avro(storage: Storage, location: str) -> SourceFooter:
     try:
         reader = AvroReader(storage, location, None)
@@ -132,9 +122,22 @@ def _avro(storage: Storage, location: str) -> SourceFooter:
     try:
         rows = sum(each.rows for each in reader.ranges())
         schema = reader.file_schema
+        problems = (*reader.problems(), *_uuids(reader))
+        misread = bool(reader.old_columns) and not is_known_to_spark(reader.marks)
     finally:
         reader.close()
-    return SourceFooter(schema, frozenset(), 0, rows, None, _no_metrics)
+    return SourceFooter(schema, frozenset(), 0, rows, None, _no_metrics, _with_remedy(problems, misread), misread)
+
+
+def _uuids(reader: AvroReader) -> Iterator[str]:
+    """What Java reads as texts, and Hive as bytes."""
+    for leaf in file_leaves(reader.file_schema):
+        if reader.is_uuid(leaf.path):
+            yield f"holds Avro's type uuid in the column {'.'.join(leaf.path)!r}, which Hive does not have"
+
+
+def _with_remedy(problems: tuple[str, ...], misread_by_spark: bool) -> tuple[str, ...]:
+    return tuple(f"{each}; {_OF_HIVE}" for each in problems) if misread_by_spark else problems
 
 
 def _no_metrics(leaves: Sequence[FileLeaf], schema: Schema, modes: Mapping[int, MetricsMode]) -> ColumnMetrics:

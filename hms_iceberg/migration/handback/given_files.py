@@ -45,11 +45,6 @@ def give(
     hive.forget_statistics(backup.database, backup.name, handback.grown)
 
 
-def was_given(storage: Storage, folder: str) -> bool:
-    """Whether the Hive table was given files that nobody took away; all of them, once it has its name back."""
-    return storage.exists(note_location(folder))
-
-
 def take_away(hive: HiveTables, storage: Storage, folder: str, backup: HiveTable | None) -> None:
     """Undo what `give` did, or began to do; nothing if it did nothing.
 

@@ -12,8 +12,9 @@ from dataclasses import asdict, dataclass
 
 from hms_iceberg.errors import MigrationError, MissingFileError
 from hms_iceberg.storage import Storage
+from hms_iceberg.table.needed.ways_back import MIGRATION_JOURNALS
 
-NOTE_NAME = "hive-migration.as-hive.json"
+NOTE_NAME = f"{MIGRATION_JOURNALS}as-hive.json"
 
 
 @dataclass(frozen=True)

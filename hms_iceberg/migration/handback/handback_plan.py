@@ -18,6 +18,7 @@ from hms_iceberg.migration.handback.narrow import misfitting, narrow_columns
 from hms_iceberg.migration.handback.partition_names import hive_folder, hive_values
 from hms_iceberg.migration.hive.footers import FooterReader
 from hms_iceberg.migration.hive.hive_types import TypeOptions
+from hms_iceberg.migration.hive.partition_keys import partition_key
 from hms_iceberg.migration.hive.source import SourceTable, inspect_source
 from hms_iceberg.migration.hive.source_columns import stored_values
 from hms_iceberg.migration.hive.source_files import Listing, SourceFile, list_files
@@ -116,7 +117,7 @@ class _Plan:
             e.data_file for e in self._entries if e.data_file.is_data and e.data_file.file_path not in known
         ]
         self._places: dict[tuple[Any, ...], int] = {
-            values: number for number, values in enumerate(self._source.partition_values)
+            partition_key(values): number for number, values in enumerate(self._source.partition_values)
         }
 
     def _look_at_backup(self, hive: HiveTables) -> SourceTable:
@@ -168,7 +169,7 @@ class _Plan:
 
     def _of_formats(self) -> Iterator[str]:
         for file in self._appended:
-            number = self._places.get(file.partition)
+            number = self._places.get(partition_key(file.partition))
             wanted = format_of(self._backup) if number is None else self._source.formats[number]
             if str(file.file_format) != wanted:
                 yield f"file {file.file_path} is {file.file_format}, and Hive's files there are {wanted}."
@@ -178,9 +179,9 @@ class _Plan:
                 return
 
     def _of_partitions(self) -> Iterator[str]:
-        for values in dict.fromkeys(file.partition for file in self._appended):
+        for key, values in {partition_key(file.partition): file.partition for file in self._appended}.items():
             try:
-                if values in self._places or not self._source.is_partitioned:
+                if key in self._places or not self._source.is_partitioned:
                     continue
                 partition = self._new_partition(values)
             except (InvalidInputError, UnsupportedError) as error:
@@ -192,14 +193,17 @@ class _Plan:
     def _of_footers(self) -> Iterator[str]:
         """What Hive would read differently, as far as the files' own columns tell."""
         schema = self._table.schema()
-        new = dict.fromkeys(file.partition for file in self._appended if file.partition not in self._places)
+        every = {partition_key(file.partition): file.partition for file in self._appended}
+        new = [values for key, values in every.items() if key not in self._places]
         source = replace(
             self._source,
             partition_values=(*self._source.partition_values, *new),
             formats=(*self._source.formats, *(format_of(self._backup) or "" for _ in new)),
         )
-        places = {values: number for number, values in enumerate(source.partition_values)}
-        files = [SourceFile(f.file_path, f.file_size_in_bytes, 0, places[f.partition]) for f in self._appended]
+        places = {partition_key(values): number for number, values in enumerate(source.partition_values)}
+        files = [
+            SourceFile(f.file_path, f.file_size_in_bytes, 0, places[partition_key(f.partition)]) for f in self._appended
+        ]
         if any(isinstance(schema.find_type(each), TimestampType) for each in schema.index_by_id):
             files += self._listing.files  # of which each must hold what the others hold
         reader = FooterReader(self._storage, source, metrics_modes(schema, {}))
@@ -227,9 +231,10 @@ class _Plan:
         copies = []
         taken = {file.location for file in self._listing.files}
         for file in self._appended:
-            number = self._places.get(file.partition)
+            key = partition_key(file.partition)
+            number = self._places.get(key)
             if number is None:
-                folder = added.setdefault(file.partition, self._new_partition(file.partition)).storage.location
+                folder = added.setdefault(key, self._new_partition(file.partition)).storage.location
             else:
                 folder = self._source.partitions[number].storage.location
                 grown[self._source.partitions[number].values] = None
@@ -243,7 +248,7 @@ class _Plan:
         values = hive_values(keys, stored)
         location = f"{self._source.location}/{hive_folder(self._backup, values)}"
         partition = HivePartition(values, replace(self._backup.storage, location=location))
-        if stored_values(partition, keys) != stored:
+        if partition_key(stored_values(partition, keys)) != partition_key(stored):
             raise UnsupportedError(f"the partition {stored} has no name in Hive that means the same.")
         return partition
 

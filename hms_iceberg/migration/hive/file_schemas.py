@@ -15,24 +15,16 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import field_id_of
+from hms_iceberg.arrow.columns.file_types import stands_for
 from hms_iceberg.migration.formats.avro_names import AvroNames
 from hms_iceberg.migration.formats.kinds import AVRO, ORC, PARQUET
 from hms_iceberg.spec.data_types import (
     MICRO_TIMESTAMPS,
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FloatType,
     IcebergType,
-    IntegerType,
     ListType,
-    LongType,
     MapType,
     NestedField,
     NestedType,
-    StringType,
     StructType,
     TimestampType,
     TimestamptzType,
@@ -166,10 +158,10 @@ class _Examiner:
                 self._child(wanted.key_field, kind.key_field, path, "key"),
                 self._child(wanted.value_field, kind.item_field, path, "value"),
             )
-        elif not _readable(kind, wanted, self._format):
+        elif not stands_for(kind, _with_zone_of(kind, wanted), self._format, self._top in self._int96):
             self._facts.problems.append(f"holds {kind} in the column {path!r}, which is a {wanted} in the table")
         elif isinstance(wanted, MICRO_TIMESTAMPS):
-            self._timestamp(expected.field_id, kind, path)
+            self._timestamp(expected.field_id, kind)
         return MappedField(expected.field_id, tuple(dict.fromkeys((expected.name, actual.name))), nested)
 
     def _child(self, expected: NestedField, actual: pa.Field, path: str, name: str) -> MappedField:
@@ -177,13 +169,16 @@ class _Examiner:
         # Readers call the child of a list `element` and those of a map `key` and `value`, whatever the writer did.
         return MappedField(mapped.field_id, tuple(dict.fromkeys((name, *mapped.names))), mapped.fields)
 
-    def _timestamp(self, field_id: int, kind: pa.TimestampType, path: str) -> None:
-        if kind.unit == "ns" and self._top not in self._int96 and self._format != ORC:
-            self._facts.problems.append(
-                f"holds nanoseconds in the column {path!r}, and the table's timestamps have microseconds"
-            )
+    def _timestamp(self, field_id: int, kind: pa.TimestampType) -> None:
         instant = kind.tz is not None or self._top in self._int96
         self._facts.timestamps[field_id] = INSTANT if instant else LOCAL
+
+
+def _with_zone_of(kind: pa.DataType, wanted: IcebergType) -> IcebergType:
+    """The table's type; of its timestamps, all files together tell later whether they have a zone."""
+    if not isinstance(wanted, MICRO_TIMESTAMPS) or not pa.types.is_timestamp(kind):
+        return wanted
+    return TimestampType() if kind.tz is None else TimestamptzType()
 
 
 def _under(expected: NestedField, name: str) -> MappedField:
@@ -194,37 +189,6 @@ def _under(expected: NestedField, name: str) -> MappedField:
 
 def _is_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
-
-
-def _readable(kind: pa.DataType, wanted: IcebergType, file_format: str) -> bool:
-    """Whether Iceberg's readers take a file's type for the table's: the same, or one that may be promoted to it."""
-    types = pa.types
-    if isinstance(wanted, DecimalType):
-        return bool(types.is_decimal(kind) and kind.scale == wanted.scale and kind.precision <= wanted.precision)
-    if isinstance(wanted, (IntegerType, LongType)):
-        bits = 31 if isinstance(wanted, IntegerType) else 63
-        return bool(types.is_integer(kind) and kind.bit_width - types.is_signed_integer(kind) <= bits)
-    # Old writers of Parquet (Hive 0.x, Impala) store text without saying that it is text.
-    loose = file_format == PARQUET
-    fits: dict[type[IcebergType], bool] = {
-        BooleanType: types.is_boolean(kind),
-        FloatType: types.is_float32(kind),
-        DoubleType: types.is_float32(kind) or types.is_float64(kind),
-        StringType: _is_text(kind) or (loose and _is_bytes(kind)),
-        BinaryType: _is_bytes(kind) or (loose and _is_text(kind)),
-        DateType: types.is_date32(kind),
-        TimestampType: types.is_timestamp(kind),
-        TimestamptzType: types.is_timestamp(kind),
-    }
-    return bool(fits.get(type(wanted), False))
 
 
 def merge_mapped(groups: Sequence[Sequence[MappedField]]) -> tuple[MappedField, ...]:

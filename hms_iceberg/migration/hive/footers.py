@@ -13,6 +13,7 @@ from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.migration.formats.format_footers import SourceFooter, read_source_footer
 from hms_iceberg.migration.formats.kinds import ORC
 from hms_iceberg.migration.hive.file_schemas import FileSchemaFacts, contradictions, examine, merge_mapped
+from hms_iceberg.migration.hive.partition_keys import partition_key
 from hms_iceberg.migration.hive.source import SourceTable
 from hms_iceberg.migration.hive.source_files import SourceFile
 from hms_iceberg.migration.migration_progress import FOOTERS, Progress, in_threads
@@ -35,7 +36,7 @@ class SourceFooters:
         timestamps: for each column of timestamps by field id, what files hold: instants, local times, or both.
         orc_timestamps: the same of ORC files, which can be read as nothing else.
         problems: files that cannot be migrated, and why; at most ten.
-        damaged: whether one of them cannot be read at all.
+        hopeless: whether one of them cannot be read by Spark either, or would be misread.
     """
 
     data_files: tuple[DataFile, ...]
@@ -43,7 +44,7 @@ class SourceFooters:
     timestamps: dict[int, frozenset[str]]
     orc_timestamps: dict[int, frozenset[str]]
     problems: tuple[str, ...]
-    damaged: bool = False
+    hopeless: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class FooterReader:
         self._avro_names = source.avro_names
         self._facts: dict[tuple[str, bytes, frozenset[str]], _Facts] = {}
         self._keys_in_files: set[str] = set()
-        self._damaged = False
+        self._hopeless = False
         self._done: dict[_Key, DataFile] = {}
         self._lock = threading.Lock()
 
@@ -110,7 +111,7 @@ class FooterReader:
         mapping, doubled = self._name_mapping()
         problems += [f"the files have the name {name!r} for several columns of the table" for name in doubled]
         timestamps = self._timestamps(self._facts), self._timestamps(key for key in self._facts if key[0] == ORC)
-        return SourceFooters(tuple(data_files), mapping, *timestamps, tuple(problems[:_MAX_PROBLEMS]), self._damaged)
+        return SourceFooters(tuple(data_files), mapping, *timestamps, tuple(problems[:_MAX_PROBLEMS]), self._hopeless)
 
     def _read(self, file: SourceFile, source: SourceTable) -> tuple[DataFile | None, list[str]]:
         """One file as manifests hold it, or why it cannot be migrated."""
@@ -123,8 +124,9 @@ class FooterReader:
             footer = read_source_footer(self._storage, file.location, file_format)
             facts = self._facts_of(footer, file_format, file.location)
         except CorruptDataFileError as error:
-            self._damaged = True
+            self._hopeless = True
             return None, [str(error)]
+        self._hopeless |= footer.misread_by_spark
         problems = [*footer.problems, *facts.of_schema.problems]
         if problems:
             return None, [f"file {file.location} {problem}" for problem in problems]
@@ -194,4 +196,5 @@ class FooterReader:
 
 def _key(file: SourceFile, source: SourceTable) -> _Key:
     """What a file is known by: its partition's number may change."""
-    return replace(file, partition=0), source.partition_values[file.partition], source.formats[file.partition]
+    values = partition_key(source.partition_values[file.partition])
+    return replace(file, partition=0), values, source.formats[file.partition]

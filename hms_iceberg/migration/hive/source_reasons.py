@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from hms_iceberg.hms.rows.hive_rows import VIEWS, HivePartition, HiveTable
-from hms_iceberg.migration.formats.kinds import format_of, shown_format
+from hms_iceberg.migration.formats.kinds import format_of, provider_of, shown_format
 from hms_iceberg.migration.hive.refusals import Reason, Remedy
 from hms_iceberg.migration.hive.spark_schema import spark_schema_json
 from hms_iceberg.spec.data_types import NestedField, NestedType, TimestamptzType
@@ -20,8 +20,13 @@ TRANSACTIONAL = (
 )
 _PLACEHOLDER = "-__PLACEHOLDER__"
 _IN_PLACE = "and only Parquet, ORC and Avro can be migrated in place."
-# Tables and sessions that set these find columns by their places in files, whatever the names.
-_BY_POSITION = ("parquet.column.index.access", "orc.force.positional.evolution")
+# Tables and sessions that set these find columns by their places in files, whatever the names. Spark knows one of them.
+_PARQUET_BY_POSITION = "parquet.column.index.access"
+_ORC_BY_POSITION = "orc.force.positional.evolution"
+# What says that not all of a file's lines are rows: Hive leaves them out itself, whatever the format.
+_SKIPPED_LINES = ("skip.header.line.count", "skip.footer.line.count")
+# Hive takes it from the session, Spark from the table.
+_RECORD_DELIMITER = "textinputformat.record.delimiter"
 
 
 def table_location(table: HiveTable) -> str:
@@ -46,12 +51,55 @@ def reasons_against(table: HiveTable, partitions: Sequence[HivePartition]) -> li
         return [Reason("it is a view; migrate the tables below it.")]
     if "storage_handler" in parameters:
         return [Reason(f"its rows are kept by {parameters['storage_handler']}, not in files of the warehouse.")]
-    reasons = [Reason(text, Remedy.REWRITE) for text in _only_by_copy(table)]
+    reasons = [*reasons_against_spark(table), *(Reason(text, Remedy.REWRITE) for text in _only_by_copy(table))]
     if parameters.get("transactional", "").lower() == "true":
         reasons.append(Reason(f"it is {TRANSACTIONAL}"))
     if not table.columns and not spark_schema_json(parameters):
         reasons.append(Reason("it has no columns."))
     return [*reasons, *_reasons_in_storage(table, partitions)]
+
+
+def reasons_against_spark(table: HiveTable) -> list[Reason]:
+    """Why the rows that Spark reads, and Iceberg's readers of the same files, are not those that Hive reads.
+
+    Args:
+        table: the table's row.
+    """
+    reasons = []
+    if _is_true(table, _PARQUET_BY_POSITION):
+        text = (
+            f"it matches columns by position ({_PARQUET_BY_POSITION}=true), and Iceberg and Spark by name; have Hive "
+            "copy it into a table without that (create table … as select …), and migrate that."
+        )
+        reasons.append(Reason(text))
+    if provider_of(table) != "hive":
+        return reasons  # Spark reads it by options of its own, and Hive does not
+    for name in _SKIPPED_LINES:
+        value = parameter(table, name)
+        if value not in (None, "", "0"):
+            text = (
+                f"Hive leaves lines of its files out ({name}={value}), and Spark and Iceberg read every line as a row; "
+                "have Hive copy it into a table without that (create table … as select …) and migrate that, or unset "
+                "the property if the files have no such lines."
+            )
+            reasons.append(Reason(text))
+    if parameter(table, _RECORD_DELIMITER) is not None:
+        text = (
+            f"it sets {_RECORD_DELIMITER}, which Spark heeds and Hive only in a session, so that they read other rows; "
+            "have the one copy it whose rows are wanted, and migrate that."
+        )
+        reasons.append(Reason(text))
+    return reasons
+
+
+def _is_true(table: HiveTable, name: str) -> bool:
+    return (parameter(table, name) or "").lower() == "true"
+
+
+def parameter(table: HiveTable, name: str) -> str | None:
+    """A parameter of a table or of its SerDe; Hive hands both to its readers as one, the table's first."""
+    value = table.parameters.get(name, table.storage.serde_parameters.get(name))
+    return None if value is None else value.strip()
 
 
 def _only_by_copy(table: HiveTable) -> list[str]:
@@ -61,9 +109,8 @@ def _only_by_copy(table: HiveTable) -> list[str]:
         texts.append("it is bucketed, and Iceberg's buckets use another hash; copy it into a new table.")
     if table.storage.stored_as_sub_directories:
         texts.append("its skewed values are stored in directories of their own (list bucketing); copy it.")
-    for name in _BY_POSITION:
-        if "true" in (parameters.get(name), table.storage.serde_parameters.get(name)):
-            texts.append(f"it matches columns by position ({name}=true), and Iceberg by name; copy it.")
+    if _is_true(table, _ORC_BY_POSITION):
+        texts.append(f"it matches columns by position ({_ORC_BY_POSITION}=true), and Iceberg by name; copy it.")
     return texts
 
 

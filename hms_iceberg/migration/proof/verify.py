@@ -31,8 +31,11 @@ class HiveReader(Protocol):
         """What a table holds, its columns taken as those of a schema."""
         ...
 
-    def unlike_rows(self, hive: str, iceberg: str, schema: Schema, most: int) -> Iterator[str]:
-        """Rows that are in one of two tables only, at most so many of each side, in words."""
+    def unlike_rows(self, hive: str, table: Table, most: int) -> Iterator[str]:
+        """Rows that are in one of two tables only, at most so many of each side, in words.
+
+        The Iceberg table is read by this package: what a reader takes for something else is not seen if it reads both.
+        """
         ...
 
 
@@ -69,7 +72,7 @@ def verify(hive: str, table: Table, level: str, reader: HiveReader) -> VerifyRes
         table: the Iceberg table.
         level: `counts` (rows and nulls, of Iceberg's side from metadata), `sums` (per column sums, least and greatest
             values and a checksum that does not depend on the order; Iceberg's side is read by this package) or `rows`
-            (every row against every other; both sides are read by Spark, Iceberg's with this package's extension).
+            (every row against every other; Iceberg's side is read by this package, in Spark's Python workers).
         reader: reads the Hive table.
 
     Raises:
@@ -88,7 +91,7 @@ def verify(hive: str, table: Table, level: str, reader: HiveReader) -> VerifyRes
             ours = summarise(batches, arrow)
         found = list(differences(reader.summary(hive, schema, arrow), ours))
     else:
-        found = list(reader.unlike_rows(hive, name, schema, _MOST_DIFFERENCES))
+        found = list(reader.unlike_rows(hive, table, _MOST_DIFFERENCES))
     return VerifyResult(hive, name, level, rows, tuple(found[:_MOST_DIFFERENCES]), time.monotonic() - started)
 
 

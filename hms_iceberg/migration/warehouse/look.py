@@ -11,20 +11,13 @@ from typing import Any
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import IcebergError, InvalidInputError
 from hms_iceberg.hms.hive_tables import HiveTables
-from hms_iceberg.hms.rows.hive_rows import HiveTable
+from hms_iceberg.hms.rows.hive_rows import VIEWS, HiveTable
 from hms_iceberg.migration.hive.refusals import Refusal, Remedy
-from hms_iceberg.migration.hive.source_reasons import table_location
 from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlan, MigrationPlanner
 from hms_iceberg.migration.migration_progress import Progress, in_threads, silent
-from hms_iceberg.migration.state import (
-    MIGRATION_ID,
-    MigrationState,
-    copy_location,
-    default_backup_name,
-    find_state,
-    staging_name,
-)
+from hms_iceberg.migration.state import MigrationState, find_state, staging_name
 from hms_iceberg.migration.warehouse.warehouse_plan import State, TablePlan, WarehousePlan
+from hms_iceberg.table.needed.ways_back import MIGRATION_ID, default_backup_name
 
 LOOKING = "Looking at tables"
 _NOT_FINISHED = "an earlier migration of it was not finished."
@@ -85,9 +78,10 @@ def _matching(hive: HiveTables, patterns: Sequence[str], exclude: Sequence[str])
             continue
         for table in hive.tables(database):
             name = str(table).lower()
-            if any(fnmatchcase(name, each) for each in wanted) and not any(
-                fnmatchcase(name, each) for each in unwanted
-            ):
+            if any(fnmatchcase(name, each) for each in unwanted):
+                continue
+            # A view is no table to be migrated, and so no pattern means it; who names it is told why.
+            if name in wanted or (table.table_type not in VIEWS and any(fnmatchcase(name, each) for each in wanted)):
                 yield table
 
 
@@ -158,7 +152,7 @@ class _Look:
 
 
 def _begun(state: MigrationState, hive: HiveTable) -> TablePlan:
-    copied = (state.folder or "").startswith(copy_location(table_location(hive)))
+    copied = state.journal is not None and state.journal.is_copy
     way = State.REWRITE if copied else State.UNFINISHED
     return TablePlan(f"{state.database}.{state.name}", way, (_NOT_FINISHED,))
 

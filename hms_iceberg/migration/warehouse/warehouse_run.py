@@ -117,7 +117,7 @@ class _WarehouseRun:
             result = act(self._catalog, entry.table, replace(self._options, **entry.choices))
         except Exception as error:  # whatever it is, the other tables go on, and the report has it
             logger.warning("Table %s was not migrated: %s", entry.table, error)
-            return replace(entry, outcome=Outcome.FAILED, message=str(error) or type(error).__name__)
+            return replace(entry, outcome=Outcome.FAILED, message=_brief(error))
         return replace(
             entry,
             outcome=Outcome.REWRITTEN if copied else Outcome.MIGRATED,
@@ -127,3 +127,10 @@ class _WarehouseRun:
             rows=result.records,
             bytes=result.bytes,
         )
+
+
+def _brief(error: Exception) -> str:
+    """What an error says, without the stack of Java that Spark's end in."""
+    lines = str(error).splitlines()
+    stack = next((number for number, line in enumerate(lines) if line.lstrip().startswith("at ")), len(lines))
+    return "\n".join(lines[:stack]).strip() or type(error).__name__

@@ -21,28 +21,39 @@ from typing import Any
 
 import numpy as np
 
-from hms_iceberg.scan.manifests.entry_walk import EntryWalk, IrregularError, Places, map_value_type
-from hms_iceberg.scan.manifests.metric_columns import Metric, metric_name
+from hms_iceberg.lazy import pl
+from hms_iceberg.scan.manifests.entry_walk import EntryWalk, IrregularError, Places
+from hms_iceberg.scan.manifests.metric_columns import Metric, metric_dtype
 
 # For fewer entries, polars is done sooner.
 FEWEST_ENTRIES = 300
 
-# Unless metrics are asked for, polars is also done sooner if more of the entries differ in the sizes of bounds.
-_WALKED_PART = 4
-
 MAPS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 
 
-def without_maps(
-    blocks: Sequence[bytes], rows: int, schema: bytes, metrics: Sequence[Metric]
-) -> tuple[bytes, bytes] | None:
-    """The entries without maps, and the Avro schema of what is left.
+@dataclass(frozen=True, slots=True)
+class CutEntries:
+    """Entries without maps.
+
+    Args:
+        body: their bytes.
+        schema: their Avro schema.
+        metrics: what the maps said of some fields, null for an entry that says nothing.
+    """
+
+    body: bytes
+    schema: bytes
+    metrics: Mapping[Metric, pl.Series]
+
+
+def without_maps(blocks: Sequence[bytes], rows: int, schema: bytes, metrics: Sequence[Metric]) -> CutEntries | None:
+    """The entries without maps, and some of the metrics that were in these.
 
     Args:
         blocks: all entries, decompressed; each block begins with an entry.
         rows: how many entries there are.
         schema: their Avro schema, without records in records.
-        metrics: the metrics to keep, in fields of their :func:`metric_name` that are null in entries without them.
+        metrics: the metrics to keep.
 
     Returns:
         None if the entries are not laid out as those of most data files, or polars is likely to be as fast.
@@ -53,23 +64,23 @@ def without_maps(
         return None
     path = names.index("file_path")
     try:
-        walk = EntryWalk(blocks, most_walked=rows if metrics else rows // _WALKED_PART)
+        walk = EntryWalk(blocks)
         cut = _Cut(walk, rows, fields[:path], fields[path + 1 :], metrics)
         paths = cut.find_paths([0, *accumulate(map(len, blocks[:-1]))])
         left = cut.from_paths(paths)
+        found = {metric: walk.values_at(places, metric_dtype(metric[0])) for metric, places in cut.kept.items()}
     except (IrregularError, IndexError, ValueError, RecursionError):
         return None
     kept = json.dumps({**json.loads(schema), "fields": [*fields[: path + 1], *cut.left_fields]})
-    return left, kept.encode("utf-8")
+    return CutEntries(left, kept.encode("utf-8"), found)
 
 
 @dataclass(slots=True)
 class _Piece:
-    """Maps that follow one another, from and to where they are cut out of each entry, and what is kept of them."""
+    """Maps that follow one another: from and to where they are cut out of each entry."""
 
     starts: np.ndarray
     ends: np.ndarray
-    kept: list[Places]
 
 
 class _Cut:
@@ -97,6 +108,7 @@ class _Cut:
         self._rest = rest
         self._metrics = metrics
         self._cuts: list[_Piece] = []
+        self.kept: dict[Metric, Places] = {}
         self.left_fields: list[Mapping[str, Any]] = []
 
     def find_paths(self, starts: Sequence[int]) -> np.ndarray:
@@ -135,11 +147,11 @@ class _Cut:
         """Notes what is to be cut out; returns where the maps end."""
         places: list[dict[int, Places]] = []
         for field in fields:
-            name, value_type = field["name"], map_value_type(field["type"])
-            places.append({field_id: Places(self._rows) for map_name, field_id in self._metrics if map_name == name})
-            self.left_fields += [{"name": metric_name((name, key)), "type": ["null", value_type]} for key in places[-1]]
+            wanted = [metric for metric in self._metrics if metric[0] == field["name"]]
+            places.append({field_id: Places(self._rows) for _, field_id in wanted})
+            self.kept |= {metric: places[-1][metric[1]] for metric in wanted}
         ends = self._walk.skip_maps([field["type"] for field in fields], at, places, np.arange(self._rows))
-        self._cuts.append(_Piece(at, ends, [each for found in places for each in found.values()]))
+        self._cuts.append(_Piece(at, ends))
         return ends
 
     def _left(self) -> bytes:
@@ -151,7 +163,6 @@ class _Cut:
         columns: list[list[bytes]] = []
         for piece in self._cuts:
             columns.append(_slices(body, begin, piece.starts))
-            columns += [_nullable(body, places) for places in piece.kept]
             begin = piece.ends
         return b"".join([*chain.from_iterable(zip(*columns, strict=True)), body[begin[-1] : self._walk.size]])
 
@@ -169,12 +180,6 @@ class _Cut:
 
 def _slices(body: bytes, starts: np.ndarray, ends: np.ndarray) -> list[bytes]:
     return [body[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-
-
-def _nullable(body: bytes, places: Places) -> list[bytes]:
-    """Values as those of the second branch of a union, after null."""
-    pairs = zip(places.starts.tolist(), places.ends.tolist(), strict=True)
-    return [b"\x02" + body[start:end] if end else b"\x00" for start, end in pairs]
 
 
 def _common_prefix(one: bytes, other: bytes) -> bytes:

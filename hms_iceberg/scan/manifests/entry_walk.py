@@ -9,26 +9,30 @@ Source: Avro specification, "Binary Encoding".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from hms_iceberg.errors import IcebergError
+from hms_iceberg.lazy import pl
 from hms_iceberg.spec.manifests.avro_container import decode_long
 
 # Entries that differ in more ways are read faster one by one.
 _MOST_WAYS = 64
+_FEW_VALUES = 4_096
 # Which part of the entries a layout must fit to be used, first of so many.
 _WORTH = 0.25
 _SAMPLED = 16
 _HIGH_BITS = np.uint64(0x8080808080808080)
-# Of a key and a length, in any word that does not begin with two numbers of one byte, the second one even.
-_NOT_SHORT = np.uint64(0x8180)
+# In a length that has two bytes, or is negative.
+_NOT_SHORT = 0x81
 _EVERY_BYTE = np.uint64(0x0101010101010101)
 _LOW_BITS = 0x7F
 _SIZES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 _WORD = 8
+# The number that a byte is.
+_UNZIGZAG = np.array([(byte >> 1) ^ -(byte & 1) for byte in range(_LOW_BITS + 1)], np.int64)
 
 
 class IrregularError(IcebergError):
@@ -54,15 +58,13 @@ class EntryWalk:
 
     Args:
         blocks: the bytes of all records.
-        most_walked: how many records may have a map of texts that is walked pair by pair.
 
     Attributes:
         body: the same as one, and a few more bytes.
         size: how many of them are of records.
     """
 
-    def __init__(self, blocks: Sequence[bytes], most_walked: int) -> None:
-        self._most_walked = most_walked
+    def __init__(self, blocks: Sequence[bytes]) -> None:
         self.body = b"".join([*blocks, bytes(_WORD)])
         self.size = len(self.body) - _WORD
         self._bytes = np.frombuffer(self.body, np.uint8)
@@ -71,20 +73,19 @@ class EntryWalk:
 
     def varints(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Integers of up to eight bytes, and where they end."""
+        first = self._bytes[at]
+        if not (first > _LOW_BITS).any():
+            return _UNZIGZAG[first], at + 1
         words = self._words[at]
-        if not (words & np.uint64(0x80)).any():
-            values, ends = words & np.uint64(_LOW_BITS), at + 1
-        else:
-            last = _last_bits(words)
-            if not last.all():
-                raise IrregularError
-            sizes = _byte_count(last)
-            words &= last | (last - np.uint64(1))
-            values = np.zeros(len(at), np.uint64)
-            for place in range(int(sizes.max())):
-                values |= (words >> np.uint64(place)) & np.uint64(_LOW_BITS << (7 * place))
-            ends = at + sizes
-        return _unzigzag(values), ends
+        last = _last_bits(words)
+        if not last.all():
+            raise IrregularError
+        sizes = _byte_count(last)
+        words &= last | (last - np.uint64(1))
+        values = np.zeros(len(at), np.uint64)
+        for place in range(int(sizes.max())):
+            values |= (words >> np.uint64(place)) & np.uint64(_LOW_BITS << (7 * place))
+        return _unzigzag(values), at + sizes
 
     def sizes_before(self, at: np.ndarray) -> np.ndarray:
         """The lengths that end right before some texts, of one or two bytes and after a byte that ends a number."""
@@ -96,6 +97,33 @@ class EntryWalk:
         if (lengths & 1).any():
             raise IrregularError
         return lengths >> 1
+
+    def values_at(self, places: Places, dtype: Any) -> pl.Series:
+        """The texts or numbers at some places, null where there is none."""
+        return self._texts_at(places) if dtype == pl.Binary else self._numbers_at(places)
+
+    def _numbers_at(self, places: Places) -> pl.Series:
+        has = places.ends > 0
+        if not has.any():
+            return pl.Series([None], dtype=pl.Int64).new_from_index(0, len(has))
+        values = np.zeros(len(has), np.int64)
+        values[has], ends = self.varints(places.starts[has])
+        if not np.array_equal(ends, places.ends[has]):
+            raise IrregularError
+        return pl.Series(values) if has.all() else pl.Series(values).set(pl.Series(~has), None)
+
+    def _texts_at(self, places: Places) -> pl.Series:
+        has = places.ends > 0
+        texts: list[bytes | None] = [None] * len(has)
+        rows = np.flatnonzero(has)
+        sizes, starts = self.varints(places.starts[rows])
+        ends = places.ends[rows]
+        if not np.array_equal(starts + sizes, ends):
+            raise IrregularError
+        body = self.body
+        for row, start, end in zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True):
+            texts[row] = body[start:end]
+        return pl.Series(texts, dtype=pl.Binary)
 
     def skip(self, avro_type: Any, at: np.ndarray) -> np.ndarray:
         """Where values of a type end."""
@@ -157,8 +185,6 @@ class EntryWalk:
 
     def _walk_map(self, avro_type: Any, at: np.ndarray, places: Mapping[int, Places], rows: np.ndarray) -> np.ndarray:
         value_type = map_value_type(avro_type)
-        if value_type == "bytes" and len(at) > self._most_walked:
-            raise IrregularError
         if not isinstance(avro_type, list):
             return self._walk_pairs(value_type, at, rows, places)
         numbers, ends = self.varints(at)
@@ -187,45 +213,88 @@ class EntryWalk:
         self, value_type: str, at: np.ndarray, rows: np.ndarray, places: Mapping[int, Places]
     ) -> np.ndarray:
         counts, begun = self.varints(at)
-        ends = begun.copy()
-        for count in _distinct(counts):
-            if count == 0:
+        if (counts <= 0).all() and not counts.any():
+            return begun
+        is_sized = counts < 0  # and says how many bytes the pairs take
+        if is_sized.any():
+            begun[is_sized] = self._skip_varints(begun[is_sized])
+            counts = np.abs(counts)
+        if counts.max() > self.size:
+            raise IrregularError
+        order = np.argsort(-counts, kind="stable")[: int(np.count_nonzero(counts))]
+        walk = self._walk_texts if value_type == "bytes" else self._walk_numbers
+        ends = walk(begun[order], counts[order], rows[order], places)
+        begun[order] = self._walk_pairs(value_type, ends, rows[order], places)
+        return begun
+
+    def _walk_texts(
+        self, at: np.ndarray, counts: np.ndarray, rows: np.ndarray, places: Mapping[int, Places]
+    ) -> np.ndarray:
+        """Where pairs of a key and a text end, of records with ever fewer of them.
+
+        Those of small keys and short texts are gone through in a few steps for all records.
+        """
+        codes = {key: 2 * key for key in places if 0 <= key <= _LOW_BITS >> 1}
+        for active in _still_more(counts):
+            here = at[:active]
+            keys, lengths = self._bytes[here], self._bytes[here + 1]
+            if (keys > _LOW_BITS).any() or (lengths & _NOT_SHORT).any():
+                numbers, values, ends = self._skip_pair("bytes", here)
+                _note(places, numbers, values, ends, rows[:active])
+                here[:] = ends
                 continue
-            chosen = np.flatnonzero(counts == count)
-            start, chosen_rows = begun[chosen], rows[chosen]
-            if count < 0:
-                start = self._skip_varints(start)
-            if value_type == "long" and not places:
-                start = self._skip_numbers(start, 2 * abs(count))
-            else:
-                for _ in range(abs(count)):
-                    keys, value, start = self._skip_pair(value_type, start)
-                    for key in places.keys() & range(keys.min(), keys.max() + 1):
-                        found = keys == key
-                        noted = chosen_rows[found]
-                        places[key].starts[noted], places[key].ends[noted] = value[found], start[found]
-            ends[chosen] = self._walk_pairs(value_type, start, chosen_rows, places)
-        return ends
+            for key, code in codes.items():
+                found = np.flatnonzero(keys == code)
+                if len(found):
+                    noted = rows[found]
+                    places[key].starts[noted] = here[found] + 1
+                    places[key].ends[noted] = here[found] + (lengths[found] >> 1) + 2
+            here += lengths >> 1
+            here += 2
+        return at
+
+    def _walk_numbers(
+        self, at: np.ndarray, counts: np.ndarray, rows: np.ndarray, places: Mapping[int, Places]
+    ) -> np.ndarray:
+        """Where pairs of a key and a number end; most records have a key where the first one has it."""
+        for key, place in self._numbers_of(int(at[0]), int(counts[0]), places.keys()).items():
+            some = counts > place
+            keys, values = self.varints(self._skip_numbers(at[some], np.full(int(some.sum()), 2 * place)))
+            found = np.flatnonzero(keys == key)
+            noted = rows[some][found]
+            places[key].starts[noted], places[key].ends[noted] = values[found], self._skip_varints(values[found])
+        left = np.zeros(len(at), bool)
+        for each in places.values():
+            left |= each.ends[rows] == 0
+        begun, others = at[left], rows[left]
+        for active in _still_more(counts[left]) if len(begun) else ():
+            numbers, values, begun[:active] = self._skip_pair("long", begun[:active])
+            _note(places, numbers, values, begun[:active], others[:active])
+        return self._skip_numbers(at, 2 * counts)
+
+    def _numbers_of(self, at: int, count: int, wanted: Collection[int]) -> dict[int, int]:
+        """At which place of a map of numbers some keys are."""
+        found = {}
+        for place in range(count if wanted else 0):
+            key, at = decode_long(self.body, at)
+            _, at = decode_long(self.body, at)
+            if key in wanted:
+                found[key] = place
+        return found
 
     def _skip_pair(self, value_type: str, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Keys, and where their values begin and end."""
-        words = self._words[at]
-        if value_type == "bytes" and not (words & _NOT_SHORT).any():
-            return (
-                _unzigzag(words & np.uint64(_LOW_BITS)),
-                at + 1,
-                at + 2 + _unzigzag(words >> np.uint64(8) & np.uint64(_LOW_BITS)),
-            )
         keys, value = self.varints(at)
         return keys, value, self.skip(value_type, value)
 
     # ------------------------------------------------------------------------------------- other values
 
-    def _skip_numbers(self, at: np.ndarray, count: int) -> np.ndarray:
+    def _skip_numbers(self, at: np.ndarray, left: np.ndarray) -> np.ndarray:
         """Where so many integers end: a byte without its high bit ends one."""
+        if not left.any():
+            return at
         ends = np.zeros(len(at), np.int64)
         rows = np.arange(len(at))
-        left = np.full(len(at), count)
         while len(rows):
             stops = ~self._words[at] & _HIGH_BITS
             found = ((stops >> np.uint64(7)) * _EVERY_BYTE >> np.uint64(56)).astype(np.int64)
@@ -237,10 +306,9 @@ class EntryWalk:
         return ends
 
     def _skip_varints(self, at: np.ndarray) -> np.ndarray:
-        words = self._words[at]
-        if not (words & np.uint64(0x80)).any():
+        if not (self._bytes[at] > _LOW_BITS).any():
             return at + 1
-        last = _last_bits(words)
+        last = _last_bits(self._words[at])
         ends = at + _byte_count(last)
         is_long = last == 0
         if is_long.any():
@@ -323,6 +391,23 @@ class _Shape:
         self._mask += b"\xff" * (position - self._start - len(self._mask))
 
 
+def _still_more(counts: np.ndarray) -> list[int]:
+    """For each step, how many of falling counts are greater than its number."""
+    steps = np.arange(int(counts[0]))
+    found: list[int] = np.searchsorted(-counts, -steps, side="left").tolist()
+    return found
+
+
+def _note(
+    places: Mapping[int, Places], keys: np.ndarray, starts: np.ndarray, ends: np.ndarray, rows: np.ndarray
+) -> None:
+    """Notes where the values of some keys are."""
+    for key in places.keys() & range(keys.min(), keys.max() + 1):
+        found = keys == key
+        noted = rows[found]
+        places[key].starts[noted], places[key].ends[noted] = starts[found], ends[found]
+
+
 def map_value_type(avro_type: Any) -> str:
     """The type of the values of an array of pairs of a key and a value, or of a union of it and null.
 
@@ -348,7 +433,11 @@ def _branch(branches: list[Any], number: int) -> Any:
 def _distinct(values: np.ndarray) -> list[int]:
     if len(values) and (values == values[0]).all():
         return [int(values[0])]
-    found: list[int] = np.unique(values).tolist()
+    least = int(values.min()) if len(values) else 0
+    if len(values) and int(values.max()) - least < _FEW_VALUES:  # sooner than by sorting them
+        found: list[int] = (np.flatnonzero(np.bincount(values - least)) + least).tolist()
+    else:
+        found = np.unique(values).tolist()
     if len(found) > _MOST_WAYS:
         raise IrregularError
     return found

@@ -114,14 +114,17 @@ class ManifestDecoder:
         _check_sequence_numbers(frame, self.manifests)
         return frame
 
-    def entries(self) -> pl.DataFrame:
+    def entries(self, metrics: Sequence[str] | None = None) -> pl.DataFrame:
         """One row for each entry, removed files included.
 
+        Args:
+            metrics: which maps of metrics to decode; None takes ``METRIC_COLUMNS`` and ``column_sizes``.
+
         Returns:
-            A frame of ``status``, ``FILE_COLUMNS``, the partition columns of the manifests' spec, ``METRIC_COLUMNS``,
-            ``column_sizes`` and ``MANIFEST``.
+            A frame of ``status``, ``FILE_COLUMNS``, the partition columns of the manifests' spec, ``MANIFEST`` and the
+            metrics.
         """
-        metrics = ("column_sizes", *METRIC_COLUMNS)
+        metrics = ("column_sizes", *METRIC_COLUMNS) if metrics is None else metrics
         rows = self._checked(metrics)
         dtypes = {**file_dtypes(), **{name: self._partitions.dtypes[name] for name in self._names}}
         dtypes |= {name: metric_dtypes()[name] for name in metrics}
@@ -393,7 +396,7 @@ def _decode(
             if frame is None:
                 frame = _decode_slowly(containers, manifests, flat, [*columns, *maps])
             if present:
-                found = [map_values(frame[metric[0]], metric[1]).alias(metric_name(metric)) for metric in present]
+                found = [map_values(frame[each[0]], [each[1]])[0].alias(metric_name(each)) for each in present]
                 frame = frame.drop(maps).hstack(found)
     except CorruptManifestError:
         raise
@@ -412,8 +415,10 @@ def _decode_without_maps(
     left = without_maps(blocks, rows, flat.text, metrics)
     if left is None:
         return None
-    body, schema = left
-    return _read_avro([body], rows, schema, [*columns, *map(metric_name, metrics)])
+    frame = _read_avro([left.body], rows, left.schema, columns)
+    if frame is None:
+        return None
+    return frame.with_columns(left.metrics[each].alias(metric_name(each)) for each in metrics)
 
 
 def _read_avro(blocks: Sequence[bytes], rows: int, schema: bytes, columns: list[str]) -> pl.DataFrame | None:

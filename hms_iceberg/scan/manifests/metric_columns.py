@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from hms_iceberg.expressions.bound import BoundReference
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.bound_columns import decode_bounds
@@ -17,6 +19,8 @@ from hms_iceberg.spec.data_types import IcebergType, UUIDType
 
 # A map of metrics and a field: ("lower_bounds", 3).
 Metric = tuple[str, int]
+# How many values of maps are looked for in one go.
+_PLACES_AT_ONCE = 4_000_000
 
 
 def metric_name(metric: Metric) -> str:
@@ -246,24 +250,33 @@ def _in_optional(ref: BoundReference) -> bool:
     return any(parent.optional for parent in ref.path[:-1])
 
 
-def map_values(maps: pl.Series, key: int) -> pl.Series:
-    """The value of one key in each of a column of maps, null if a map lacks it.
+def map_values(maps: pl.Series, keys: Sequence[int]) -> list[pl.Series]:
+    """The values of some keys in each of a column of maps, null if a map lacks one; the last of several counts.
 
     Args:
         maps: lists of key/value structs.
-        key: the key.
+        keys: the keys, each once.
     """
     value_type = maps.dtype.inner.to_schema()["value"]  # type: ignore[attr-defined]
-    if len(maps) == 0 or maps.null_count() == len(maps):
-        return pl.Series(maps.name, [None] * len(maps), dtype=value_type)
-    # Files of one writer list their columns in the same order: look where the first file has the key.
-    first = maps[0]
-    keys = [] if first is None else first.struct.field("key").to_list()
-    if key in keys:
-        at_place = maps.list.get(keys.index(key), null_on_oob=True)
-        if (at_place.struct.field("key") == key).sum() == len(maps):
-            return at_place.struct.field("value")
-    pairs = pl.DataFrame({"pair": maps}).with_row_index("row").explode("pair").unnest("pair")
-    values = pairs.filter(pl.col("key") == key).unique("row", keep="last", maintain_order=True)
-    rows = pl.DataFrame({"row": pl.Series(range(len(maps)), dtype=pl.UInt32)})
-    return rows.join(values.select("row", "value"), on="row", how="left", maintain_order="left")["value"]
+    sizes = maps.list.len().fill_null(0).to_numpy()
+    if not sizes.any():
+        return [pl.Series([None], dtype=value_type).new_from_index(0, len(maps)) for _ in keys]
+    pairs = maps.filter(pl.Series(sizes > 0)).explode()
+    found, values = pairs.struct.field("key").to_numpy(), pairs.struct.field("value")
+    rows = np.repeat(np.arange(len(maps)), sizes)
+    step = max(1, _PLACES_AT_ONCE // len(maps))
+    columns: list[pl.Series] = []
+    for some in (keys[start : start + step] for start in range(0, len(keys), step)):
+        ordered = np.sort(np.array(some))
+        column = np.minimum(np.searchsorted(ordered, found), len(some) - 1)
+        wanted = np.flatnonzero(ordered[column] == found)
+        places = np.full((len(some), len(maps)), -1, np.int64)
+        places[column[wanted], rows[wanted]] = wanted
+        columns += [_gathered(values, places[np.searchsorted(ordered, key)]) for key in some]
+    return columns
+
+
+def _gathered(values: pl.Series, places: np.ndarray) -> pl.Series:
+    """Values at some places, null for those that are negative."""
+    chosen = pl.Series(places)
+    return values.gather(chosen if (places >= 0).all() else chosen.set(chosen < 0, None))

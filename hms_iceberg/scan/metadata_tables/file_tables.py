@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
-from typing import Any
+from typing import Any, cast
 
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.bound_columns import stored_bounds
@@ -29,6 +29,7 @@ from hms_iceberg.spec.manifests.manifest_values import ManifestContent, Manifest
 from hms_iceberg.spec.schema import Schema
 
 _COUNTS = ("column_sizes", "value_counts", "null_value_counts", "nan_value_counts")
+_METRICS = "readable_metrics"
 _READABLE = {
     "column_size": "Total size on disk",
     "value_count": "Total count, including null and NaN",
@@ -79,16 +80,19 @@ def all_entries(request: MetadataRequest) -> MetadataTable:
     return _entries(request, request.distinct_manifests())
 
 
-def entry_frame(request: MetadataRequest, manifests: Sequence[ManifestFile]) -> pl.DataFrame:
-    """All entries of some manifests, with the partition columns of all specs."""
+def entry_frame(
+    request: MetadataRequest, manifests: Sequence[ManifestFile], metrics: Sequence[str] = ()
+) -> pl.DataFrame:
+    """All entries of some manifests, with the partition columns of all specs, and with some maps of metrics."""
 
     def read(manifest: ManifestFile) -> pl.DataFrame:
         data = request.storage.read(manifest.manifest_path)
-        return ManifestDecoder([(data, manifest)], request.partitions).entries().drop(MANIFEST)
+        return ManifestDecoder([(data, manifest)], request.partitions).entries(metrics).drop(MANIFEST)
 
     with ThreadPoolExecutor(8, thread_name_prefix="iceberg-inspect") as pool:
         frames = list(pool.map(read, manifests))
-    dtypes = {"status": pl.Int32, **file_dtypes(), **request.partitions.dtypes, **metric_dtypes()}
+    dtypes = {"status": pl.Int32, **file_dtypes(), **request.partitions.dtypes}
+    dtypes |= {name: metric_dtypes()[name] for name in metrics}
     return pl.concat([pl.DataFrame(schema=dtypes), *(each for each in frames if each.height)], how="diagonal_relaxed")
 
 
@@ -102,28 +106,43 @@ def _of(manifests: Sequence[ManifestFile], content: ManifestContent) -> list[Man
 
 
 def _files(request: MetadataRequest, manifests: Sequence[ManifestFile]) -> MetadataTable:
-    frame = live(entry_frame(request, manifests))
-    fields = _file_fields(request.partition_type)
-    readable, metrics = _readable_metrics(request, frame)
-    columns = _file_columns(request, frame, fields)
-    return MetadataTable(Schema(*fields, readable), frame.select(*columns, metrics))
+    fields = _wanted(request, [*_file_fields(request.partition_type), _readable_field(request)])
+    frame = live(entry_frame(request, manifests, _maps(fields)))
+    return MetadataTable(Schema(*fields), frame.select(*_columns(request, frame, fields)))
 
 
 def _entries(request: MetadataRequest, manifests: Sequence[ManifestFile]) -> MetadataTable:
-    frame = entry_frame(request, manifests)
-    fields = _file_fields(request.partition_type)
-    readable, metrics = _readable_metrics(request, frame)
-    schema = Schema(
-        NestedField(0, "status", IntegerType(), True),
-        NestedField(1, "snapshot_id", LongType()),
-        NestedField(3, "sequence_number", LongType()),
-        NestedField(4, "file_sequence_number", LongType()),
-        NestedField(2, "data_file", StructType(*fields), True),
-        readable,
+    of_file = _file_fields(request.partition_type)
+    fields = _wanted(
+        request,
+        [
+            NestedField(0, "status", IntegerType(), True),
+            NestedField(1, "snapshot_id", LongType()),
+            NestedField(3, "sequence_number", LongType()),
+            NestedField(4, "file_sequence_number", LongType()),
+            NestedField(2, "data_file", StructType(*of_file), True),
+            _readable_field(request),
+        ],
     )
-    own = ("status", "snapshot_id", "sequence_number", "file_sequence_number")
-    data_file = pl.struct(*_file_columns(request, frame, fields)).alias("data_file")
-    return MetadataTable(schema, frame.select(*own, data_file, metrics))
+    has_files = any(each.name == "data_file" for each in fields)
+    frame = entry_frame(request, manifests, _maps([*fields, *(of_file if has_files else ())]))
+    if has_files:
+        frame = frame.with_columns(pl.struct(*_columns(request, frame, of_file)).alias("data_file"))
+    return MetadataTable(Schema(*fields), frame.select(*_columns(request, frame, fields)))
+
+
+def _wanted(request: MetadataRequest, fields: Sequence[NestedField]) -> list[NestedField]:
+    return [each for each in fields if request.columns is None or each.name in request.columns]
+
+
+def _maps(fields: Sequence[NestedField]) -> list[str]:
+    """The maps of metrics that some fields are made of."""
+    needed = {each.name for each in fields}
+    for each in fields:
+        if each.name == _METRICS:
+            columns = cast(StructType, each.field_type).fields
+            needed |= {f"{part.name}s" for column in columns for part in cast(StructType, column.field_type).fields}
+    return [name for name in metric_dtypes() if name in needed]
 
 
 def _file_fields(partition_type: StructType) -> list[NestedField]:
@@ -169,44 +188,67 @@ def _by_column(field_id: int, name: str, key_id: int, value: IcebergType, doc: s
     return NestedField(field_id, name, kind, doc=f"Map of column id to {doc}")
 
 
-def _file_columns(request: MetadataRequest, frame: pl.DataFrame, fields: Sequence[NestedField]) -> list[Any]:
+def _columns(request: MetadataRequest, frame: pl.DataFrame, fields: Sequence[NestedField]) -> list[Any]:
+    """The columns of some fields, made of a frame of entries."""
     partition = request.partition_type
     dtypes = [polars_dtype(each.field_type) for each in partition.fields]
-    return [partition_struct(frame, partition, dtypes) if each.name == "partition" else each.name for each in fields]
+    made: dict[str, Callable[[], Any]] = {
+        "partition": lambda: partition_struct(frame, partition, dtypes),
+        _METRICS: lambda: _readable_values(request, frame),
+    }
+    return [made[each.name]() if each.name in made else each.name for each in fields]
 
 
-def _readable_metrics(request: MetadataRequest, frame: pl.DataFrame) -> tuple[NestedField, pl.Series]:
-    """The metrics of every primitive column under its name, bounds as values."""
+def _measured(request: MetadataRequest) -> list[tuple[str, NestedField]]:
+    """Every primitive column by its name, in order of the names."""
     schema = request.metadata.schema()
-    used = [each.field_id for each in request.partition_type.fields]
-    next_id = count(max(schema.highest_field_id, 1000, *used) + 1).__next__
-    fields: list[NestedField] = []
-    columns: list[pl.Series] = []
-    by_name = {
-        name: field
+    found = [
+        (name, field)
         for name, field_id in schema.index_by_name.items()
         if isinstance((field := schema.index_by_id[field_id]).field_type, PrimitiveType)
         and schema.find_column_name(field_id) == name
-    }
-    for name in sorted(by_name):
-        field = by_name[name]
-        parts = [_metric(frame, metric, field) for metric in _READABLE]
-        columns.append(pl.DataFrame(parts).to_struct(name))
+    ]
+    return sorted(found, key=lambda each: each[0])
+
+
+def _parts(request: MetadataRequest, name: str) -> list[str]:
+    """The metrics of a column that are needed."""
+    asked = _READABLE if request.metrics is None else request.metrics.get(name, ())
+    return [part for part in _READABLE if part in asked]
+
+
+def _readable_field(request: MetadataRequest) -> NestedField:
+    """The metrics of every primitive column under its name."""
+    used = [each.field_id for each in request.partition_type.fields]
+    next_id = count(max(request.metadata.schema().highest_field_id, 1000, *used) + 1).__next__
+    fields: list[NestedField] = []
+    for name, field in _measured(request):
         kinds: list[IcebergType] = [LongType()] * 4 + [field.field_type] * 2
-        inner = (
+        inner = [
             NestedField(next_id(), part, kind, doc=doc)
             for (part, doc), kind in zip(_READABLE.items(), kinds, strict=True)
-        )
-        fields.append(NestedField(next_id(), name, StructType(*inner), doc=f"Metrics for column {name}"))
-    struct = NestedField(next_id(), "readable_metrics", StructType(*fields), doc="Column metrics in readable form")
-    return struct, pl.DataFrame(columns).to_struct("readable_metrics")
+        ]
+        field_id, parts = next_id(), _parts(request, name)
+        if parts or request.metrics is None:
+            kept = StructType(*(each for each in inner if each.name in parts))
+            fields.append(NestedField(field_id, name, kept, doc=f"Metrics for column {name}"))
+    return NestedField(next_id(), _METRICS, StructType(*fields), doc="Column metrics in readable form")
 
 
-def _metric(frame: pl.DataFrame, metric: str, field: NestedField) -> pl.Series:
-    values = map_values(frame[f"{metric}s"], field.field_id)
-    if metric.endswith("bound"):
-        values = stored_bounds(values, field.field_type)
-    return values.alias(metric)
+def _readable_values(request: MetadataRequest, frame: pl.DataFrame) -> pl.Series:
+    """The same of the files of a frame, bounds as values."""
+    measured = [(name, field, _parts(request, name)) for name, field in _measured(request)]
+    found: dict[tuple[str, str], pl.Series] = {}
+    for part in _READABLE:
+        columns = [(name, field) for name, field, parts in measured if part in parts]
+        values = map_values(frame[f"{part}s"], [field.field_id for _, field in columns]) if columns else []
+        for (name, field), value in zip(columns, values, strict=True):
+            is_bound = part.endswith("_bound")
+            found[name, part] = (stored_bounds(value, field.field_type) if is_bound else value).alias(part)
+    structs = [
+        pl.DataFrame([found[name, part] for part in parts]).to_struct(name) for name, _, parts in measured if parts
+    ]
+    return pl.DataFrame(structs).to_struct(_METRICS)
 
 
 TABLES: dict[str, Callable[[MetadataRequest], MetadataTable]] = {

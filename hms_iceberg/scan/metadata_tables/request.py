@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -45,6 +45,10 @@ class MetadataRequest:
         metadata_location: the current metadata file, for ``metadata_log_entries``.
         row_filter: for ``partitions``: only those that may hold a row that matches.
         case_sensitive: whether the filter names columns in their case.
+        columns: which columns are needed; tables of files leave out others, as metrics take most of their time. None
+            for all.
+        metrics: of the column ``readable_metrics``, the table's columns that are needed, and which metrics of each.
+            None for all of all.
     """
 
     metadata: TableMetadata
@@ -53,6 +57,8 @@ class MetadataRequest:
     metadata_location: str | None = None
     row_filter: BooleanExpression | None = None
     case_sensitive: bool = True
+    columns: Collection[str] | None = None
+    metrics: Mapping[str, Collection[str]] | None = None
 
     @property
     def snapshot(self) -> Snapshot | None:

@@ -5,20 +5,23 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections.abc import Iterator, Mapping
-from functools import partial, reduce
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from hms_iceberg.migration.proof.content_summary import TableSummary, empty_summary, summarise
-from hms_iceberg.spark.migration.read_hive import dotted, hive_rows, quoted
+from hms_iceberg.migration.proof.content_summary import TableSummary, empty_summary
+from hms_iceberg.spark.migration.read_hive import hive_rows, quoted
+from hms_iceberg.spark.reading.worker_code import Checked, Read
+from hms_iceberg.spark.reading.worker_files import what_to_read
 from hms_iceberg.spark.schemas import spark_schema
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_SUMMARY = pa.schema([pa.field("summary", pa.binary())])
+_TASKS_AT_ONCE = 8
 
 
 class SparkHiveReader:
@@ -46,17 +49,31 @@ class SparkHiveReader:
         with warnings.catch_warnings():
             # PySpark looks at the version of pandas, whether or not pandas is used.
             warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
-            found = frame.mapInArrow(partial(_summaries, arrow), "summary binary").collect()
+            found = frame.mapInArrow(Checked(_summaries(arrow), "Hive tables"), "summary binary").collect()
         return reduce(TableSummary.plus, (pickle.loads(row.summary) for row in found), empty_summary(arrow))
 
-    def unlike_rows(self, hive: str, iceberg: str, schema: Schema, most: int) -> Iterator[str]:
-        """Rows that are in one of two tables only, in words."""
-        self._spark.catalog.refreshTable(dotted(iceberg))
-        left = _comparable(_as(hive_rows(self._spark, hive), schema, hive))
-        right = _comparable(_as(self._spark.table(dotted(iceberg)), schema, iceberg))
+    def unlike_rows(self, hive: str, table: Table, most: int) -> Iterator[str]:
+        """Rows that are in one of two tables only, in words; Python workers with this package read Iceberg's."""
+        left = _comparable(_as(hive_rows(self._spark, hive), table.schema(), hive))
+        right = _comparable(self._iceberg_rows(table))
         for side, only in (("Hive", left.exceptAll(right)), ("Iceberg", right.exceptAll(left))):
             for row in only.limit(most).collect():
                 yield f"only in the {side} table: {row.asDict()}"
+
+    def _iceberg_rows(self, table: Table) -> DataFrame:
+        """The rows of an Iceberg table as this package reads them, and no reader of Spark's."""
+        from pyspark.sql.types import StructType
+
+        schema = table.schema()
+        reading = what_to_read(table.metadata, schema, [field.name for field in schema.fields], table.storage)
+        tasks = [(pickle.dumps(task),) for task in table.scan().plan_files()]
+        parts = max(1, min(len(tasks), self._spark.sparkContext.defaultParallelism * _TASKS_AT_ONCE))
+        shape = StructType.fromJson(spark_schema(schema, ".".join(table.identifier)))
+        with warnings.catch_warnings():
+            # PySpark looks at the version of pandas, whether or not pandas is used.
+            warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+            frame = self._spark.createDataFrame(tasks, "task binary").repartition(parts)
+            return frame.mapInArrow(Checked(_rows(reading), "Iceberg tables"), shape)
 
 
 def _as(frame: DataFrame, schema: Schema, name: str) -> DataFrame:
@@ -82,7 +99,28 @@ def _comparable(frame: DataFrame) -> DataFrame:
     )
 
 
-def _summaries(schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The summary of a task's rows, as a row."""
-    summary = pickle.dumps(summarise(batches, schema))
-    yield pa.RecordBatch.from_arrays([pa.array([summary], pa.binary())], schema=_SUMMARY)
+def _summaries(schema: pa.Schema) -> Read:
+    """From a task's rows to their summary, as a row."""
+
+    def summaries(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pickle
+
+        import pyarrow as pa
+
+        from hms_iceberg.migration.proof.content_summary import summarise
+
+        summary = pickle.dumps(summarise(batches, schema))
+        yield pa.record_batch({"summary": pa.array([summary], pa.binary())})
+
+    return summaries
+
+
+def _rows(reading: bytes) -> Read:
+    """From tasks to the rows of their files."""
+
+    def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from hms_iceberg.spark.reading.worker_files import read_in_worker
+
+        return read_in_worker(reading, batches)
+
+    return rows

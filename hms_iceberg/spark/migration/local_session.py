@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -38,7 +37,6 @@ def session_on(uri: str, properties: Mapping[str, str], settings: Mapping[str, s
         yield extend(running)
         return
     quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.master": "local[*]"}
-    quiet["spark.pyspark.python"] = sys.executable
     builder = SparkSession.builder.appName("hms-iceberg")
     for name, value in {**quiet, "spark.hadoop.hive.metastore.uris": uri, **settings}.items():
         builder = builder.config(name, value)

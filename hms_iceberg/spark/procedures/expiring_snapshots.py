@@ -27,7 +27,8 @@ def _expire_snapshots(call: Call) -> list[Row]:
         files.manifest_lists,
         files.statistics_files,
     )
-    return [tuple(sum(location not in result.left for location in kind) for kind in by_kind)]
+    there = result.left.keys() | result.kept.keys()
+    return [tuple(sum(location not in there for location in kind) for kind in by_kind)]
 
 
 EXPIRE_SNAPSHOTS = Procedure(

@@ -1,8 +1,7 @@
-"""The questions of the bridge about procedures, by their name."""
+"""The questions of the bridge about procedures."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -15,7 +14,7 @@ from hms_iceberg.spark.rewriting.runs import OpenRewrites, SparkRewrite
 
 
 class CallProcedure(msgspec.Struct, frozen=True):
-    """A call.
+    """A call (`CatalogProcedure`).
 
     Attributes:
         procedure: its name.
@@ -33,17 +32,17 @@ class CallProcedure(msgspec.Struct, frozen=True):
     table: str | None = None
 
 
-def answered(asked: Mapping[str, Any], catalogs: OpenCatalogs, rewrites: OpenRewrites) -> bytes | None:
-    """The answer to a question about procedures; None if it is another kind of question."""
-    if asked["call"] == "procedures":
-        return AnswerWriter({"procedures": [_described(each) for each in PROCEDURES.values()]}).done()
-    if asked["call"] == "call-procedure":
-        return _called(msgspec.convert(asked, CallProcedure), catalogs, rewrites)
-    return None
+class ListProcedures(msgspec.Struct, frozen=True):
+    """All procedures that there are (`Procedures`)."""
 
 
 # What a plain timestamp is depends on Spark's settings; here it is always an instant.
 _INSTANTS = {"timestamp": "timestamp_ltz"}
+
+
+def list_procedures() -> dict[str, Any]:
+    """Their names, parameters and columns, as `procedures`."""
+    return {"procedures": [_described(each) for each in PROCEDURES.values()]}
 
 
 def _described(procedure: Procedure) -> dict[str, Any]:
@@ -58,7 +57,12 @@ def _described(procedure: Procedure) -> dict[str, Any]:
     }
 
 
-def _called(question: CallProcedure, catalogs: OpenCatalogs, rewrites: OpenRewrites) -> bytes:
+def call_procedure(question: CallProcedure, catalogs: OpenCatalogs, rewrites: OpenRewrites) -> bytes:
+    """Runs a procedure: its `rows`, with the `view` that they are in; or the `rewrite` that Spark has to carry out.
+
+    Raises:
+        IcebergError: of the procedure.
+    """
     identifier = () if question.table is None else (question.namespace or "", question.table)
     catalog = catalogs.of({"catalog": question.catalog})
     call = Call(catalog, identifier, question.current_namespace, question.arguments)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.maintenance.orphan_files import PrefixMismatch, remove_orphan_files
 from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, Row
 from hms_iceberg.storage import FileInfo
-
-_DAY_MS = 24 * 60 * 60 * 1000
 
 
 def _remove_orphan_files(call: Call) -> list[Row]:
@@ -17,15 +13,9 @@ def _remove_orphan_files(call: Call) -> list[Row]:
     if workers <= 0:
         raise InvalidInputError(f"max_concurrent_deletes should have value > 0, value: {workers}")
     listed = call.get("file_list_view")  # the bridge has read it: paths, with the time of the last change
-    older_than = call.milliseconds("older_than")
-    if older_than is not None and time.time() * 1000 - older_than < _DAY_MS:
-        raise InvalidInputError(
-            "Cannot remove orphan files with an interval less than 24 hours: files of writes that go on now would be "
-            "deleted. If there are none for certain, call hms_iceberg.maintenance.remove_orphan_files from Python."
-        )
     result = remove_orphan_files(
         call.table(),
-        older_than=older_than,
+        older_than=call.milliseconds("older_than"),
         location=call.get("location"),
         dry_run=call.get("dry_run", False),
         equal_schemes=call.get("equal_schemes"),

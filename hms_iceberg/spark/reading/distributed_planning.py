@@ -15,7 +15,9 @@ import pickle
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.expressions.tree import BooleanExpression
@@ -30,6 +32,7 @@ from hms_iceberg.spec.data_types import IcebergType
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.schema_json import type_from_json, type_to_json
 from hms_iceberg.storage import Storage
 
 if TYPE_CHECKING:
@@ -90,7 +93,8 @@ def planned(
     start, end = asked.start_snapshot_id, asked.snapshot_id
     if start is None:
         executors = Executors(asked.slots, asked.planning_modes, asked.planned)
-        return plan_with_executors(ScanRequest(metadata, end, row_filter, schema=schema), storage, executors)
+        request = ScanRequest(metadata, end, row_filter, schema=schema, whole_files=asked.whole_files)
+        return plan_with_executors(request, storage, executors)
     return plan_appends(AppendRequest(metadata, start, end, row_filter=row_filter, schema=schema), storage)
 
 
@@ -111,15 +115,15 @@ def plan_with_executors(request: ScanRequest, storage: Storage, executors: Execu
     answers = iter(executors.answers)
 
     def files(content: ManifestContent, keys: Mapping[int, IcebergType], has_keys: bool) -> KeptFiles | PlanningJob:
-        listed = begun.manifests(content)
-        kept = begun.planner.keep(listed)
+        listed, planner = begun.manifests(content), begun.planner.of(content)
+        kept = planner.keep(listed)
         task = _Task(content, keys)
         if not _is_distributed(_mode(content, request.metadata, executors), kept, executors.slots, has_keys):
             with begun.naming_errors():
-                return task.files(begun.planner, listed)
+                return task.files(planner, listed)
         answered = next(answers, None)
         if answered is None:
-            return _job(begun.planner, storage, task, kept, executors.slots)
+            return _job(planner, storage, task, kept, executors.slots)
         return replace(_joined(answered), manifests_total=len(listed))
 
     summary = {} if begun.snapshot is None else begun.snapshot.summary
@@ -178,6 +182,22 @@ class _Task:
         return planner.data_files(manifests, self.keys)
 
 
+class _Found(msgspec.Struct, frozen=True):
+    """What a task found; see `KeptFiles`.
+
+    Args:
+        frame: the files, in Arrow's file format.
+        key_types: the types of the keys, as schemas have them in JSON.
+        manifests_kept: manifests that were read.
+        total: files in these.
+    """
+
+    frame: bytes
+    key_types: dict[int, Any]
+    manifests_kept: int
+    total: int
+
+
 @dataclass(frozen=True)
 class _Planning:
     """What all tasks of a job have in common."""
@@ -229,17 +249,18 @@ def plan_in_worker(common: bytes, batches: Iterator[pa.RecordBatch]) -> Iterator
             found = task.files(planner, task.manifests)
             frame = io.BytesIO()
             found.frame.write_ipc(frame, compression="zstd")
-            answer = pickle.dumps((frame.getvalue(), found.key_types, found.manifests_kept, found.total))
-            yield pa.record_batch({"answer": pa.array([answer], pa.binary())})
+            keys = {field_id: type_to_json(kind) for field_id, kind in found.key_types.items()}
+            answer = _Found(frame.getvalue(), keys, found.manifests_kept, found.total)
+            yield pa.record_batch({"answer": pa.array([msgspec.msgpack.encode(answer)], pa.binary())})
 
 
 def _joined(answers: Sequence[bytes]) -> KeptFiles:
     """What all tasks of a job found."""
-    parts = [pickle.loads(each) for each in answers]
-    frames = [pl.read_ipc(io.BytesIO(frame)) for frame, *_ in parts]
+    parts = [msgspec.msgpack.decode(each, type=_Found) for each in answers]
+    frames = [pl.read_ipc(io.BytesIO(part.frame)) for part in parts]
     return KeptFiles(
         pl.concat(frames, how="diagonal_relaxed"),
-        {field_id: kind for _, keys, *_ in parts for field_id, kind in sorted(keys.items())},
-        manifests_kept=sum(kept for *_, kept, _ in parts),
-        total=sum(total for *_, total in parts),
+        {field_id: type_from_json(kind) for part in parts for field_id, kind in sorted(part.key_types.items())},
+        manifests_kept=sum(part.manifests_kept for part in parts),
+        total=sum(part.total for part in parts),
     )

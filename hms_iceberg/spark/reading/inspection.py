@@ -1,6 +1,7 @@
 """Metadata tables for Spark: ``select * from db.t.files``.
 
-The rows cross as Arrow, in a file, only the columns that the query uses: Py4J would carry them as text.
+The rows cross as Arrow, in a file that only this user can read, and only the columns that the query uses: there may be
+more of them than memory holds.
 """
 
 from __future__ import annotations
@@ -80,10 +81,13 @@ def inspection_rows(metadata: TableMetadata, storage: Storage, asked: InspectRow
         the file's path and its parts: how many bytes and how many rows each has, each an Arrow stream.
     """
     kind = asked.kind.lower()
-    request = MetadataRequest(metadata, storage, asked.snapshot_id, asked.metadata_location)
-    held = _schema(metadata, storage, kind, asked.name)
+    held = _schema(metadata, storage, kind, asked.name, asked.metrics)
     wanted = Schema(*(held.find_field(name) for name in asked.columns))
     names = [field.name for field in wanted.fields]
+    columns = names or [held.fields[0].name]
+    request = MetadataRequest(
+        metadata, storage, asked.snapshot_id, asked.metadata_location, columns=columns, metrics=asked.metrics
+    )
     if not names:
         rows = sum(batch.num_rows for batch in _batches(kind, request))
         return {"path": None, "parts": [[0, rows]] if rows else []}
@@ -99,10 +103,12 @@ def _batches(kind: str, request: MetadataRequest) -> Iterator[pa.RecordBatch]:
         yield from frame_to_arrow(found.frame, found.schema).combine_chunks().to_batches()
 
 
-def _schema(metadata: TableMetadata, storage: Storage, kind: str, table: str) -> Schema:
+def _schema(
+    metadata: TableMetadata, storage: Storage, kind: str, table: str, metrics: dict[str, list[str]] | None = None
+) -> Schema:
     """The columns do not depend on snapshots, and without any there are no files to read."""
     empty = replace(metadata, current_snapshot_id=None, snapshots=(), snapshot_log=(), refs={})
-    request = MetadataRequest(empty, storage)
+    request = MetadataRequest(empty, storage, metrics=metrics)
     schema = position_deletes_schema(request) if kind == _POSITION_DELETES else metadata_table(kind, request).schema
     return _held(schema, table)
 

@@ -177,6 +177,8 @@ class _Column:
             return None if isinstance(kind, _FLOATS) and every.is_nan().any() else every
         if self.metrics is None:
             return None
+        if isinstance(kind, MICRO_TIMESTAMPS) and (self.metrics["file_format"].str.to_uppercase() == "ORC").any():
+            return None  # whose statistics have milliseconds, around which bounds leave room
         _, nulls, nans, lower, upper = key_metric_columns(self.field.field_id)
         bounds = stored_bounds(self.metrics[lower if op == "min" else upper], kind)
         is_empty = (self.metrics[nulls] == self.metrics["record_count"]).fill_null(False)

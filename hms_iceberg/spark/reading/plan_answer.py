@@ -100,7 +100,8 @@ def _description(plan: ScanPlan, table: str) -> str:
         text += f" ({skipped} of {metrics.manifests_total} manifests skipped)"
     if plan.delete_files.height:
         text += f", {plan.delete_files.height} delete files"
-    return f"{text}, planned for {plan.row_filter}"
+    wanted = plan.row_filter if plan.file_filter is None else plan.file_filter
+    return f"{text}, planned for {wanted}"
 
 
 def _name_mapping(plan: ScanPlan) -> Any:

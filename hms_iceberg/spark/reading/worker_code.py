@@ -11,12 +11,21 @@ if TYPE_CHECKING:
 Read = Callable[[Iterator["pa.RecordBatch"]], Iterator["pa.RecordBatch"]]
 
 
-class _Checked:
-    """A function that a worker gets only if it can import what the function needs."""
+class Checked:
+    """A function that a worker gets only if it can import what the function needs.
+
+    Args:
+        function: a function within a function, which imports what it needs as it runs.
+        what: what it reads, for the error of a worker that lacks this package or Arrow.
+    """
 
     def __init__(self, function: Read, what: str) -> None:
         self._function = function
         self._what = what
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The function, as PySpark wants to see one."""
+        return self._function(batches)
 
     def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         # A function within a function travels with its code: the worker need not have this package to run it.
@@ -42,11 +51,10 @@ def for_workers(function: Read, what: str) -> bytes:
     """A function from batches to batches as Spark's workers take it; it is checked as it is unpacked, once a worker.
 
     Args:
-        function: a function within a function, which imports what it needs as it runs.
-        what: what it reads, for the error of a worker that lacks this package or Arrow.
+        function, what: see `Checked`.
     """
     from pyspark.serializers import CloudPickleSerializer
     from pyspark.sql.types import NullType
 
     # Workers do not look at the type of what such a function returns.
-    return bytes(CloudPickleSerializer().dumps((_Checked(function, what), NullType())))
+    return bytes(CloudPickleSerializer().dumps((Checked(function, what), NullType())))

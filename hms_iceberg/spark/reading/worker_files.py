@@ -47,7 +47,7 @@ def split(plan: ScanPlan, time_type: bool) -> tuple[ScanPlan, ScanPlan | None]:
     touched = plan.assignments.filter(pl.col("delete_file").is_in(numbers.implode()))["data_file"]
     rows = plan.files.with_row_index("data_file")["data_file"]
     mask = others | rows.is_in(touched.implode())
-    return subset(plan, ~mask), subset(plan, mask)
+    return plan.subset(~mask), plan.subset(mask)
 
 
 def _not_parquet(frame: pl.DataFrame) -> pl.Series:
@@ -66,28 +66,6 @@ def _of_unheld_keys(plan: ScanPlan, time_type: bool) -> pl.Series:
         if not is_held(field.field_type, time_type)
     }
     return pl.Series([any(each in unheld for each in ids or ()) for ids in keys.to_list()], dtype=pl.Boolean)
-
-
-def subset(plan: ScanPlan, mask: pl.Series) -> ScanPlan:
-    """The plan of some of its files, with the deletes that apply to them.
-
-    Args:
-        plan: the whole.
-        mask: which of its files.
-    """
-    files = plan.files.with_row_index("data_file").filter(mask).with_row_index("new_data_file")
-    assigned = plan.assignments.join(files.select("data_file", "new_data_file"), on="data_file", how="inner")
-    used = assigned.select("delete_file").unique().sort("delete_file").with_row_index("new_delete_file")
-    deletes = plan.delete_files.with_row_index("delete_file").join(used, on="delete_file", how="inner")
-    assignments = assigned.join(used, on="delete_file", how="inner").select(
-        pl.col("new_data_file").alias("data_file"), pl.col("new_delete_file").alias("delete_file")
-    )
-    return replace(
-        plan,
-        files=files.drop("data_file", "new_data_file"),
-        delete_files=deletes.sort("new_delete_file").drop("delete_file", "new_delete_file"),
-        assignments=assignments.cast(plan.assignments.schema).sort("data_file", "delete_file"),
-    )
 
 
 @dataclass(frozen=True)
@@ -113,9 +91,7 @@ def worker_command(
         storage: where the files are.
         marks_deleted: whether the query uses the column ``_deleted``, and so gets deleted rows too.
     """
-    filter_schema = with_metadata_columns(metadata, schema)
-    projected = _projected(metadata, schema, columns)
-    reading = pickle.dumps(_Reading(filter_schema, projected, slim_metadata(metadata), storage, marks_deleted))
+    reading = what_to_read(metadata, schema, columns, storage, marks_deleted)
 
     def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from hms_iceberg.spark.reading.worker_files import read_in_worker
@@ -123,6 +99,15 @@ def worker_command(
         return read_in_worker(reading, batches)
 
     return for_workers(read, "the ORC and Avro files of Iceberg tables")
+
+
+def what_to_read(
+    metadata: TableMetadata, schema: Schema, columns: Sequence[str], storage: Storage, marks_deleted: bool = False
+) -> bytes:
+    """What every task of a scan has in common, for `read_in_worker`; see `worker_command`."""
+    filter_schema = with_metadata_columns(metadata, schema)
+    projected = _projected(metadata, schema, columns)
+    return pickle.dumps(_Reading(filter_schema, projected, slim_metadata(metadata), storage, marks_deleted))
 
 
 def pickled_tasks(plan: ScanPlan) -> list[bytes]:

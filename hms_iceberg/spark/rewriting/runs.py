@@ -11,11 +11,9 @@ import msgspec
 
 from hms_iceberg.errors import IcebergError, InvalidInputError, StorageError
 from hms_iceberg.expressions.tree import AlwaysTrue
-from hms_iceberg.lazy import pl
 from hms_iceberg.maintenance.rewrite.rewriting import DataFileRewrite, RewriteResult
 from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.scan_plan import ScanPlan, ScanRequest
-from hms_iceberg.spark.reading.worker_files import subset
 from hms_iceberg.spark.rewriting.group_distribution import group_distribution, split_size, write_settings
 from hms_iceberg.spark.rowlevel.begin_rows import with_lineage
 from hms_iceberg.spark.writing.begin_write import begun
@@ -80,7 +78,7 @@ class SparkRewrite:
     def plan(self, number: int) -> ScanPlan:
         """The scan of one group's files."""
         paths = [task.file.file_path for task in self.rewrite.plan.groups[number].items]
-        return subset(self._plan, self._plan.files["file_path"].is_in(pl.Series(paths, dtype=pl.String).implode()))
+        return self._plan.of_paths(paths)
 
     def begin(self, number: int, question: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to the question with which a group's write begins; see `begin_write`."""
@@ -170,35 +168,7 @@ class OpenRewrites:
             raise InvalidInputError(f"There is no rewriting of number {number}: it has ended.")
         return run
 
-    def answered(self, question: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The answer to a question about a rewriting; None if it is one that any table is asked.
-
-        Args:
-            question: `begin-write`, `commit-write`, `may-rewrite` or `failed-rewrite` of one group; `end-rewrite` or
-                `abandon-rewrite`.
-        """
-        call, run = question["call"], self.of(question)
-        group = question["rewrite"].get("group", 0)
-        if call == "begin-write":
-            return run.begin(group, question)
-        if call == "commit-write":
-            run.commit(group, question)
-            return {}
-        if call == "may-rewrite":
-            return {"go_on": not run.is_stopped()}
-        if call == "failed-rewrite":
-            run.fail(group, question["message"])
-            return {}
-        if call == "end-rewrite":
-            rows = run.end()
-            self._close(question)
-            return {"rows": list(rows)}
-        if call == "abandon-rewrite":
-            self._close(question)
-            run.abandon()
-            return {}
-        return None
-
-    def _close(self, question: Mapping[str, Any]) -> None:
+    def close(self, question: Mapping[str, Any]) -> None:
+        """Forgets the rewriting that a question is about."""
         with self._lock:
             self._runs.pop(question["rewrite"]["run"], None)

@@ -10,10 +10,8 @@ from hms_iceberg.arrow.deletes.delete_writer import write_row_deletes
 from hms_iceberg.errors import CommitConflictError, InvalidInputError
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
-from hms_iceberg.lazy import pl
 from hms_iceberg.scan.scan_plan import ScanPlan
 from hms_iceberg.spark.reading.conditions import row_filter
-from hms_iceberg.spark.reading.worker_files import subset
 from hms_iceberg.spark.rowlevel.deleted_rows import bitmaps, merged_deletes
 from hms_iceberg.spark.rowlevel.pinned import change_of
 from hms_iceberg.spark.writing.write_questions import CommitWrite
@@ -120,7 +118,7 @@ def _planned(change: RowChange, paths: Iterable[str]) -> ScanPlan:
     if not wanted:
         return change.plan(AlwaysFalse())
     plan = change.plan(AlwaysTrue())
-    found = subset(plan, plan.files["file_path"].is_in(pl.Series(list(wanted), dtype=pl.String).implode()))
+    found = plan.of_paths(wanted)
     if found.files.height != len(wanted):
         missing = min(wanted - set(found.files["file_path"]))
         raise CommitConflictError(

@@ -14,6 +14,7 @@ from hms_iceberg.arrow.storage.data_locations import LocationRules
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.spark.schemas import is_held
 from hms_iceberg.spark.writing.distribution import Distribution, write_distribution
+from hms_iceberg.spark.writing.merge_schema import merged_columns, with_columns
 from hms_iceberg.spark.writing.parquet_settings import parquet_settings
 from hms_iceberg.spark.writing.row_schema import Checks, RowSchema
 from hms_iceberg.spark.writing.worker import write_job
@@ -40,19 +41,21 @@ def begin_write(question: Mapping[str, Any], metadata: TableMetadata, storage: S
         storage: where its files go.
 
     Returns:
-        `rules` for the bridge's class WriteRules, `distribution` for Layouts, what is `decided` for the commit, and the
-        `metadata_location` of the version that it all goes by.
+        `rules` for the bridge's class WriteRules, `distribution` for Layouts, and what is `decided` for the commit.
 
     Raises:
-        SchemaMismatchError: the rows do not fit the table.
+        SchemaMismatchError, InvalidSchemaChangeError: the rows do not fit the table.
         ConfigurationError, InvalidInputError: a setting of the write cannot be used.
         UnsupportedError: a column, or the partition spec, cannot be written.
     """
     asked = msgspec.convert(question, BeginWrite)
+    columns = merged_columns(question, metadata)
+    metadata = metadata if columns is None else with_columns(metadata, columns)
     settings = WriteSettings(asked.name, asked.options, asked.session, metadata.properties)
     schema, spec = metadata.schema(), metadata.spec_by_id(output_spec_id(settings, metadata))
     distribution = write_distribution(settings, schema, spec, metadata.sort_order(), has_functions=asked.has_functions)
-    return begun(asked, settings, metadata, distribution, schema, storage)
+    answer = begun(asked, settings, metadata, distribution, schema, storage)
+    return {**answer, "decided": {**answer["decided"], "columns": msgspec.to_builtins(columns)}}
 
 
 def begun(
@@ -83,7 +86,6 @@ def begun(
         "rules": rules,
         "distribution": distribution.for_spark(),
         "decided": decided(asked, settings, metadata, distribution),
-        "metadata_location": asked.metadata_location,
     }
 
 

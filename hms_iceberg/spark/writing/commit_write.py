@@ -9,6 +9,7 @@ from typing import Any
 from hms_iceberg.errors import CommitConflictError, InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.spark.reading.conditions import row_filter
+from hms_iceberg.spark.writing.merge_schema import add_columns
 from hms_iceberg.spark.writing.write_questions import CommitWrite
 from hms_iceberg.spark.writing.write_settings import WriteSettings
 from hms_iceberg.spark.writing.written_files import data_files
@@ -17,8 +18,8 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.table.table_transaction import TableTransaction
 from hms_iceberg.transaction.transaction import Transaction
-from hms_iceberg.updates.machinery.snapshot_writer import parent_on
 from hms_iceberg.updates.machinery.update import Update
+from hms_iceberg.updates.once_an_epoch import Epoch, OnceAnEpoch
 from hms_iceberg.updates.rows.append import FastAppend
 from hms_iceberg.updates.rows.merge_append import MergeAppend
 from hms_iceberg.updates.rows.overwrite import Overwrite
@@ -26,8 +27,6 @@ from hms_iceberg.updates.rows.replace_partitions import ReplacePartitions
 from hms_iceberg.updates.since_snapshot import SinceSnapshot
 
 logger = logging.getLogger(__name__)
-
-_QUERY_ID, _EPOCH = "spark.sql.streaming.queryId", "spark.sql.streaming.epochId"
 
 
 def commit_write(
@@ -53,14 +52,17 @@ def commit_write(
             f"Cannot write to the table {asked.name}: it was dropped, and another one created under its name, since "
             "the query began. Start it again."
         )
-    if asked.epoch is not None and _is_committed(asked, transaction.metadata):
+    epoch = _epoch(asked)
+    if epoch is not None and epoch.is_in(transaction.metadata):  # before columns are added for it
         logger.info("Epoch %s of the query %s is in %s already", asked.epoch, asked.query_id, asked.name)
         for file in asked.files:
             transaction.workspace.delete_quietly(file.path)
         return
+    if asked.decided.columns is not None:
+        metadata = add_columns(target, asked.name, metadata, asked.decided.columns)
     update = _update(asked, metadata, transaction)
     if update is not None:
-        transaction.add(update, preview=is_staged)
+        transaction.add(update if epoch is None else OnceAnEpoch(update, epoch), preview=is_staged)
 
 
 def _update(asked: CommitWrite, metadata: TableMetadata, transaction: Transaction) -> Update | None:
@@ -114,9 +116,8 @@ def _exact_filter(asked: CommitWrite, metadata: TableMetadata) -> BooleanExpress
 
 def snapshot_fields(asked: CommitWrite, settings: WriteSettings) -> dict[str, Any]:
     """The fields that updates have of the snapshot: its branch, whether it is staged, and its summary."""
-    properties = {**asked.engine, **settings.snapshot_properties()}
-    if asked.epoch is not None:
-        properties |= {_QUERY_ID: asked.query_id, _EPOCH: str(asked.epoch)}
+    epoch = _epoch(asked)
+    properties = {**asked.engine, **settings.snapshot_properties(), **(epoch.properties if epoch else {})}
     wap_id = settings.wap_id()
     if wap_id is not None:
         properties["wap.id"] = wap_id
@@ -127,11 +128,6 @@ def snapshot_fields(asked: CommitWrite, settings: WriteSettings) -> dict[str, An
     }
 
 
-def _is_committed(asked: CommitWrite, metadata: TableMetadata) -> bool:
-    """Whether the stream's last commit in the branch's history is this epoch, or one after it."""
-    head = parent_on(metadata, asked.decided.branch or MAIN_BRANCH)
-    for snapshot in metadata.ancestors_of(head.snapshot_id if head else None):
-        summary = snapshot.summary
-        if summary.get(_QUERY_ID) == asked.query_id and _EPOCH in summary:
-            return asked.epoch is not None and asked.epoch <= int(summary[_EPOCH])
-    return False
+def _epoch(asked: CommitWrite) -> Epoch | None:
+    """Of a stream, the epoch that is to be committed."""
+    return None if asked.epoch is None else Epoch(asked.query_id, asked.epoch, asked.decided.branch or MAIN_BRANCH)

@@ -1,4 +1,4 @@
-"""Columns of rows that a table lacks become columns of it, before the rows are written.
+"""Columns of rows that a table lacks become columns of it, in the commit of the rows.
 
 Source: Iceberg documentation, "Spark Writes", "Schema Merge": the option `merge-schema`.
 """
@@ -12,45 +12,75 @@ from typing import Any
 import msgspec
 
 from hms_iceberg.spark.ddl.column_json import iceberg_type
-from hms_iceberg.spark.targets import Targets
-from hms_iceberg.spark.writing.write_questions import BeginWrite
+from hms_iceberg.spark.writing.write_questions import BeginWrite, MergedColumns
 from hms_iceberg.spark.writing.write_settings import WriteSettings
 from hms_iceberg.spec.data_types import NestedField, StructType
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.storage import Storage
+from hms_iceberg.spec.schema_json import schema_from_json, schema_to_json
+from hms_iceberg.table.table_transaction import TableTransaction
+from hms_iceberg.transaction.file_ids import check_new_ids
+from hms_iceberg.updates.schema.schema_changes import UnionByName
+from hms_iceberg.updates.schema.schema_update import SchemaUpdate
 
 
-def merges_schema(question: Mapping[str, Any]) -> bool:
-    """Whether a write that begins is to change the table's columns."""
+def _merges_schema(question: Mapping[str, Any]) -> bool:
     settings = WriteSettings("", question["options"], question["session"], {})
     return settings.switch("merge-schema", settings.switch("mergeSchema", False), of_session=True)
 
 
-def merge_schema(question: Mapping[str, Any], targets: Targets, storage: Storage) -> str:
-    """Adds the columns that the rows have and the table has not, and widens types; nothing is dropped or narrowed.
+def merged_columns(question: Mapping[str, Any], metadata: TableMetadata) -> MergedColumns | None:
+    """The columns that a write is to bring: those that its rows have and the table has not, and wider types.
+
+    Nothing is committed before the rows are: a write that fails leaves the table as it was.
 
     Args:
         question: see `BeginWrite`.
-        targets: what is changed.
-        storage: for tables by path.
+        metadata: the table, at the version that the query was resolved on.
 
     Returns:
-        The metadata location of the table with these columns.
+        None if the table is to stay as it is.
 
     Raises:
         InvalidSchemaChangeError: a column's type cannot become that of the rows.
         UnsupportedError: Iceberg has no type for a column of the rows.
     """
+    if not _merges_schema(question):
+        return None
     asked = msgspec.convert(question, BeginWrite)
-    with targets.transaction(question, storage) as transaction:
-        own = transaction.metadata.schema()
-        incoming = iceberg_type(asked.schema, asked.name, "row", count(1))
-        assert isinstance(incoming, StructType)
-        named = _named_as(own, incoming, asked.case_sensitive)
-        transaction.update_schema(case_sensitive=asked.case_sensitive).union_by_name(named).commit()
-    if "staged" in question:
-        return asked.metadata_location
-    return targets.catalogs.table(question, storage).metadata_location
+    incoming = iceberg_type(asked.schema, asked.name, "row", count(1))
+    assert isinstance(incoming, StructType)
+    named = _named_as(metadata.schema(), incoming, asked.case_sensitive)
+    columns = MergedColumns(schema_to_json(named), asked.case_sensitive)
+    return None if with_columns(metadata, columns) is metadata else columns
+
+
+def with_columns(metadata: TableMetadata, columns: MergedColumns) -> TableMetadata:
+    """A table with such columns; the same object if it has them."""
+    update = SchemaUpdate((UnionByName(schema_from_json(columns.schema)),), columns.case_sensitive)
+    return update.edited_metadata(metadata)
+
+
+def add_columns(target: TableTransaction, table: str, start: TableMetadata, columns: MergedColumns) -> TableMetadata:
+    """Makes the columns part of the transaction that commits the rows.
+
+    Args:
+        target: the transaction.
+        table: the table's name, for errors.
+        start: the table when the write began.
+        columns: what the write brings.
+
+    Returns:
+        The table that the rows were written for.
+
+    Raises:
+        CommitConflictError: another commit took the ids of the columns meanwhile, which the files have.
+    """
+    written = with_columns(start, columns)
+    update = target.update_schema(case_sensitive=columns.case_sensitive)
+    update.union_by_name(schema_from_json(columns.schema)).commit()
+    check_new_ids(start, written, target.metadata, table)
+    return written
 
 
 def _named_as(own: Schema, incoming: StructType, case_sensitive: bool) -> Schema:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+import msgspec
 import pyarrow as pa
 
 from hms_iceberg.arrow.formats.content_writers import ContentFormat, ContentWriter
@@ -59,8 +60,7 @@ def write_job(
 
 def described(data: bytes) -> DataFile:
     """The file that the process described; its partition is not known there."""
-    file: DataFile = pickle.loads(data)
-    return file
+    return msgspec.msgpack.decode(data, type=DataFile)
 
 
 class _Files:
@@ -83,7 +83,7 @@ class _Files:
 
     def close(self, number: int) -> dict[str, Any]:
         file = self._open.pop(number).close()
-        data = base64.b64encode(pickle.dumps(file)).decode()
+        data = base64.b64encode(msgspec.msgpack.encode(file)).decode()
         return {"size": file.file_size_in_bytes, "data_file": data}
 
     def abandon(self, number: int | None = None) -> dict[str, Any]:

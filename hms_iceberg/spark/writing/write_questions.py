@@ -64,6 +64,18 @@ class WrittenFile(msgspec.Struct, frozen=True):
     described: bytes | None = None
 
 
+class MergedColumns(msgspec.Struct, frozen=True):
+    """Columns that a write brings (the option `merge-schema`).
+
+    Args:
+        schema: the columns of its rows, by the names that the table has for them, as JSON of the specification.
+        case_sensitive: whether columns are named in their case.
+    """
+
+    schema: dict[str, Any]
+    case_sensitive: bool
+
+
 class Decided(msgspec.Struct, frozen=True):
     """What was decided when the write began, for its commit.
 
@@ -72,12 +84,14 @@ class Decided(msgspec.Struct, frozen=True):
         branch: the branch to change; None for main.
         properties: the write's properties, which go before the table's.
         at: when (`time.monotonic`); the query had just found its version to be the newest.
+        columns: those that the table lacks and gets with the rows; None for none.
     """
 
     sort_order_id: int
     branch: str | None
     properties: dict[str, str]
     at: float
+    columns: MergedColumns | None = None
 
 
 class CommitWrite(msgspec.Struct, frozen=True):

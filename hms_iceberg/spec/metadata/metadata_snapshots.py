@@ -16,6 +16,7 @@ from hms_iceberg.errors import (
     NoSuchSnapshotError,
     RefAlreadyExistsError,
 )
+from hms_iceberg.spec.arguments import snapshot_number
 from hms_iceberg.spec.metadata.metadata_definition import changed, now_ms
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
@@ -153,7 +154,7 @@ def remove_snapshots(metadata: TableMetadata, ids: Collection[int], at_ms: int |
 
 def require_snapshot(metadata: TableMetadata, snapshot_id: int) -> Snapshot:
     """The snapshot with this id; raises NoSuchSnapshotError."""
-    snapshot = metadata.snapshot_by_id(snapshot_id)
+    snapshot = metadata.snapshot_by_id(snapshot_number(snapshot_id))
     if snapshot is None:
         raise NoSuchSnapshotError(
             f"The table at {metadata.location} has no snapshot {snapshot_id}; it may have expired. It has "

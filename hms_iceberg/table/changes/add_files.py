@@ -44,6 +44,8 @@ def add_files(
     if isinstance(file_paths, str):
         raise InvalidInputError(f"Cannot add files to table {table}: expected a list of locations, got {file_paths!r}.")
     paths = list(file_paths)
+    if not all(isinstance(path, str) for path in paths):
+        raise InvalidInputError(f"Cannot add files to table {table}: expected a list of locations, got {paths!r}.")
     twice = [path for path, count in Counter(paths).items() if count > 1]
     if twice:
         raise InvalidInputError(f"Cannot add files to table {table}: {twice[0]} is named more than once.")

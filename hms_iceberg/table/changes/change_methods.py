@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+from hms_iceberg.spec.arguments import mapping
 from hms_iceberg.spec.metadata.metadata_changes import FORMAT_VERSION_PROPERTY
 from hms_iceberg.table.changes.file_changes import (
     AppendFiles,
@@ -58,7 +59,8 @@ class ChangeMethods(ABC):
 
     def set_properties(self: Self, properties: Mapping[str, Any] | None = None, **more: Any) -> Self:
         """Sets table properties; `format-version` upgrades the table's format."""
-        updates = {key: _text(value) for key, value in {**(properties or {}), **more}.items()}
+        given = mapping(properties or {}, "Table properties")
+        updates = {key: _text(value) for key, value in {**given, **more}.items()}
         return self.add(SetProperties(updates=updates))
 
     def remove_properties(self: Self, *names: str) -> Self:

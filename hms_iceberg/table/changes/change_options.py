@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.spec.arguments import mapping
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.spec.table_properties import WAP_ENABLED, bool_property
@@ -46,9 +47,12 @@ class ChangeOptions:
         `wap.branch` goes to that branch.
 
         Raises:
-            InvalidInputError: either is given if the table does not allow it, or beside another branch.
+            InvalidInputError: the branch is no name; or either is given if the table does not allow it, or beside
+                another branch.
         """
-        properties = dict(snapshot_properties or {})
+        properties = dict(mapping(snapshot_properties or {}, "snapshot_properties"))
+        if branch is not None and not isinstance(branch, str):
+            raise InvalidInputError(f"Branch of a change: expected its name, got {branch!r}.")
         wap_id, wap_branch = properties.get(WAP_ID), properties.pop(WAP_BRANCH, None)
         if wap_id is None and wap_branch is None:
             return cls(properties, case_sensitive, branch or MAIN_BRANCH, stage_only=branch is None)

@@ -192,8 +192,8 @@ class NewRowDelta(Validated):
     def _tasks(self) -> dict[str, FileScanTask]:
         snapshot = parent_on(self._metadata, self._branch)
         request = ScanRequest(self._metadata, snapshot.snapshot_id if snapshot else None)
-        tasks = plan_scan(request, self._transaction.workspace.storage).tasks()
-        found = {task.file.file_path: task for task in tasks if task.file.file_path in self._positions}
+        plan = plan_scan(request, self._transaction.workspace.storage).of_paths(self._positions)
+        found = {task.file.file_path: task for task in plan.tasks()}
         unknown = [path for path in self._positions if path not in found]
         if unknown:
             raise InvalidInputError(

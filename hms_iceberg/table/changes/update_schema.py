@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.errors import UnknownColumnError
+from hms_iceberg.spec.arguments import column_names
 from hms_iceberg.spec.data_types import IcebergType, parse_primitive
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import from_python
@@ -171,4 +172,4 @@ class UpdateSchema(PendingChange):
 
 
 def _path(name: Name | Iterable[str]) -> tuple[str, ...]:
-    return tuple(name.split(".")) if isinstance(name, str) else tuple(name)
+    return tuple(name.split(".")) if isinstance(name, str) else column_names(name, "Path of a column")

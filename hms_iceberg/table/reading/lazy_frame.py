@@ -12,7 +12,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
+from hms_iceberg.arrow.columns.frames import to_polars
 from hms_iceberg.expressions.literals import Literal, literal, stored_literal
 from hms_iceberg.expressions.terms import Reference
 from hms_iceberg.expressions.tree import And, BooleanExpression, Operator, Or, predicate
@@ -47,7 +50,7 @@ def lazy_frame(scan: TableScan) -> pl.LazyFrame:
     """
     from polars.io.plugins import register_io_source
 
-    empty = pl.DataFrame(to_arrow(scan.projection()).empty_table())
+    empty = to_polars(to_arrow(scan.projection(), extensions=False).empty_table())
 
     def read(
         columns: list[str] | None, test: pl.Expr | None, rows: int | None, batch_rows: int | None
@@ -61,7 +64,7 @@ def lazy_frame(scan: TableScan) -> pl.LazyFrame:
             narrowed = replace(narrowed, limit=rows if scan.limit is None else min(rows, scan.limit))
         found = False
         for batch in narrowed.to_arrow_batch_reader():
-            frame = pl.DataFrame(batch)
+            frame = to_polars(pa.Table.from_batches([batch]))
             found = True
             yield frame if test is None else frame.filter(test)
         if not found:

@@ -13,6 +13,7 @@ from hms_iceberg.expressions.tree import AlwaysTrue, And, BooleanExpression
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.manifest_source import named_table
 from hms_iceberg.scan.metadata_filter import filter_schema
+from hms_iceberg.spec.arguments import column_names, whole_number
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import metadata_column
 from hms_iceberg.spec.schema import Schema
@@ -57,8 +58,11 @@ class RowSource(ABC):
     def __post_init__(self) -> None:
         if isinstance(self.row_filter, str):
             object.__setattr__(self, "row_filter", parse(self.row_filter))
-        if self.limit is not None and (isinstance(self.limit, bool) or self.limit < 0):
-            raise InvalidInputError(f"Limit of a scan: expected a number of rows from 0, got {self.limit!r}.")
+        elif not isinstance(self.row_filter, BooleanExpression):
+            raise InvalidInputError(f"row_filter: expected text or an expression, got {self.row_filter!r}.")
+        object.__setattr__(self, "selected_fields", column_names(self.selected_fields, "selected_fields"))
+        if self.limit is not None:
+            whole_number(self.limit, "Limit of a scan", "a number of rows")
 
     # ----------------------------------------------------------------------------------------- narrowing
 
@@ -136,9 +140,9 @@ class RowSource(ABC):
 
     def to_polars(self) -> pl.DataFrame:
         """The rows as a polars data frame."""
-        frame = pl.from_arrow(self.to_arrow())
-        assert isinstance(frame, pl.DataFrame)
-        return frame
+        from hms_iceberg.arrow.columns.frames import to_polars
+
+        return to_polars(self.to_arrow())
 
     def to_duckdb(
         self, table_name: str, connection: duckdb.DuckDBPyConnection | None = None

@@ -16,6 +16,7 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.scan.planner import plan_parts, plan_scan
 from hms_iceberg.scan.scan_plan import FileScanTask, ScanPlan, ScanRequest
 from hms_iceberg.scan.splitting import ScanTaskGroup, SplitOptions, task_groups
+from hms_iceberg.spec.arguments import snapshot_number
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.values.datetimes import format_milliseconds
@@ -58,7 +59,7 @@ class TableScan(RowSource):
                 return replace(self, snapshot_id=None, schema_id=None)
             raise NoSuchRefError(
                 f"The table at {self.metadata.location} has no branch or tag {name!r}; it has "
-                f"{', '.join(sorted(self.metadata.refs)) or 'none'}."
+                f"{', '.join(sorted(map(str, self.metadata.refs))) or 'none'}."
             )
         scan = self.use_snapshot(ref.snapshot_id)
         return replace(scan, schema_id=None) if ref.is_branch else scan
@@ -97,6 +98,7 @@ class TableScan(RowSource):
         return self._snapshot(self.snapshot_id)
 
     def _snapshot(self, snapshot_id: int) -> Snapshot:
+        snapshot_number(snapshot_id)
         for snapshot in self.metadata.snapshots:
             if snapshot.snapshot_id == snapshot_id:
                 return snapshot

@@ -60,9 +60,7 @@ class FilteredFiles:
 
     def partial(self) -> list[FileScanTask]:
         """The other ones, which have to be read."""
-        if self.is_whole:
-            return []
-        return [task for task in self.plan.tasks() if task.file.file_path not in self.whole]
+        return [] if self.is_whole else list(self.plan.subset(~self.plan.files[ALL_MATCH]).tasks())
 
 
 _ACTIONS = {"delete": "delete from", "update": "update rows of", "merge": "upsert into"}
@@ -79,7 +77,6 @@ class RowChange:
 
     Raises:
         ConfigurationError: the table's mode or isolation level is none that exists.
-        UnsupportedError: merge-on-read in a table of format version 1.
     """
 
     def __init__(
@@ -92,12 +89,13 @@ class RowChange:
         self.storage = transaction.workspace.storage
         self.action = action or _ACTIONS[operation]
         self.isolation = isolation_of(self.metadata.properties, operation)
-        self.mode = self._mode(operation)
+        self.mode_property = f"write.{operation}.mode"
+        self.mode = self._mode()
         self.rewriter = RowRewriter(self.metadata, self.storage)
         self.snapshot = parent_on(self.metadata, options.branch)
 
-    def _mode(self, operation: str) -> str:
-        name = f"write.{operation}.mode"
+    def _mode(self) -> str:
+        name = self.mode_property
         text = self.metadata.properties.get(name, COPY_ON_WRITE)
         mode = text.strip().lower()
         if mode not in (COPY_ON_WRITE, MERGE_ON_READ):
@@ -106,11 +104,6 @@ class RowChange:
             )
         if mode == MERGE_ON_READ:
             delete_granularity(self.metadata.properties)
-            if self.metadata.format_version < 2:
-                raise UnsupportedError(
-                    f"Cannot {operation} rows of table {self.table} by {MERGE_ON_READ}: format version 1 has no row "
-                    f"deletes. Upgrade the table (format-version 2), or set {name} to {COPY_ON_WRITE}."
-                )
         return mode
 
     # --------------------------------------------------------------------------------------------- reading
@@ -179,9 +172,17 @@ class RowChange:
             whole: data files that go with all of their rows.
             added: data files, written already, to add.
             inserted: further rows to write.
+
+        Raises:
+            UnsupportedError: merge-on-read in a table of format version 1, of rows that there are.
         """
         affected = self._with_all_deletes(affected)
         copies = self.mode == COPY_ON_WRITE or not affected
+        if not copies and self.metadata.format_version < 2:
+            raise UnsupportedError(
+                f"Cannot {self.action} table {self.table} by {MERGE_ON_READ}: format version 1 has no row deletes. "
+                f"Upgrade the table (format-version 2), or set {self.mode_property} to {COPY_ON_WRITE}."
+            )
         deletes: list[DataFile] = []
         removed = list(whole)
         if copies:
@@ -216,9 +217,8 @@ class RowChange:
         manifests = manifest_list_of(self.snapshot, self.transaction.workspace) if affected else []
         if not any(each.content is ManifestContent.DELETES and each.has_live_files() for each in manifests):
             return affected
-        paths = {each.file.file_path for each in affected}
-        tasks = (task for task in self.plan(AlwaysTrue()).tasks() if task.file.file_path in paths)
-        complete = {task.file.file_path: task for task in tasks}
+        plan = self.plan(AlwaysTrue()).of_paths(each.file.file_path for each in affected)
+        complete = {task.file.file_path: task for task in plan.tasks()}
         return [replace(each, task=complete[each.file.file_path]) for each in affected]
 
     def _write(self, rows: pa.RecordBatchReader | None, inserted: pa.Table | None) -> tuple[DataFile, ...]:

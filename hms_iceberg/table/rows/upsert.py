@@ -34,6 +34,7 @@ from hms_iceberg.expressions.tree import (
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.manifest_source import named_table
 from hms_iceberg.scan.tasks import FileScanTask
+from hms_iceberg.spec.arguments import column_names
 from hms_iceberg.spec.data_types import (
     BinaryType,
     DateType,
@@ -279,10 +280,10 @@ class _Key:
 
 
 def _key_fields(schema: Schema, join_columns: Sequence[str] | None, change: RowChange) -> list[_Key]:
-    names = join_columns
-    if names is None:
-        names = sorted(schema.identifier_field_names())
-    if isinstance(names, str) or not names:
+    names: Sequence[str] = sorted(schema.identifier_field_names())
+    if join_columns is not None:
+        names = column_names(join_columns, f"Cannot upsert into table {change.table}: join_cols")
+    if not names:
         raise InvalidInputError(
             f"Cannot upsert into table {change.table}: it has no identifier fields, and join_cols names no columns. "
             "Pass join_cols, a list of column names, or set the table's identifier fields (update_schema)."

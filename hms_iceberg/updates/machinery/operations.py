@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from hms_iceberg.expressions.tree import AlwaysFalse, BooleanExpression
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.snapshots_and_refs import Operation
 
@@ -20,6 +21,12 @@ def overwrite_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) 
 def filter_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) -> Operation:
     """Of an overwrite by a filter it counts what was asked for, whether or not rows matched."""
     return Operation.OVERWRITE if added else Operation.DELETE
+
+
+def overwriting(row_filter: BooleanExpression | None) -> Callable[[Sequence[DataFile], Sequence[DataFile]], Operation]:
+    """Which operation an overwrite was. A filter that no row can match asks for nothing, as none does."""
+    asks = row_filter is not None and not isinstance(row_filter, AlwaysFalse)
+    return filter_operation if asks else overwrite_operation
 
 
 def row_delta_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) -> Operation:

@@ -14,7 +14,7 @@ from hms_iceberg.updates.machinery.conflicts import Concurrent
 from hms_iceberg.updates.machinery.content import ContentChange, commit_content
 from hms_iceberg.updates.machinery.file_matching import FileMatcher
 from hms_iceberg.updates.machinery.isolation import Isolation
-from hms_iceberg.updates.machinery.operations import filter_operation, overwrite_operation
+from hms_iceberg.updates.machinery.operations import overwriting
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 from hms_iceberg.updates.rows.append import check_data
@@ -88,7 +88,7 @@ class Overwrite(Update):
         change = ContentChange(
             snapshot_id=self.snapshot_id,
             what=self.action,
-            operation=overwrite_operation if self.row_filter is None else filter_operation,
+            operation=overwriting(self.row_filter),
             added=self.added,
             removed=self.removed,
             matches=None if matcher is None else WholeFileTest(matcher, self.row_filter, self.removed, base),

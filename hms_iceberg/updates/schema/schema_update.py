@@ -90,6 +90,10 @@ class SchemaUpdate(Update):
         return editor
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
+        """See :meth:`edited_metadata`; no file is written."""
+        return self.edited_metadata(base)
+
+    def edited_metadata(self, base: TableMetadata) -> TableMetadata:
         """The metadata with a new current schema; the same object if nothing changes.
 
         Raises:

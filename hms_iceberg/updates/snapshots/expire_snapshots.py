@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hms_iceberg.errors import UnsupportedError
+from hms_iceberg.errors import CommitConflictError, UnsupportedError
 from hms_iceberg.spec.manifests.manifest_values import DataFileContent
 from hms_iceberg.spec.metadata.metadata_changes import (
     remove_ref,
@@ -96,7 +96,8 @@ class ExpireSnapshots(Update):
                 limit = oldest if ref.max_snapshot_age_ms is None else now - ref.max_snapshot_age_ms
                 count = last if ref.min_snapshots_to_keep is None else ref.min_snapshots_to_keep
                 kept |= _of_branch(base, ref, limit, count)
-        in_history = {item.snapshot_id for ref in refs.values() for item in base.ancestors_of(ref.snapshot_id)}
+        branches = (ref for ref in refs.values() if ref.is_branch)
+        in_history = {item.snapshot_id for ref in branches for item in base.ancestors_of(ref.snapshot_id)}
         staged = (item for item in base.snapshots if item.snapshot_id not in in_history)
         return kept | {item.snapshot_id for item in staged if item.timestamp_ms >= oldest}
 
@@ -175,8 +176,14 @@ def unreachable_files(
         same: what two ways to write one location have in common.
 
     Raises:
+        CommitConflictError: `after` is another table: the name that it was read by belongs to that by now.
         StorageError, CorruptManifestError: what is still used cannot be told.
     """
+    if after.table_uuid != before.table_uuid:
+        raise CommitConflictError(
+            f"Snapshots of the table at {before.location} expired, and no file was deleted: its name belongs to the "
+            f"table at {after.location} by now. Remove the orphan files of the renamed table."
+        )
     kept = {snapshot.snapshot_id for snapshot in after.snapshots}
     expired = [snapshot for snapshot in before.snapshots if snapshot.snapshot_id not in kept]
     if not expired:

@@ -18,6 +18,7 @@ from hms_iceberg.spec.data_types import TimeType
 from hms_iceberg.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
 from hms_iceberg.spec.schema import Schema
 from tests.support.golden_rows import comparable, encoded_rows
+from tests.support.spark_session import as_before
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,9 +49,9 @@ def golden(catalog: Catalog, spark: SparkSession) -> Iterator[str]:
     catalog.create_namespace("golden")
     for case in CASES:
         catalog.register_table(("golden", case), f"file:{GOLDEN / case / expected(case)['metadata_file']}")
-    spark.conf.set("spark.sql.timeType.enabled", "true")
-    yield "golden"
-    spark.conf.unset("spark.sql.timeType.enabled")
+    with as_before(spark):
+        spark.conf.set("spark.sql.timeType.enabled", "true")
+        yield "golden"
 
 
 def table_text(name: str, read: dict[str, Any]) -> str:

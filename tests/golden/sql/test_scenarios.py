@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hms_iceberg.spark import extend
+from tests.support.spark_session import as_before
 from tests.support.sql_scenarios import Scenario, ScenarioRun, scenarios
 
 if TYPE_CHECKING:
@@ -63,13 +64,12 @@ def chosen() -> list[Scenario]:
 @pytest.fixture(scope="module")
 def gold(spark: SparkSession, metastore: EmbeddedMetastore) -> Iterator[SparkSession]:
     """A session whose catalog `ice` is the same metastore."""
-    session = extend(spark, catalogs={"ice": {"uri": metastore.uri}})
-    for key, value in SETTINGS.items():
-        session.conf.set(key, value)
-    session.sql(f"create database if not exists {DATABASE}")
-    yield session
-    for key in SETTINGS:
-        session.conf.unset(key)
+    with as_before(spark):
+        session = extend(spark, catalogs={"ice": {"uri": metastore.uri}})
+        for key, value in SETTINGS.items():
+            session.conf.set(key, value)
+        session.sql(f"create database if not exists {DATABASE}")
+        yield session
 
 
 @pytest.mark.parametrize("scenario", chosen(), ids=lambda scenario: scenario.name)

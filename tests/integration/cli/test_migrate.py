@@ -46,8 +46,19 @@ def test_a_table_is_checked_migrated_and_taken_back(
     assert main(["migrate", table, *uri, "--output", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["already_done"]
 
-    assert main(["rollback-migration", table, *uri]) == 0
-    assert f"{table} is the Hive table it was, with 2 files." in capsys.readouterr().out
+    assert main(["rollback-migration", table, "--dry-run", *uri]) == 0
+    said = capsys.readouterr().out
+    assert f"{table} can be the Hive table again that it was, with 2 files." in said
+    assert f"keeps them as long as {table}_backup_ is there. Nothing was changed." in said
+    assert catalog.table_exists(table)
+    migrated.delete("id = 1")
+    assert main(["rollback-migration", table, "--dry-run", "--discard-changes", *uri]) == 0
+    assert "1 of them are not in the Iceberg table's present version" in capsys.readouterr().out
+    assert main(["rollback-migration", table, *uri]) == 1
+    assert "--discard-changes. Nothing was changed" in capsys.readouterr().err
+
+    assert main(["rollback-migration", table, "--discard-changes", *uri]) == 0
+    assert f"{table} is the Hive table it was, with 2 files. 1 snapshots were discarded." in capsys.readouterr().out
     assert not catalog.table_exists(table)
 
 

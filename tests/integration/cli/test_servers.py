@@ -74,6 +74,50 @@ with ThreadPoolExecutor(8) as pool:
 """
 
 
+PYHIVE_CLIENTS = """
+import json, sys
+from pyhive import hive
+
+for statement in json.load(sys.stdin):
+    with hive.connect("127.0.0.1", int(sys.argv[1]), username="me") as client, client.cursor() as cursor:
+        cursor.execute(statement)
+        found = cursor.fetchall() if cursor.description else []
+    print(json.dumps(found))
+"""
+
+# Each by a client of its own, so that each finds what no client before it has used.
+STATEMENTS = (
+    "select 1",
+    "create table {n}.p (id bigint, name string) using iceberg",
+    "create table {n}.o (id bigint, name string) using iceberg tblproperties ({orc})",
+    "insert into {n}.p values (1, 'a'), (2, 'b'), (3, null)",
+    "insert into {n}.o select /*+ coalesce(1) */ * from {n}.p",
+    "select * from {n}.o where id < 3 order by id",
+    "select * from {n}.p where name = 'b'",
+    "delete from {n}.p where name = 'b'",
+    "delete from {n}.o where name = 'b'",
+    "update {n}.p set name = 'c' where id = 3",
+    "update {n}.o set name = 'c' where id = 3",
+    "merge into {n}.p t using {n}.o s on t.id = s.id when matched then update set * when not matched then insert *",
+    "merge into {n}.o t using (select 9L as id, 'z' as name) s on t.id = s.id when not matched then insert *",
+    "select operation from {n}.p.snapshots",
+    "call system.rewrite_data_files(table => '{n}.o', options => map('rewrite-all', 'true'))",
+    "alter table {n}.p add column more int",
+    "alter table {n}.p add partition field bucket(4, id)",
+    "create view {n}.v as select id, name from {n}.p",
+    "select * from {n}.v order by id",
+    "drop view {n}.v",
+    "create table {n}.made using iceberg as select * from {n}.o",
+    "insert overwrite {n}.made select 5L, 'five'",
+    "select * from {n}.made",
+    "drop table {n}.made",
+    "select * from {n}.o order by id",
+)
+ORC = "'write.format.default'='orc'," + ",".join(
+    f"'write.{change}.mode'='merge-on-read'" for change in ("delete", "update", "merge")
+)
+
+
 @pytest.fixture
 def table(catalog: Catalog, namespace: str) -> str:
     name = f"{namespace}.t"
@@ -124,8 +168,33 @@ def rows(catalog: Catalog, table: str) -> list[tuple[int, str]]:
     return sorted((row["id"], row["name"]) for row in catalog.load_table(table).scan().to_arrow().to_pylist())
 
 
-def test_beeline_then_eight_clients_side_by_side_write_and_read_tables_by_jdbc(
-    metastore: EmbeddedMetastore, catalog: Catalog, table: str, namespace: str, tmp_path: Path
+@pytest.fixture(scope="module")
+def thrift_port(metastore: EmbeddedMetastore, tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    """A Thrift server, which serves one client after another."""
+    with server(metastore, THRIFT, tmp_path_factory.mktemp("thrift")) as port:
+        yield port
+
+
+def test_every_kind_of_statement_runs_after_the_clients_before_it_have_left(
+    thrift_port: int, catalog: Catalog, namespace: str
+) -> None:
+    pytest.importorskip("pyhive", reason="needs a client of Hive: pip install pyhive thrift_sasl pure-sasl")
+    statements = json.dumps([each.format(n=namespace, orc=ORC) for each in STATEMENTS])
+    words = [sys.executable, "-W", "ignore", "-c", PYHIVE_CLIENTS, str(thrift_port)]
+    ran = subprocess.run(words, input=statements, capture_output=True, text=True, timeout=500, check=False)
+    assert ran.returncode == 0, ran.stderr[-3000:]
+    told = dict(zip(STATEMENTS, map(json.loads, ran.stdout.splitlines()), strict=True))
+    selected = [rows for each, rows in told.items() if each.startswith("select *")]
+    of_p = [[1, "a"], [3, "c"]]
+    assert selected == [[[1, "a"], [2, "b"]], [[2, "b"]], of_p, [[5, "five"]], [*of_p, [9, "z"]]]
+    changes = ["append", "overwrite", "overwrite", "overwrite"]
+    assert [row[0] for row in told["select operation from {n}.p.snapshots"]] == changes
+    assert rows(catalog, f"{namespace}.p") == [(1, "a"), (3, "c")]
+    assert rows(catalog, f"{namespace}.o") == [(1, "a"), (3, "c"), (9, "z")]
+
+
+def test_beelines_then_eight_clients_side_by_side_write_and_read_tables_by_jdbc(
+    thrift_port: int, catalog: Catalog, table: str, namespace: str
 ) -> None:
     import pyspark
 
@@ -139,12 +208,13 @@ def test_beeline_then_eight_clients_side_by_side_write_and_read_tables_by_jdbc(
         f"select name, id from {table} order by id;"
     )
     program = textwrap.dedent(JDBC_CLIENTS).replace("{table}", table)
-    with server(metastore, THRIFT, tmp_path) as port:
-        url = f"jdbc:hive2://127.0.0.1:{port}"
-        quiet = ["-n", "me", "--outputformat=csv2", "--silent=true", "--showHeader=false", "-e", statements]
-        beeline = run("java", "-cp", f"{jars}/*", "org.apache.hive.beeline.BeeLine", "-u", url, *quiet)
-        run(sys.executable, "-W", "ignore", "-c", program, url)
-    assert beeline.split()[-2:] == ["a,1", "z,3"]
+    url = f"jdbc:hive2://127.0.0.1:{thrift_port}"
+    quiet = ["-n", "me", "--outputformat=csv2", "--silent=true", "--showHeader=false"]
+    beeline = ("java", "-cp", f"{jars}/*", "org.apache.hive.beeline.BeeLine", "-u", url, *quiet, "-e")
+    assert run(*beeline, "select 1;").split()[-1] == "1"
+    told = run(*beeline, statements)
+    run(sys.executable, "-W", "ignore", "-c", program, url)
+    assert told.split()[-2:] == ["a,1", "z,3"]
     assert rows(catalog, table) == [(1, "a"), (3, "z"), *((10 + number, "client") for number in range(8))]
 
 
@@ -161,6 +231,8 @@ def test_eight_clients_of_connect_write_side_by_side(
 def test_statements_of_the_command_line_end_at_the_first_that_fails(
     metastore: EmbeddedMetastore, catalog: Catalog, table: str, tmp_path: Path
 ) -> None:
+    with catalog.load_table(table).transaction() as transaction:
+        transaction.set_properties({"write.format.default": "orc"})  # which Python workers write and read
     script = tmp_path / "script.sql"
     script.write_text(
         f"select id, ';' as c, array(name) as names from {table} order by id; select nope from {table};\nx"
@@ -168,13 +240,18 @@ def test_statements_of_the_command_line_end_at_the_first_that_fails(
     insert = f"insert into {table} values (1, 'a'), (2, null) -- ; no end"
     query = [word.replace("web.visits", table) for word in QUERY]
     words = command(metastore, *query, "--output", "json", "-e", insert, "-f", str(script))
-    ran = subprocess.run(words, capture_output=True, text=True, timeout=200, check=False)
+    # As of an environment that is not activated: the `python3` of the PATH is another one.
+    (other := tmp_path / "python3").write_text("#!/bin/sh\nexit 7\n")
+    other.chmod(0o755)
+    inactive = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    inactive.pop("PYSPARK_PYTHON", None)
+    ran = subprocess.run(words, capture_output=True, text=True, timeout=200, check=False, env=inactive)
     told = [json.loads(line) for line in ran.stdout.splitlines()]
     count, *selected, error = told
     assert count == {"count(1)": 0}
     assert selected == [{"id": 1, "c": ";", "names": ["a"]}, {"id": 2, "c": ";", "names": [None]}], ran.stderr
     assert error["type"] == "SqlFailedError" and "UNRESOLVED_COLUMN" in error["message"]
-    assert ran.returncode == 1
+    assert (ran.returncode, ran.stderr) == (1, ""), "Spark says nothing of itself, nor where it failed"
 
 
 def test_the_prompt_runs_statements_completes_names_and_keeps_a_history(

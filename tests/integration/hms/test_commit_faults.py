@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 import pytest
 
 from hms_iceberg.catalog import Catalog, load_catalog
-from hms_iceberg.errors import MetastoreAnswerLostError, NoSuchTableError
+from hms_iceberg.errors import CommitStateUnknownError, MetastoreAnswerLostError, MetastoreError, NoSuchTableError
 from hms_iceberg.hms.commit import late_requests, lease
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.locking.lock_admin import list_locks
 from hms_iceberg.spec.data_types import StringType
 from hms_iceberg.table import Table
 from hms_iceberg.view import ViewVersion
+from tests.integration.hms.test_fault_matrix import read_by_pyiceberg
 from tests.support.commit_operations import QUICK, find_out_capability, outcome
 from tests.support.thrift_proxy import Fault, ThriftProxy
 
@@ -134,6 +135,101 @@ def test_where_the_server_does_not_compare_a_late_alter_is_waited_for_under_the_
     assert reported == "made"
     assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [0, 1, 7]
     assert list_locks(catalog.metastore.client, *name.split(".")) == []  # type: ignore[attr-defined]
+
+
+def test_where_the_server_does_not_compare_a_commit_that_others_overtook_keeps_its_files_for_it_may_come_late(
+    proxy: ThriftProxy, catalog: Catalog, table: Table, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(late_requests, "_LATE_SECONDS", 0.2)
+    proxy.late_seconds = 6.0
+    looks = {"commit.status-check.num-retries": "8", "commit.status-check.min-wait-ms": "300"}
+    table.set_properties({**looks, "commit.status-check.max-wait-ms": "300"})
+    with load_catalog("late", type="hive", uri=proxy.uri, **{"iceberg.hive.lock-compare-enabled": "false"}) as late:
+        victim = late.load_table(name)
+        proxy.on(ALTER, Fault.LATE_REQUEST, before=threading.Timer(0.1, table.append, (pa.table({"id": [7]}),)).start)
+        assert outcome(lambda: append(victim)) == "unknown"
+        assert 7 in catalog.load_table(name).scan().to_arrow()["id"].to_pylist(), "others were first"
+        proxy.heal()  # now it comes
+    assert sorted(table.refresh().scan().to_arrow()["id"].to_pylist()) == [0, 1]
+    assert read_by_pyiceberg(catalog, name) == [0, 1]
+
+
+# ------------------------------------------------------------------- errors of the server that hide a success
+
+
+def fails_after(catalog: Catalog, method: str, then: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server carries out the next call of a method, and reports an error when others have done something."""
+    client = catalog.metastore.client  # type: ignore[attr-defined]
+    call = getattr(client, method)
+
+    def failing(*arguments: object) -> None:
+        call(*arguments)
+        monkeypatch.setattr(client, method, call)
+        then()
+        raise MetastoreError("a listener failed")
+
+    monkeypatch.setattr(client, method, failing)
+
+
+def rename_without_lock(catalog: Catalog, name: str, target: str) -> None:
+    """As Hive does."""
+    client, (database, table) = catalog.metastore.client, name.split(".")  # type: ignore[attr-defined]
+    row = client.get_table(database, table)
+    row.tableName = target.partition(".")[2]
+    client.alter_table(database, table, row)
+
+
+def test_a_commit_told_as_failed_whose_table_was_renamed_since_is_unknown_and_keeps_its_files(
+    harmed: Catalog, catalog: Catalog, table: Table, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    victim = harmed.load_table(name)
+    fails_after(harmed, "alter_table", lambda: rename_without_lock(catalog, name, f"{name}2"), monkeypatch)
+    with pytest.raises(CommitStateUnknownError, match="a listener failed"):
+        append(victim)
+    assert appended(catalog.load_table(f"{name}2"))
+    assert read_by_pyiceberg(catalog, f"{name}2") == [0, 1]
+
+
+def test_a_create_told_as_failed_that_others_committed_to_since_is_a_success(
+    harmed: Catalog, catalog: Catalog, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def others() -> None:
+        for row in (7, 8):
+            catalog.load_table(name).append(pa.table({"id": [row]}))
+
+    fails_after(harmed, "create_table", others, monkeypatch)
+    with harmed.create_table_transaction(name, SCHEMA, properties=QUICK) as transaction:
+        append(transaction)  # type: ignore[arg-type]
+    assert sorted(catalog.load_table(name).scan().to_arrow()["id"].to_pylist()) == [1, 7, 8]
+    assert read_by_pyiceberg(catalog, name) == [1, 7, 8]
+
+
+def test_a_create_told_as_failed_that_was_renamed_since_and_another_made_is_unknown_and_keeps_its_files(
+    harmed: Catalog, catalog: Catalog, name: str, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def others() -> None:
+        rename_without_lock(catalog, name, f"{name}2")
+        folder = catalog.load_namespace_properties(namespace)["location"]
+        catalog.create_table(name, SCHEMA, location=f"{folder}/elsewhere")
+
+    fails_after(harmed, "create_table", others, monkeypatch)
+    transaction = harmed.create_table_transaction(name, SCHEMA, properties=QUICK)
+    append(transaction)  # type: ignore[arg-type]
+    with pytest.raises(CommitStateUnknownError, match="a listener failed"):
+        transaction.commit_transaction()
+    assert catalog.load_table(name).scan().to_arrow().num_rows == 0
+    assert read_by_pyiceberg(catalog, f"{name}2") == [1]
+
+
+def test_a_lost_registration_is_not_told_as_made_because_somebody_registered_a_later_file_of_that_table(
+    harmed: Catalog, catalog: Catalog, table: Table, proxy: ThriftProxy, name: str
+) -> None:
+    first = table.metadata_location
+    table.append(pa.table({"id": [7]}))
+    later = table.metadata_location
+    proxy.on("create_table", Fault.DROP_REQUEST, before=lambda: catalog.register_table(f"{name}2", later))
+    assert outcome(lambda: harmed.register_table(f"{name}2", first)) == "unknown"
+    assert sorted(catalog.load_table(f"{name}2").scan().to_arrow()["id"].to_pylist()) == [0, 7]
 
 
 @pytest.fixture

@@ -16,6 +16,9 @@ from click.testing import CliRunner
 from hms_iceberg.catalog import load_catalog
 from hms_iceberg.cli.servers.embedded_metastore import metastore as metastore_command
 from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.hms.connection.client import HmsClient
+from hms_iceberg.hms.connection.client_settings import ClientSettings
+from hms_iceberg.hms.connection.thrift_types import TException, ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore, detached
 from hms_iceberg.hms.embedded.server import answers
 
@@ -50,6 +53,34 @@ def test_the_metastore_listens_on_loopback_only(metastore: EmbeddedMetastore) ->
             pytest.skip("no other interface on this machine")
         other = probe.getsockname()[0]
     assert other.startswith("127.") or not answers(other, metastore.port)
+
+
+def test_expressions_as_bytes_are_refused_before_they_are_decoded(metastore: EmbeddedMetastore) -> None:
+    client = HmsClient(ClientSettings.from_properties({"uri": metastore.uri}))
+    folder = f"{metastore.warehouse}/refused_expressions"
+    serde = ttypes.SerDeInfo(serializationLib="org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe")
+    row = ttypes.Table(
+        tableName="refused_expressions",
+        dbName="default",
+        sd=ttypes.StorageDescriptor(
+            cols=[ttypes.FieldSchema("id", "int", "")],
+            location=folder,
+            inputFormat="org.apache.hadoop.mapred.TextInputFormat",
+            outputFormat="org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
+            serdeInfo=serde,
+        ),
+        partitionKeys=[ttypes.FieldSchema("day", "string", "")],
+        parameters={"EXTERNAL": "TRUE"},
+        tableType="EXTERNAL_TABLE",
+    )
+    client.pool.call("create_table", row, repeatable=False)
+    try:
+        asked = ttypes.PartitionsByExprRequest("default", "refused_expressions", b"\x01\x00java.lang.Runtime")
+        with pytest.raises(TException, match="takes no serialized expressions"):
+            client.pool.call("get_partitions_by_expr", asked, repeatable=True)
+    finally:
+        client.pool.call("drop_table", "default", "refused_expressions", False, repeatable=False)
+        client.close()
 
 
 def test_a_taken_port_is_an_error_that_names_it(metastore: EmbeddedMetastore, tmp_path: Path) -> None:

@@ -12,20 +12,23 @@ import shutil
 import subprocess
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from hms_iceberg.catalog import Catalog, load_catalog
-from hms_iceberg.errors import MetastoreUnavailableError
+from hms_iceberg.errors import CommitFailedError, CommitStateUnknownError, MetastoreUnavailableError
 from hms_iceberg.hms.commit import late_requests
+from hms_iceberg.hms.commit.lease import HiveLease
 from hms_iceberg.hms.embedded import EmbeddedMetastore
+from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.hms.locking import table_lock
-from tests.support.commit_operations import MODES, OPERATIONS, Operation, find_out_capability, outcome
+from hms_iceberg.table.file_system import FileSystemLease
+from tests.support.commit_operations import MODES, OPERATIONS, OTHERS, Operation, find_out_capability, outcome
 from tests.support.commit_victims import Victims
+from tests.support.failing_steps import CALLS, KINDS, STORAGE, Steps
 from tests.support.thrift_proxy import Fault, ThriftProxy
 
 pytestmark = pytest.mark.slow
@@ -102,14 +105,11 @@ def check_after(operation: Operation, catalog: Catalog, name: str, reported: str
     """What must be true after every fault, with a catalog that nobody harms; returns whether the commit was made."""
     made = operation.is_made(catalog, name)
     assert reported == "unknown" or made == (reported == "made"), f"reported as {reported}"
-    if operation.creates and not made:
+    if (operation.creates or operation.mends) and not made:
         if is_settled:
-            operation.make(catalog, name)  # the name is free, and nothing is in the way
+            operation.make(catalog, name)  # nothing is in the way
         return made
-    table = catalog.load_table(name)
-    columns = {field.name: [2 if field.name == "id" else "Oslo"] for field in table.schema().fields}
-    table.append(pa.table(columns))
-    assert 2 in catalog.load_table(name).scan().to_arrow()["id"].to_pylist(), "the next commit is not there"
+    operation.go_on(catalog, name)
     if is_settled:
         assert operation.is_made(catalog, name) == made, "a late request undid it, or made it again"
     return made
@@ -171,6 +171,149 @@ def be_patient(catalog: Catalog, monkeypatch: pytest.MonkeyPatch, seconds: float
     monkeypatch.setattr(table_lock, "_ANSWER_SECONDS", seconds)
     pool = catalog.metastore.client.pool  # type: ignore[attr-defined]
     pool.settings = replace(pool.settings, socket_timeout=seconds)
+
+
+# ------------------------------------------------------------------------------------ a client that fails inside
+
+
+PLACES = {
+    "lock": MODES["lock with comparison"],
+    "compare-and-swap": MODES["compare-and-swap"],
+    "files": {"type": "hadoop"},
+}
+INSIDE = [
+    (place, kind)
+    for place in PLACES
+    for kind in (*OPERATIONS, *OTHERS)
+    if place != "files" or kind in OPERATIONS  # tables in folders know neither views nor rows to be repaired
+]
+
+
+class Inside:
+    """A catalog whose calls of the storage and the metastore fail where they are told to, and one that nobody harms."""
+
+    def __init__(self, place: str, metastore: EmbeddedMetastore, folder: Path) -> None:
+        where = {"uri": metastore.uri, "warehouse": metastore.warehouse, **CLIENT}
+        more = {"warehouse": str(folder)} if place == "files" else where
+        self.steps = Steps()
+        self.harmed = load_catalog("harmed", **{**more, **PLACES[place]})
+        self.catalog = load_catalog("checking", **{**more, **PLACES[place]})
+
+    def __enter__(self) -> Inside:
+        self._watched = ExitStack()
+        self._watched.enter_context(self.steps.of(self.harmed.storage, *STORAGE))
+        if isinstance(self.harmed.metastore, HiveMetastore):
+            self._watched.enter_context(self.steps.of(self.harmed.metastore.client, *CALLS))
+            find_out_capability(self.harmed)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._watched.close()
+        self.harmed.close()
+        self.catalog.close()
+
+    def cells(self, operation: Operation, name: str) -> list[tuple[int, str, bool]]:
+        """Every step of an unharmed run, with every kind of failure, before it and after it."""
+        operation.prepare(self.catalog, name)
+        self.steps.fail(None)
+        operation.make(self.harmed, name)
+        assert operation.is_made(self.catalog, name)
+        count = len(self.steps.done)
+        return [(number, kind, after) for number in range(count) for kind in KINDS for after in (False, True)]
+
+    def reported(self, operation: Operation, name: str) -> str:
+        """How the operation is reported, whatever it raises."""
+        try:
+            operation.make(self.harmed, name)
+        except (CommitStateUnknownError, KeyboardInterrupt):
+            return "unknown"
+        except Exception as error:
+            logger.info("failed: %r", error)
+            # A repair that is made notes in its journal that it is.
+            return "unknown" if operation.mends else "failed"
+        finally:
+            self.steps.fail(None)
+        return "made"
+
+    def files(self, operation: Operation, name: str) -> set[str]:
+        """All files of the table."""
+        return {str(path) for path in operation.folder(self.catalog, name).rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def inside(
+    metastore: EmbeddedMetastore, tmp_path: Path, namespace: str, request: pytest.FixtureRequest
+) -> Iterator[Inside]:
+    with Inside(request.param, metastore, tmp_path) as inside:
+        if request.param == "files":
+            inside.catalog.create_namespace(namespace)
+        yield inside
+
+
+def read_by_pyiceberg(catalog: Catalog, name: str) -> list[int]:
+    """The ids of a table that PyIceberg finds by its newest metadata file."""
+    from pyiceberg.table import StaticTable
+
+    return sorted(
+        StaticTable.from_metadata(catalog.load_table(name).metadata_location).scan().to_arrow()["id"].to_pylist()
+    )
+
+
+@pytest.mark.usefixtures("same_calls")
+@pytest.mark.parametrize(("inside", "kind"), INSIDE, indirect=["inside"])
+def test_a_commit_that_fails_inside_is_reported_truly_and_a_certain_failure_leaves_no_file(
+    inside: Inside, namespace: str, kind: str, record_property: Record
+) -> None:
+    operation, tried = {**OPERATIONS, **OTHERS}[kind], Cells()
+    cells = inside.cells(operation, fresh(namespace))
+    for number, error, after in (cells[index] for index in sample(len(cells), 61)):
+        name = fresh(namespace)
+        operation.prepare(inside.catalog, name)
+        before = inside.files(operation, name)
+        inside.steps.fail(number, KINDS[error], after)
+        reported = inside.reported(operation, name)
+        with tried.cell(f"{error} {'after' if after else 'before'} step {number}"):
+            if reported == "failed" and kind not in ("repair", "undo a repair"):  # which leave their journal
+                assert inside.files(operation, name) == before
+            made = check_after(operation, inside.catalog, name, reported)
+            if made and "view" not in kind:
+                assert read_by_pyiceberg(inside.catalog, name) == sorted({*operation.rows, 2})
+    tried.check(record_property)
+
+
+@pytest.mark.usefixtures("same_calls")
+@pytest.mark.parametrize(("inside", "kind"), INSIDE, indirect=["inside"])
+def test_a_commit_that_was_made_and_told_as_a_conflict_keeps_its_files_whatever_happens_then(
+    inside: Inside, namespace: str, kind: str, record_property: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operation, tried = {**OPERATIONS, **OTHERS}[kind], Cells()
+
+    def lie(number: int, error: str, after: bool) -> None:
+        """The next swap is made and told as lost; then the step of this number fails."""
+        for lease in (HiveLease, FileSystemLease):
+            monkeypatch.setattr(lease, "swap", swap_and_lie(lease.swap, number, error, after))
+
+    def swap_and_lie(swap: Callable[..., object], number: int, error: str, after: bool) -> Callable[..., object]:
+        def lying(lease: object, *versions: object) -> object:
+            monkeypatch.setattr(type(lease), "swap", swap)
+            swap(lease, *versions)
+            inside.steps.fail(number, KINDS[error], after)
+            raise CommitFailedError("Another commit was first.")
+
+        return lying
+
+    cells = [(number, error, after) for number in range(20) for error in KINDS for after in (False, True)]
+    for number, error, after in (cells[index] for index in sample(len(cells), 29)):
+        name = fresh(namespace)
+        operation.prepare(inside.catalog, name)
+        lie(number, error, after)
+        reported = inside.reported(operation, name)
+        with tried.cell(f"{error} {'after' if after else 'before'} step {number} after the lie"):
+            assert reported == "made" or error == "Ctrl-C" or operation.mends
+            assert check_after(operation, inside.catalog, name, reported)
+            if "view" not in kind:
+                assert read_by_pyiceberg(inside.catalog, name) == sorted({*operation.rows, 2})
+    tried.check(record_property)
 
 
 # ------------------------------------------------------------------------------------------- a killed client

@@ -387,6 +387,48 @@ def test_the_command_shows_a_writer_that_was_killed_in_the_middle_of_its_commit(
     assert OPERATIONS["append"].is_made(catalog, name)
 
 
+def test_a_command_that_waits_says_for_whom_and_takes_its_waiting_lock_along_when_it_is_ended(
+    metastore: EmbeddedMetastore, catalog: Catalog, namespace: str, client: HmsClient
+) -> None:
+    name = f"{namespace}.t"
+    catalog.create_table(name, pa.schema([("id", pa.int64())]))
+    component = ttypes.LockComponent(
+        type=ttypes.LockType.EXCLUSIVE, level=ttypes.LockLevel.TABLE, dbname=namespace, tablename="t"
+    )
+    held = client.lock(ttypes.LockRequest([component], user="joe", hostname="far-away", agentInfo="x"), "t").lockid
+    words = ["properties", "set", "table", name, "a", "1", "--uri", metastore.uri]
+    with subprocess.Popen(
+        [sys.executable, "-m", "hms_iceberg", *words], stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as command:
+        assert command.stderr is not None
+        told = command.stderr.readline()
+        assert told.startswith(f"Waiting for the lock on table {name}, for up to 180 s")
+        assert f"lock {held} on {name} (acquired) of user joe on host far-away" in told and "held for" in told
+        assert f"hms-iceberg locks list {name}" in told
+        assert len(list_locks(client, namespace, "t")) == 2
+        command.send_signal(signal.SIGTERM)
+        rest = command.stderr.read()
+    assert (command.returncode, rest) == (143, "")
+    assert [lock.lock_id for lock in list_locks(client, namespace, "t")] == [held]
+    client.unlock(held, "t")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError])
+def test_a_request_for_a_lock_that_is_interrupted_leaves_no_lock(
+    client: HmsClient, database: str, monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    real = client.lock
+
+    def interrupted(*arguments: object) -> None:
+        real(*arguments)
+        raise error
+
+    monkeypatch.setattr(client, "lock", interrupted)
+    with pytest.raises(error):
+        table_lock(client, database).acquire()
+    assert list_locks(client, database) == []
+
+
 # ------------------------------------------------------------------------------------ server-side expiry
 
 

@@ -13,6 +13,7 @@ from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.errors import (
     CommitStateUnknownError,
     InvalidInputError,
+    MetastoreError,
     NoSuchNamespaceError,
     NoSuchTableError,
     NoSuchViewError,
@@ -138,6 +139,24 @@ def test_a_view_is_renamed_registered_and_dropped(catalog: Catalog, namespace: s
     catalog.drop_view((other, "moved"))
     assert catalog.storage.exists(kept) and not catalog.storage.exists(gone)
     catalog.drop_namespace(other)
+
+
+@pytest.mark.parametrize("tells", [True, False], ids=["told", "not told"])
+def test_a_view_that_was_registered_from_the_file_of_a_view_that_is_dropped_stays_readable(
+    catalog: Catalog, namespace: str, view: View, tells: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twin = catalog.register_view(f"{namespace}.twin", view.metadata_location)
+    if not tells:
+
+        def refuse(*arguments: object) -> None:
+            raise MetastoreError("not now")
+
+        monkeypatch.setattr(catalog.metastore.client, "list_databases", refuse)  # type: ignore[attr-defined]
+    catalog.drop_view(view.identifier)
+    monkeypatch.undo()
+    assert catalog.load_view(twin.identifier).sql_for("spark") == view.sql_for("spark")
+    catalog.drop_view(twin.identifier)
+    assert not catalog.storage.exists(view.metadata_location), "nobody names it any more"
 
 
 def test_writers_of_one_view_all_get_through(metastore: EmbeddedMetastore, view: View) -> None:

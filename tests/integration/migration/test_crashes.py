@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -37,9 +37,10 @@ from hms_iceberg.migration import (
     rollback,
     snapshot,
 )
-from hms_iceberg.migration.migration_journal import Journal, Worker, write_journal
+from hms_iceberg.migration.migration_journal import Journal, write_journal
 from hms_iceberg.migration.rewrite import rewrite
 from hms_iceberg.migration.state import staging_name
+from hms_iceberg.processes import Process
 from hms_iceberg.table import Table
 from tests.support.crash_server import DEAD, Crash
 from tests.support.fixed_rows import FixedRows
@@ -152,6 +153,34 @@ def test_a_way_back_killed_after_any_change_is_mended_by_either_command(
     assert points > 8
 
 
+@pytest.mark.parametrize("partitioned", [True, False], ids=["partitioned", "unpartitioned"])
+def test_a_way_back_killed_after_any_change_is_mended_without_harm_to_a_registered_copy(
+    warehouse: HiveWarehouse, crash: Crash, partitioned: bool
+) -> None:
+    def notes() -> list[str]:
+        return [path for path in all_files(before.location) if "_hive-migration" in path]
+
+    points, code = 0 if ALL else 5, DEAD
+    while code == DEAD:
+        name = f"t{points}"
+        source, copy = f"{warehouse.namespace}.{name}", f"{warehouse.namespace}.{name}_copy"
+        before = make(warehouse, name, partitioned)
+        files = data_files(before.location)
+        migrate(warehouse.catalog, source)
+        warehouse.catalog.register_table(copy, warehouse.catalog.load_table(source).metadata_location)
+        warehouse.catalog.load_table(copy).set_properties({"own": "yes"})
+        code = crash("rollback", source, points)
+        if code == DEAD and (is_iceberg(warehouse, name) or notes()):
+            rollback(warehouse.catalog, source)
+        assert not notes()
+        assert warehouse.rows(name) == before and data_files(before.location) == files
+        assert ids(warehouse, f"{name}_copy") == [1, 2, 3]
+        assert warehouse.catalog.load_table(copy).properties["own"] == "yes"
+        points += 1
+
+    assert points > 12
+
+
 @pytest.mark.parametrize(("partitioned", "mend"), [(True, "rewrite"), (False, "rollback")])
 def test_a_copy_killed_after_any_change_is_mended_and_leaves_no_rows_behind(
     warehouse: HiveWarehouse, crash: Crash, partitioned: bool, mend: str
@@ -160,17 +189,19 @@ def test_a_copy_killed_after_any_change_is_mended_and_leaves_no_rows_behind(
     while code == DEAD:
         name = f"t{points}"
         before = make(warehouse, name, partitioned, TEXT)
-        files, copy = all_files(before.location), before.location.with_name(f"{name}__iceberg")
+        files = all_files(before.location)
         code = crash("rewrite", f"{warehouse.namespace}.{name}", points)
         if mend == "rewrite":
             rewrite(warehouse.catalog, f"{warehouse.namespace}.{name}", rows=FixedRows(warehouse.catalog))
             assert ids(warehouse, name) == [1, 2, 3] and warehouse.exists(f"{name}_backup_")
-            assert len(list(copy.glob("data/**/*.parquet"))) == (2 if partitioned else 1)
+            assert len(list(before.location.parent.glob(f"{name}__*/data/**/*.parquet"))) == (2 if partitioned else 1)
+            assert {name.rpartition("/")[0] for name in all_files(before.location) - files} == {"_iceberg/metadata"}
         elif points > 0:
             rollback(warehouse.catalog, (warehouse.namespace, name))
-            assert warehouse.rows(name) == before and not all_files(copy)
+            assert warehouse.rows(name) == before and not list(before.location.parent.glob(f"{name}__*/**/*.*"))
             assert not warehouse.exists(f"{name}_backup_")
-        assert all_files(before.location) == files and not warehouse.exists(f"{name}__iceberg_staging")
+            assert all_files(before.location) == files
+        assert data_files(before.location).keys() == files and not warehouse.exists(f"{name}__iceberg_staging")
         points += 1 if ALL else 2
 
     assert points > 10
@@ -181,12 +212,11 @@ def test_a_copy_killed_in_the_second_attempt_of_its_commit_is_mended(warehouse: 
     for points in count(5):
         before = make(warehouse, f"t{points}", False, TEXT)
         assert crash("rewrite", f"{warehouse.namespace}.t{points}", points) == DEAD
-        folder = before.location.with_name(f"t{points}__iceberg") / "metadata"
-        versions = list(folder.glob("00001-*.metadata.json"))
+        versions = list(before.location.parent.glob(f"t{points}__*/metadata/00001-*.metadata.json"))
         if versions:
             break
     # An attempt that lost to another one leaves such a file.
-    shutil.copy(versions[0], folder / f"00001-{uuid.uuid4()}.metadata.json")
+    shutil.copy(versions[0], versions[0].with_name(f"00001-{uuid.uuid4()}.metadata.json"))
 
     rewrite(warehouse.catalog, f"{warehouse.namespace}.t{points}", rows=FixedRows(warehouse.catalog))
 
@@ -392,9 +422,9 @@ def test_a_migration_of_a_living_process_is_left_alone(warehouse: HiveWarehouse)
     made = make(warehouse, "t", partitioned=True)
     folder = f"{made.table.sd.location}/metadata"
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
-        worker = Worker(socket.gethostname(), other.pid)
+        worker = replace(Process.this(), pid=other.pid, started="")
         names = ("test", warehouse.namespace, "t", "t_backup_", "t__iceberg_staging", made.table.sd.location)
-        write_journal(warehouse.catalog.storage, folder, Journal(*names, {}, 2, 2, 2, worker=worker))
+        write_journal(warehouse.catalog.storage, folder, Journal(*names, names[-1], {}, 2, 2, 2, worker=worker))
 
         for command in (migrate, rollback):
             with pytest.raises(MigrationError, match=f"Process {other.pid} on host .* may still be at work"):
@@ -405,12 +435,18 @@ def test_a_migration_of_a_living_process_is_left_alone(warehouse: HiveWarehouse)
     assert all_files(made.location) == set(data_files(made.location))
 
 
-def test_a_migration_on_another_machine_is_taken_over_only_when_asked_to(warehouse: HiveWarehouse) -> None:
+@pytest.mark.parametrize(
+    "where", [{"host": "another-machine"}, {"system": "000000000000"}], ids=["machine", "container"]
+)
+def test_a_migration_elsewhere_is_taken_over_only_when_asked_to(
+    warehouse: HiveWarehouse, where: dict[str, str]
+) -> None:
     made = make(warehouse, "t", partitioned=True)
     folder = f"{made.table.sd.location}/metadata"
-    worker = Worker("another-machine", 1)
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        worker = replace(Process.this(), pid=ended.pid, started="", **where)
     names = ("test", warehouse.namespace, "t", "t_backup_", "t__iceberg_staging", made.table.sd.location)
-    write_journal(warehouse.catalog.storage, folder, Journal(*names, {}, 2, 2, 2, worker=worker))
+    write_journal(warehouse.catalog.storage, folder, Journal(*names, names[-1], {}, 2, 2, 2, worker=worker))
 
     with pytest.raises(MigrationError, match="--take-over"):
         migrate(warehouse.catalog, (warehouse.namespace, "t"))
@@ -421,10 +457,10 @@ def test_a_migration_on_another_machine_is_taken_over_only_when_asked_to(warehou
 
 def test_a_journal_that_cannot_be_read_stops_everything(warehouse: HiveWarehouse) -> None:
     made = make(warehouse, "t", partitioned=True)
-    warehouse.catalog.storage.create(f"{made.table.sd.location}/metadata/hive-migration.json", b"{")
+    warehouse.catalog.storage.create(f"{made.table.sd.location}/metadata/_hive-migration.json", b"{")
 
     for command in (migrate, rollback):
-        with pytest.raises(MigrationError, match=r"Cannot read the migration journal .*hive-migration\.json"):
+        with pytest.raises(MigrationError, match=r"Cannot read the migration journal .*_hive-migration\.json"):
             command(warehouse.catalog, (warehouse.namespace, "t"))
 
     assert warehouse.rows("t") == made

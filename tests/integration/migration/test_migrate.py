@@ -19,11 +19,15 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
     UnsupportedError,
 )
+from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.hms.hive_tables import HiveTables
-from hms_iceberg.migration import MigrationOptions, MigrationResult, migrate, rollback
+from hms_iceberg.maintenance.expire_with_files import expire_snapshots
+from hms_iceberg.migration import Follower, MigrationOptions, MigrationResult, migrate, rollback
 from hms_iceberg.migration.migration_plan import MigrationPlanner
+from hms_iceberg.migration.rewrite import rewrite
+from tests.support.fixed_rows import FixedRows
 from tests.support.hive_warehouse import HiveWarehouse, Rows, all_files, data_files, local_path, write_files
 
 COLUMNS = "id int, name string"
@@ -558,14 +562,113 @@ def test_a_changed_table_is_taken_back_only_when_the_changes_may_go(warehouse: H
     assert warehouse.rows("flights") == flights
 
 
-def test_a_table_whose_files_are_gone_is_not_taken_back(warehouse: HiveWarehouse, flights: Rows) -> None:
+@pytest.mark.parametrize("loss", ["gone", "gone, and others came", "replaced", "partition dropped"])
+def test_a_table_without_the_files_that_it_had_is_not_taken_back(
+    warehouse: HiveWarehouse, flights: Rows, loss: str
+) -> None:
     run(warehouse, "flights")
-    (flights.location / "month=2" / "000000_0").unlink()
+    warehouse.catalog.load_table((warehouse.namespace, "flights")).set_properties({"used": "yes"})
+    lost = flights.location / "month=2" / "000000_0"
+    if loss == "partition dropped":
+        warehouse.client.drop_partition(warehouse.namespace, "flights_backup_", ["2"])
+    else:
+        lost.unlink()
+    if loss == "gone, and others came":  # as many files as there were
+        write_files(f"{flights.table.sd.location}/month=1", rows(8), rows(9))
+    if loss == "replaced":
+        write_files(f"{flights.table.sd.location}/month=2", rows(7, 8))
+    before = all_files(flights.location)
 
-    with pytest.raises(MigrationError, match="1 of them are gone"):
+    with pytest.raises(MigrationError, match=f"of the 4 files.*1 are gone.*Nothing was changed.*{lost}"):
         rollback(warehouse.catalog, (warehouse.namespace, "flights"), discard_changes=True)
 
+    assert all_files(flights.location) == before
     assert warehouse.catalog.table_exists((warehouse.namespace, "flights"))
+
+
+def test_a_look_at_the_way_back_tells_for_how_long_there_is_one_and_changes_nothing(
+    warehouse: HiveWarehouse, flights: Rows
+) -> None:
+    made = run(warehouse, "flights")
+    name = f"{warehouse.namespace}.flights"
+    table = warehouse.catalog.load_table(name)
+
+    def look(**options: bool) -> Any:
+        before = all_files(flights.location), warehouse.rows("flights"), warehouse.names()
+        found = rollback(warehouse.catalog, name, dry_run=True, **options)
+        assert (all_files(flights.location), warehouse.rows("flights"), warehouse.names()) == before
+        return found.files, found.appended_files, found.discarded_snapshots, found.left_over, found.safe_until_ms
+
+    assert look() == (4, 0, 0, 0, None)
+    table.append(rows(6).append_column("month", pa.array([2], pa.int32())))
+    assert look(as_hive=True) == (5, 1, 0, 0, None)
+    table.delete("id = 4")
+    own = table.metadata.snapshot_by_id(made.snapshot_id)
+    assert own is not None
+    assert look(discard_changes=True) == (4, 0, 2, 1, own.timestamp_ms + 5 * 24 * 3600 * 1000)
+    for options in ({}, {"as_hive": True}):
+        with pytest.raises((MigrationError, UnsupportedError), match="Nothing was changed"):
+            look(**options)
+    expiry = expire_snapshots(table, older_than=int(time.time() * 1000) + 1000, retain_last=1)
+    assert len(expiry.kept) == 1 and "flights_backup_" in next(iter(expiry.kept.values()))
+    assert look(discard_changes=True) == (4, 0, 1, 1, 0)
+    (flights.location / "month=2" / "000000_0").unlink()
+    with pytest.raises(MigrationError, match=r"1 are gone.*Nothing was changed"):
+        look(discard_changes=True)
+
+
+@pytest.mark.parametrize("kind", ["double", "float"])
+def test_partitions_of_nan_and_of_both_zeros_are_migrated_followed_and_handed_back(
+    warehouse: HiveWarehouse, kind: str
+) -> None:
+    catalog, name = warehouse.catalog, f"{warehouse.namespace}.t"
+    values = ["NaN", "-Infinity", "0.0", "-0.0", "1.5", "__HIVE_DEFAULT_PARTITION__"]
+    warehouse.create("t", "id int", f"k {kind}")
+    for number, value in enumerate(values):
+        warehouse.add_partition("t", [value], pa.table({"id": pa.array([number], pa.int32())}))
+    follower = Follower(catalog, name, f"{name}_follower")
+    assert [(each.added, each.removed, each.waiting) for each in (follower.round(), follower.round())] == [
+        (6, 0, 0),
+        (0, 0, 0),
+    ]
+
+    migrate(catalog, name)
+    table = catalog.load_table(name)
+    found = {row["id"]: str(row["k"]) for row in table.scan().to_arrow().to_pylist()}
+    assert found == {0: "nan", 1: "-inf", 2: "0.0", 3: "-0.0", 4: "1.5", 5: "None"}
+    assert table.scan(row_filter="k is nan").to_arrow()["id"].to_pylist() == [0]
+    more = pa.array([float("nan"), -0.0, float("inf")], pa.float64() if kind == "double" else pa.float32())
+    table.append(pa.table({"id": pa.array([7, 8, 9], pa.int32()), "k": more}))
+    rollback(catalog, name, as_hive=True)
+
+    partitions = warehouse.rows("t").partitions
+    assert {row.values[0] for row in partitions} == {*values, "Infinity"}
+    files = {row.values[0]: len(list(local_path(row.sd.location).glob("*"))) for row in partitions}
+    assert files == {**dict.fromkeys(values, 1), "NaN": 2, "-0.0": 2, "Infinity": 1}
+
+
+@pytest.mark.parametrize("folder", ["metadata", "data", "data/month=1", ""])
+def test_partitions_where_iceberg_keeps_its_files_hold_none_of_them(warehouse: HiveWarehouse, folder: str) -> None:
+    location = f"{warehouse.location}/t/{folder}".rstrip("/")
+    warehouse.create("t", COLUMNS, "month int")
+    warehouse.add_partition("t", ["1"], rows(1, 2), location=location)
+    warehouse.add_partition("t", ["2"], rows(3), location=f"{warehouse.location}/elsewhere")
+    made = warehouse.rows("t")
+    before = all_files(made.location)
+
+    run(warehouse, "t")
+    table = warehouse.catalog.load_table((warehouse.namespace, "t"))
+    table.append(rows(4, 5).append_column("month", pa.array([1, 2], pa.int32())))
+
+    assert ids(warehouse, "t") == [1, 2, 3, 4, 5] and ids(warehouse, "t", row_filter="month = 1") == [1, 2, 4]
+    added = all_files(made.location) - before
+    assert added and all(path.startswith("_iceberg/") for path in added)
+    assert {str(path.name) for path in local_path(location).glob("*_0")} == {"000000_0"}
+    rollback(warehouse.catalog, (warehouse.namespace, "t"), discard_changes=True)
+    assert warehouse.rows("t") == made
+    assert {path for path in all_files(made.location) if not path.startswith("_iceberg/data/")} == before
+    run(warehouse, "t")
+    assert ids(warehouse, "t") == [1, 2, 3]
 
 
 def test_a_table_whose_backup_is_gone_is_not_taken_back(warehouse: HiveWarehouse, flights: Rows) -> None:
@@ -576,6 +679,32 @@ def test_a_table_whose_backup_is_gone_is_not_taken_back(warehouse: HiveWarehouse
         rollback(warehouse.catalog, (warehouse.namespace, "flights"))
 
     assert ids(warehouse, "flights") == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "value"),
+    [
+        ("table", "skip.header.line.count", "1"),
+        ("serde", "skip.header.line.count", "2"),
+        ("table", "skip.footer.line.count", "1"),
+        ("table", "textinputformat.record.delimiter", "\x03"),
+        ("serde", "parquet.column.index.access", "true"),
+    ],
+)
+def test_a_table_of_which_spark_and_hive_read_other_rows_is_neither_copied_nor_taken_in(
+    warehouse: HiveWarehouse, where: str, name: str, value: str
+) -> None:
+    text = "org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe"
+    serde = ttypes.SerDeInfo(serializationLib=text, parameters={name: value} if where == "serde" else {})
+    warehouse.create("t", COLUMNS, parameters={name: value} if where == "table" else {}, serdeInfo=serde)
+    before = warehouse.rows("t")
+    (before.location / "000000_0").write_text("id,name\n1,a\n")
+
+    for act in (migrate, lambda *args: rewrite(*args, rows=FixedRows(warehouse.catalog))):
+        with pytest.raises(UnsupportedError, match=f"(?s){name}.*Nothing was changed"):
+            act(warehouse.catalog, f"{warehouse.namespace}.t")
+
+    assert warehouse.rows("t") == before and all_files(before.location.parent) == {"t/000000_0"}
 
 
 def test_only_migrated_tables_are_taken_back(warehouse: HiveWarehouse, flights: Rows) -> None:

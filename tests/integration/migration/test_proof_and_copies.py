@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import shutil
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hms_iceberg.catalog import Catalog
@@ -14,9 +16,18 @@ from hms_iceberg.cli.main import main
 from hms_iceberg.errors import MigrationError, UnsupportedError
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
-from hms_iceberg.migration import MigrationOptions, add_folder, add_hive_files, migrate, rollback, snapshot
+from hms_iceberg.migration import (
+    MigrationOptions,
+    add_folder,
+    add_hive_files,
+    migrate,
+    plan_warehouse,
+    rollback,
+    snapshot,
+)
 from hms_iceberg.migration.proof.verify import LEVELS, verify
 from hms_iceberg.migration.rewrite import rewrite
+from hms_iceberg.migration.warehouse.warehouse_plan import State
 from tests.support import hive_acid
 from tests.support.hive_warehouse import HiveWarehouse, all_files, data_files, local_path
 
@@ -174,6 +185,108 @@ def test_what_spark_reads_as_a_data_source_is_copied_row_for_row(
     assert answer(spark, name) == expected == answer(spark, f"{name}_backup_") and len(expected) == 5
     rollback(catalog, name)
     assert answer(spark, name) == expected
+
+
+@pytest.mark.parametrize("form", ["parquet", "orc"])
+def test_dates_of_the_old_calendar_are_copied_as_their_writer_meant_them_and_a_proof_sees_them_otherwise(
+    spark: SparkSession, catalog: Catalog, namespace: str, reader: Any, form: str
+) -> None:
+    from hms_iceberg.spark.migration.copying import SparkCopier
+
+    name = f"{namespace}.t"
+    spark.sql(f"create table {name} (d date, t timestamp) stored as {form}")
+    modes = [f"spark.sql.parquet.{mode}RebaseModeInWrite" for mode in ("datetime", "int96")]
+    for each in modes:
+        spark.conf.set(each, "LEGACY")
+    spark.conf.set("spark.sql.hive.convertMetastoreOrc", "false")  # Hive's writer knows the old calendar only
+    try:
+        spark.sql(f"insert into {name} values (date'1500-01-01', null), (date'2000-01-01', timestamp'2000-01-01')")
+    finally:
+        for each in (*modes, "spark.sql.hive.convertMetastoreOrc"):
+            spark.conf.unset(each)
+    expected = answer(spark, name)
+    assert "datetime.date(1500, 1, 1)" in expected[0]
+
+    with pytest.raises(UnsupportedError, match=r"(?s)calendar.*--rewrite.*Nothing was changed"):
+        migrate(catalog, name)
+    [plan] = plan_warehouse(catalog, [name]).tables
+    assert plan.state is State.REWRITE and "calendar" in plan.reasons[0]
+
+    def prove(hive: str, table: Any) -> tuple[str, ...]:
+        return tuple(each for level in ("sums", "rows") for each in verify(hive, table, level, reader).differences)
+
+    rewrite(catalog, name, rows=SparkCopier(spark), proof=prove)
+    assert sorted(map(str, catalog.load_table(name).scan().to_arrow()["d"].to_pylist())) == ["1500-01-01", "2000-01-01"]
+    assert answer(spark, name) == answer(spark, f"{name}_backup_") == expected
+
+
+@pytest.mark.parametrize("form", ["INT96", "INT64"])
+def test_what_hive_counted_in_the_old_calendar_is_refused_by_a_copy_too_as_plain_spark_does_not_know_its_marks(
+    spark: SparkSession, catalog: Catalog, namespace: str, warehouse: HiveWarehouse, form: str
+) -> None:
+    from hms_iceberg.spark.migration.copying import SparkCopier
+
+    name = f"{namespace}.t"
+    made = warehouse.create("t", "d date, t timestamp")
+    marks = {"writer.date.proleptic": "false", "writer.time.zone": "America/New_York"}
+    marks["writer.zone.conversion.legacy"] = "false"
+
+    def write(file: str, day: dt.date, at: dt.datetime) -> None:
+        rows = pa.table({"d": pa.array([day]), "t": pa.array([at], pa.timestamp("us"))})
+        int96 = form == "INT96"
+        marked = rows.replace_schema_metadata(marks)
+        pq.write_table(marked, made.location / file, use_deprecated_int96_timestamps=int96, version="2.6")
+
+    write("000000_0", dt.date(2020, 1, 1), dt.datetime(2020, 1, 1))
+    write("000001_0", dt.date(1500, 1, 10), dt.datetime(1500, 1, 10))
+    assert "datetime.date(1500, 1, 10)" in answer(spark, name)[0]  # Hive means the 1st
+    files = all_files(made.location)
+
+    for way in (lambda: migrate(catalog, name), lambda: rewrite(catalog, name, rows=SparkCopier(spark))):
+        with pytest.raises(
+            UnsupportedError, match=r"(?s)000001_0.*calendar.*stored as orc.*Nothing was changed"
+        ) as told:
+            way()
+        assert "With --rewrite, Spark" not in str(told.value)
+    assert (warehouse.rows("t"), all_files(made.location), warehouse.names()) == (made, files, ["t"])
+
+    (made.location / "000001_0").unlink()
+    rewrite(catalog, name, rows=SparkCopier(spark))
+    assert [str(each) for each in catalog.load_table(name).scan().to_arrow()["d"].to_pylist()] == ["2020-01-01"]
+
+
+LAZY, CSV = (f"org.apache.hadoop.hive.serde2.{name}" for name in ("lazy.LazySimpleSerDe", "OpenCSVSerde"))
+# What Hive means by settings of a SerDe: the file, and the rows.
+SETTINGS: dict[str, tuple[str, dict[str, str], bytes, list[tuple[Any, ...]]]] = {
+    "null": (LAZY, {"serialization.null.format": "NA"}, b"1,NA\nNA,b\n2,\\N\n", [(1, None), (None, "b"), (2, "\\N")]),
+    "escape": (LAZY, {"escape.delim": "\\"}, b"1,a\\,b\n2,c\\\\d\n", [(1, "a,b"), (2, "c\\d")]),
+    "line": (LAZY, {"line.delim": "|"}, b"1,a|2,b|\n", [(1, "a|2")]),
+    "rest": (LAZY, {"serialization.last.column.takes.rest": "true"}, b"1,a,b\r\n2\n", [(1, "a,b"), (2, None)]),
+    "code": (LAZY, {"serialization.encoding": "ISO-8859-1"}, "1,ä\n".encode("latin1"), [(1, "ä")]),
+    "csv": (CSV, {"quoteChar": "'"}, b"1,'a,b'\n2,'c\nd'\n", [("1", "a,b"), ("2", None), (None, None)]),
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_copy_has_the_rows_that_settings_of_a_serde_mean(
+    spark: SparkSession, catalog: Catalog, namespace: str, warehouse: HiveWarehouse, setting: str
+) -> None:
+    from hms_iceberg.spark.migration.copying import SparkCopier
+
+    serde, parameters, data, expected = SETTINGS[setting]
+    delimiter = {"field.delim": ","} if serde == LAZY else {}
+    info = ttypes.SerDeInfo(serializationLib=serde, parameters={**delimiter, **parameters})
+    text = {
+        "inputFormat": "org.apache.hadoop.mapred.TextInputFormat",
+        "outputFormat": "org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
+    }
+    made = warehouse.create("t", "id int, s string", serdeInfo=info, **text)
+    (made.location / "000000_0").write_bytes(data)
+
+    rewrite(catalog, f"{namespace}.t", rows=SparkCopier(spark))
+
+    rows = catalog.load_table(f"{namespace}.t").scan().to_arrow().to_pylist()
+    assert sorted(((row["id"], row["s"]) for row in rows), key=repr) == sorted(expected, key=repr)
 
 
 def test_a_table_whose_serde_spark_lacks_is_refused_before_anything_is_written(

@@ -10,6 +10,7 @@ import pytest
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.migration import MigrationOptions, migrate, rollback
+from hms_iceberg.migration.rewrite import rewrite
 from tests.support.hive_warehouse import HiveWarehouse, Rows, all_files, data_files
 
 if TYPE_CHECKING:
@@ -231,3 +232,25 @@ def test_a_table_that_cannot_be_migrated_is_refused_and_stays(
     assert reason in str(caught.value)
     assert warehouse.rows("t") == before
     assert warehouse.names() == ["t"]
+
+
+def test_days_of_the_old_calendar_are_refused_in_place_and_right_in_a_copy(
+    spark: SparkSession, warehouse: HiveWarehouse
+) -> None:
+    from hms_iceberg.spark.migration.copying import SparkCopier
+
+    name = f"{warehouse.namespace}.t"
+    spark.conf.set("spark.sql.parquet.datetimeRebaseModeInWrite", "LEGACY")
+    try:
+        spark.sql(f"create table {name} using parquet as select date'1500-01-01' as day, array(date'1400-01-01') as l")
+    finally:
+        spark.conf.unset("spark.sql.parquet.datetimeRebaseModeInWrite")
+    expected, before = answer(spark, f"select * from {name}"), warehouse.rows("t")
+
+    with pytest.raises(UnsupportedError, match=r"(?s)old calendar of Java.*\(in day, l.element\).*rewrite"):
+        migrate(warehouse.catalog, name)
+    assert warehouse.rows("t") == before
+
+    rewrite(warehouse.catalog, name, rows=SparkCopier(spark))
+    assert answer(spark, f"select * from {name}") == expected
+    assert warehouse.catalog.load_table(name).scan("day = '1500-01-01'").to_arrow().to_pylist() == expected

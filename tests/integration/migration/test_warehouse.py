@@ -17,8 +17,10 @@ import pytest
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.cli.main import main
 from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.hms.commit.scratch_rows import scratch_row
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
+from hms_iceberg.hms.hive_metastore import hive_client
 from hms_iceberg.migration import migrate_warehouse, plan_warehouse
 from hms_iceberg.migration.warehouse.warehouse_page import html_page
 from hms_iceberg.migration.warehouse.warehouse_plan import Outcome, State, TablePlan, WarehousePlan
@@ -151,6 +153,18 @@ def test_the_command_keeps_a_plan_reports_every_table_and_writes_a_page(
     assert "to be rewritten" not in (said := capsys.readouterr().out) and "left" in said
     for bad in (["migrate", "--uri", metastore.uri], ["migrate", "a.*", "--backup-name", "x", "--uri", metastore.uri]):
         assert main(bad) == 2
+
+
+def test_a_pattern_means_no_view_and_a_view_that_is_named_is_told_why_it_stays(
+    catalog: Catalog, namespace: str, metastore: EmbeddedMetastore, capsys: pytest.CaptureFixture[str]
+) -> None:
+    HiveWarehouse(catalog, namespace).create("only", "id int")
+    hive_client(catalog.metastore).create_table(scratch_row(namespace, "seen", "1"))
+    uri = ["--uri", metastore.uri]
+    assert main(["migrate", f"{namespace}.*", *uri]) == 0
+    assert "seen" not in capsys.readouterr().out
+    assert main(["migrate", f"{namespace}.seen", f"{namespace}.only", *uri]) == 1
+    assert "view" in capsys.readouterr().out
 
 
 def test_a_page_shows_names_and_reasons_as_they_are() -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 
+from hms_iceberg.spark import extend
 from hms_iceberg.spec.data_types import LongType, NestedField, StringType, StructType
 from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
@@ -104,17 +108,43 @@ def test_options_that_nobody_knows_are_ignored_with_one_warning(
     assert "header" in messages[0] and "recursivefilelookup" in messages[0]
 
 
-def test_workers_of_a_local_session_run_the_drivers_python(
-    spark: SparkSession, catalog: Catalog, namespace: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from hms_iceberg.spark import extend
-
-    table = catalog.create_table(
-        f"{namespace}.orcs", pa.schema([("id", pa.int64())]), properties={"write.format.default": "orc"}
-    )
+@pytest.fixture
+def orcs(catalog: Catalog, namespace: str) -> str:
+    """A table that Python workers read and write."""
+    properties = {"write.format.default": "orc"}
+    table = catalog.create_table(f"{namespace}.orcs", pa.schema([("id", pa.int64())]), properties=properties)
     table.append(pa.table({"id": [1, 2]}))
-    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/no/such/python")
-    try:
-        assert rows_of(extend(spark, {"io.other": "python"}), f"select id from {namespace}.orcs") == [(1,), (2,)]
-    finally:
-        extend(spark)
+    return f"{namespace}.orcs"
+
+
+@pytest.fixture
+def python(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """A session whose workers are the `python3` of a PATH on which there is none."""
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", "/no/such/python3")
+    yield monkeypatch
+    monkeypatch.undo()
+    extend(spark)
+
+
+def test_workers_of_a_local_session_run_the_drivers_python(
+    spark: SparkSession, orcs: str, python: pytest.MonkeyPatch
+) -> None:
+    extended = extend(spark, {"io.other": "python"})
+    extended.sql(f"insert into {orcs} values (3)")
+    assert rows_of(extended, f"select id from {orcs}") == [(1,), (2,), (3,)]
+    assert spark.sparkContext.pythonExec == sys.executable  # which functions of the user's own run, too
+
+
+def test_workers_run_the_python_that_the_user_says_and_errors_name_it(
+    spark: SparkSession, orcs: str, python: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (bare := tmp_path / "bare-python").write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    bare.chmod(0o755)
+    python.setenv("PYSPARK_PYTHON", str(bare))
+    python.setattr(spark.sparkContext, "pythonExec", str(bare))  # as PySpark takes it from the environment
+    extended = extend(spark, {"io.other": "bare"})
+    for statement in (f"insert into {orcs} values (3)", f"select id from {orcs}"):
+        with pytest.raises(Exception, match=r"MissingDependencyError: Python .*cannot import what it needs") as failed:
+            extended.sql(statement).collect()
+        assert sys.executable in str(failed.value)

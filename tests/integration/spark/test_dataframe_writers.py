@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from hms_iceberg.catalog import Catalog
+    from hms_iceberg.hms.embedded import EmbeddedMetastore
     from hms_iceberg.table import Table
 
 pytestmark = pytest.mark.spark
@@ -148,11 +150,65 @@ def test_rows_with_more_columns_extend_a_table_that_says_so(spark: SparkSession,
     rows = spark.createDataFrame([(7, 1.0, "note")], "id int, price double, note string")
     with pytest.raises(Exception, match="note is not found"):
         rows.writeTo(name).append()
-    rows.writeTo(name).option("mergeSchema", "true").option("check-ordering", "false").append()
-    assert rows_of(spark, f"select id, item, price, note from {name} where id >= 6") == [
-        (6, "pen", 1.0, None),
-        (7, None, 1.0, "note"),
-    ]
+    versions = len(orders.refresh().metadata.metadata_log)
+    merging = rows.writeTo(name).option("mergeSchema", "true").option("check-ordering", "false")
+    merging.append()
+    assert rows_of(spark, f"select id, item, price, note from {name}") == [
+        (1, "pen", 1.5, None), (2, "ink", 3.0, None), (3, None, None, None), (4, "pad", 2.0, None),
+        (5, "cap", 8.0, None), (6, "pen", 1.0, None), (7, None, 1.0, "note"),
+    ]  # fmt: skip
+    assert len(orders.refresh().metadata.metadata_log) == versions + 1
+    merging.append()
+    assert len(orders.refresh().schema().fields) == 4
+
+
+def test_rows_that_are_refused_bring_no_column(
+    spark: SparkSession, orders: Table, namespace: str, metastore: EmbeddedMetastore
+) -> None:
+    name = f"{namespace}.orders"
+    orders.set_properties({"write.spark.accept-any-schema": "true"})
+
+    def merging(columns: str) -> None:
+        rows = spark.range(3).selectExpr(*columns.split("; "))
+        rows.writeTo(name).option("merge-schema", "true").append()
+
+    location = orders.refresh().metadata_location
+    refused = {
+        "price; id; 'x' as note": "out of order",
+        "id; true as item; 'x' as note": "is string in the table and boolean",
+        "id; if(id = 2, raise_error('no'), 'x') as note": "no",
+    }
+    for columns, message in refused.items():
+        with pytest.raises(Exception, match=message):
+            merging(columns.replace("price", "2.0D as price"))
+        assert orders.refresh().metadata_location == location
+
+    def beside(column: str) -> Callable[[int], str]:
+        """Texts of rows; another writer adds a column to the table while they are made."""
+        uri, warehouse = metastore.uri, metastore.warehouse
+
+        def note(number: int) -> str:
+            from hms_iceberg.catalog import load_catalog
+            from hms_iceberg.spec.data_types import StringType
+
+            table = load_catalog("other", type="hive", uri=uri, warehouse=warehouse).load_table(name)
+            if number == 0 and column not in table.schema().index_by_name:
+                with table.update_schema() as update:
+                    update.add_column(column, StringType())
+            return f"note {number}"
+
+        return note
+
+    spark.udf.register("beside_another", beside("other"))
+    with pytest.raises(Exception, match=r"CommitConflictError.*concurrent commit took the id"):
+        merging("id; beside_another(id) as note")
+    assert [field.name for field in orders.refresh().schema().fields] == ["id", "item", "price", "other"]
+    spark.udf.register("beside_the_same", beside("note"))
+    merging("id; beside_the_same(id) as note")
+    assert rows_of(spark, f"select id, other, note from {name} where note is not null") == [
+        (0, None, "note 0"), (1, None, "note 1"), (2, None, "note 2"),
+    ]  # fmt: skip
+    assert rows_of(spark, f"select count(*) from {name}") == [(9,)]
 
 
 def test_partitions_are_replaced_that_receive_rows(spark: SparkSession, parted: str) -> None:

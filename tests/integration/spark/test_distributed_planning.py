@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -108,17 +107,3 @@ def test_the_driver_plans_if_executors_cannot(
     monkeypatch.setattr("hms_iceberg.spark.reading.distributed_planning.for_workers", lambda function, what: b"broken")
     with planning(spark, "distributed"):
         assert rows_of(spark, f"select n from {name} where n > 603") == [(604,), (605,), (606,), (607,), (608,)]
-
-
-def test_answers_too_large_for_py4j_go_through_files_that_are_gone_afterwards(
-    spark: SparkSession, table: Table, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    name = ".".join(table.name())
-    expected = rows_of(spark, f"select n from {name} where n > 302")
-    monkeypatch.setattr("hms_iceberg.spark.answers._LARGEST_SENT", 0)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    for mode in ("local", "distributed"):
-        with planning(spark, mode):
-            assert rows_of(spark, f"select n from {name} where n > 302 and '{mode}' != ''") == expected
-    assert len(expected) > 20
-    assert list(tmp_path.iterdir()) == []

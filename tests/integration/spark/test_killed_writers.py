@@ -189,6 +189,22 @@ def test_executors_killed_in_the_middle_of_writes_cost_no_row_and_double_none(
     assert left  # of the killed executors: they did write
 
 
+def test_an_epoch_that_a_new_driver_repeats_leaves_the_table_the_files_that_it_has(
+    metastore: EmbeddedMetastore, catalog: Catalog, namespace: str,
+    statement: Callable[[str, int], str], files: Callable[[str], set[str]], tmp_path: Path,
+) -> None:  # fmt: skip
+    table = make(catalog, f"{namespace}.streamed")
+    for _ in range(2):
+        with Driver(uri=metastore.uri, warehouse=metastore.warehouse, conf={}, first="select 1") as driver:
+            assert driver.wait() == "ready\n"
+            driver.begin([statement("streamed", 0)])
+            assert driver.wait() == "[]\n"
+        for log in ("0", ".0.crc"):  # as if it was killed before Spark noted that the epoch is committed
+            (tmp_path / "checkpoint" / "commits" / log).unlink()
+    assert files("streamed") == needed_files(table)
+    assert content(table) == STATEMENTS["streamed"][1]
+
+
 def test_a_driver_killed_in_every_kind_of_write_leaves_tables_as_they_were_or_whole_and_no_lock(
     cluster: Cluster, spark: SparkSession, catalog: Catalog, namespace: str, tmp_path: Path,
     statement: Callable[[str, int], str], files: Callable[[str], set[str]],
@@ -202,16 +218,21 @@ def test_a_driver_killed_in_every_kind_of_write_leaves_tables_as_they_were_or_wh
         end.wait()
 
     at = {point: [name for name in STATEMENTS if cluster.point(name) == point] for point in POINTS}
-    for point in (SENT, MADE):
+
+    def hold_commits(point: str) -> None:
         for method in ("alter_table_with_environment_context", "create_table"):
-            if point == SENT:
-                cluster.proxy.on(method, Fault.DROP_REQUEST, times=-1, before=hold)
-            else:
+            if point == MADE:
                 cluster.proxy.on(method, Fault.DROP_ANSWER, times=-1, after=hold)
+            else:
+                cluster.proxy.on(method, Fault.DROP_REQUEST, times=-1, before=hold)
+
+    for point in (SENT, MADE):
+        hold_commits(point)
         cluster.driver.begin([statement(name, 0) for name in at[point]])
         for _ in at[point]:
             wait_for(lambda: held.acquire(blocking=False), cluster.driver)
         cluster.proxy.heal()
+    hold_commits(WRITING)  # of one that has written everything before the last of them has begun to
     cluster.driver.begin([statement(name, 200_000) for name in at[WRITING]])
     seen = {name: before[name][1] if name in before else set() for name in at[WRITING] if name != BY_DRIVER}
     wait_for(lambda: all(files(name) > old for name, old in seen.items()), cluster.driver)

@@ -47,8 +47,12 @@ def test_files_of_chosen_partitions_are_put_together(spark: SparkSession, table:
     ((rewritten, added, size, failed, deletes),) = call(spark, table, "rewrite_data_files", where)
     assert (rewritten, added, failed, deletes) == (3, 1, 0, 0) and size > 0
     assert table.refresh().scan().to_arrow().sort_by("id").equals(before)
+    like = """, where => "p like 'b%'", options => map('min-input-files', '2')"""
+    assert call(spark, table, "rewrite_data_files", like)[0][:2] == (3, 1)
+    assert table.refresh().scan().to_arrow().sort_by("id").equals(before)
+    table.append(ROWS([(40, "b")]))
     order = ", sort_order => 'id DESC', options => map('min-input-files', '2')"
-    assert call(spark, table, "rewrite_data_files", order)[0][:2] == (3, 1)
+    assert call(spark, table, "rewrite_data_files", order)[0][:2] == (2, 1)
     ids = table.refresh().scan("p = 'b'").to_arrow()["id"].to_pylist()
     assert ids == sorted(ids, reverse=True)
 

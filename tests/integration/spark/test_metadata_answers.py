@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyarrow import orc
 from pyspark.errors import AnalysisException
 
+from hms_iceberg.arrow.columns.file_schema import file_leaves, identified
+from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
+from hms_iceberg.migration.formats.format_footers import read_source_footer
 from hms_iceberg.scan.manifests.manifest_source import manifests_of
 from hms_iceberg.spec.data_types import LongType
+from hms_iceberg.spec.field_mapping import create_name_mapping
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.partition_transforms import IdentityTransform
 from tests.support.spark_tables import Rows, data_files, delete_positions, delete_vector, plan_text
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
     from hms_iceberg.catalog import Catalog
@@ -150,3 +159,26 @@ def test_a_column_that_older_files_lack_is_read(spark: SparkSession, catalog: Ca
     table.append(Rows({"id": pa.int64(), "more": pa.int64()})([(3, 30), (4, None)]))
     frame = spark.sql(f"select min(more), max(more), count(more), count(*) from {namespace}.grown")
     assert tuple(frame.collect()[0]) == (30, 30, 1, 4)
+
+
+def test_rough_bounds_that_orcs_statistics_give_are_no_answers(
+    spark: SparkSession, catalog: Catalog, namespace: str, tmp_path: Path
+) -> None:
+    times = pa.array([dt.datetime(2020, 1, 1, 0, 0, 0, 123456), dt.datetime(2020, 1, 2, 0, 0, 0, 1)])
+    rows = pa.table({"day": [dt.date(2020, 1, 1), dt.date(2020, 1, 2)], "at": times})
+    orc.write_table(rows, str(tmp_path / "f"))
+    table = catalog.create_table(f"{namespace}.rough", rows.schema)
+    mapping = create_name_mapping(table.schema())
+    footer = read_source_footer(table.storage, str(tmp_path / "f"), "ORC")
+    leaves = file_leaves(identified(footer.schema, mapping))
+    metrics = footer.metrics(leaves, table.schema(), metrics_modes(table.schema(), {}))
+    size = (tmp_path / "f").stat().st_size
+    file = DataFile(file_path=str(tmp_path / "f"), file_format="ORC", record_count=2, file_size_in_bytes=size)
+    with table.transaction() as transaction:
+        transaction.set_properties({"schema.name-mapping.default": mapping.to_json()})
+        transaction.new_append().append_file(replace(file, **metrics.as_fields())).commit()
+
+    assert metrics.lower_bounds.keys() == {1, 2}
+    (found,) = spark.sql(f"select min(day), max(day), min(at), max(at) from {namespace}.rough").collect()
+    assert list(found) == [*rows["day"].to_pylist(), *times.to_pylist()]
+    assert "FileScan" not in plan_text(spark.sql(f"select min(day), max(day) from {namespace}.rough"))

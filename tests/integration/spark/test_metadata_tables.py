@@ -75,6 +75,14 @@ def test_filters_joins_nested_fields_and_views(spark: SparkSession, parted: Tabl
     assert rows_of(spark, joined) == [("append", data_files_of(parted, first))]
     bounds = f"select readable_metrics.id.lower_bound from {name}.files where partition.item = 'ink'"
     assert rows_of(spark, bounds) == [(4,)]
+    some = (
+        "readable_metrics.id.upper_bound as u, readable_metrics.id.value_count as v, readable_metrics.item.lower_bound"
+    )
+    for kind in ("files", "entries"):
+        whole = [row["readable_metrics"] for row in getattr(parted.inspect, kind)().to_pylist()]
+        expected = [(row["id"]["upper_bound"], row["id"]["value_count"], row["item"]["lower_bound"]) for row in whole]
+        found = [tuple(row) for row in spark.sql(f"select {some} from {name}.{kind}").collect()]
+        assert sorted(found, key=str) == sorted(expected, key=str) and len(expected) > 1
     spark.sql(
         f"create or replace temporary view names as select name, snapshot_id from {name}.refs where type = 'BRANCH'"
     )

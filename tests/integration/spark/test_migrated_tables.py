@@ -73,6 +73,38 @@ def test_old_and_new_files_live_side_by_side(spark: SparkSession, trips: str, ca
     assert rows_of(spark, f"select id from {trips} where cost < 2") == [(3,), (4,)]
 
 
+@pytest.mark.parametrize("vectorized", ["true", "false"])
+def test_nested_columns_that_were_added_are_null_in_old_files(
+    spark: SparkSession, trips: str, catalog: Catalog, vectorized: str
+) -> None:
+    spark.sql(
+        f"alter table {trips} add columns (home struct<city: string, codes: array<struct<n: int>>>, "
+        "stops array<struct<at: date>>, fees map<string, struct<x: double>>)"
+    )
+    spark.sql(
+        f"insert into {trips} (id, home, stops, fees, month) values (4, named_struct('city', 'Rome', 'codes', "
+        "array(named_struct('n', 7))), array(named_struct('at', date'2024-02-29')), "
+        "map('toll', named_struct('x', 1.5D)), 1)"
+    )
+    new = (4, None, "Rome", 7, "2024-02-29", 1.5, 1)
+    old = [(1, "Ada", *[None] * 4, 1), (2, *[None] * 5, 1), (3, "Bob", *[None] * 4, 2)]
+    query = (
+        "select id, who.name, home.city, home.codes[0].n, cast(stops[0].at as string), fees['toll'].x, month "
+        f"from (select * from {trips}) where "
+    )
+    spark.conf.set("spark.sql.parquet.enableVectorizedReader", vectorized)
+    try:
+        assert rows_of(spark, query + "true") == [*old, new]
+        assert rows_of(spark, query + "home is null and stops is null") == old
+        assert rows_of(spark, f"select id from {trips} where home.city = 'Rome'") == [(4,)]
+        assert rows_of(spark, f"select count(home), count(fees), count(*) from {trips}") == [(1, 1, 4)]
+        spark.sql(f"update {trips} set home = named_struct('city', 'Bonn', 'codes', null) where id = 1")
+        changed = (1, "Ada", "Bonn", None, None, None, 1)
+        assert rows_of(spark, query + "true") == [changed, *old[1:], new]
+    finally:
+        spark.conf.unset("spark.sql.parquet.enableVectorizedReader")
+
+
 def test_files_without_ids_and_without_a_mapping_are_refused(spark: SparkSession, trips: str, catalog: Catalog) -> None:
     catalog.load_table(trips).remove_properties("schema.name-mapping.default")
     with pytest.raises(Exception, match=r"has no field ids and its table has no name mapping"):

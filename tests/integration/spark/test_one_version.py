@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.spark import bridge_service
+from hms_iceberg.spark.questions import QUESTIONS
 from tests.support.spark_tables import Rows, rows_of
 
 if TYPE_CHECKING:
@@ -44,15 +45,15 @@ def between(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str, Callable[[],
     """Has something happen once, when Spark asks Python a question about a table of a name."""
 
     def before(call: str, name: str, happen: Callable[[], object]) -> None:
-        kind, answer = bridge_service._TABLE_CALLS[call]
+        kind = QUESTIONS[call]
         events = [happen]
 
-        def answered(metadata: Any, storage: Any, asked: Any) -> dict[str, Any]:
+        def answered(tables: Any, asked: Any, question: Any) -> Any:
             while events and asked.name == name:
                 events.pop()()
-            return answer(metadata, storage, asked)
+            return kind.answer(tables, asked, question)
 
-        monkeypatch.setitem(bridge_service._TABLE_CALLS, call, (kind, answered))  # type: ignore[call-overload]
+        monkeypatch.setitem(QUESTIONS, call, replace(kind, answer=answered))
 
     return before
 

@@ -98,7 +98,11 @@ def test_tables_are_registered_and_cared_for(ice: SparkSession, table: Table, na
     assert rows_of(ice, f"call system.rewrite_manifests(table => '{name}', use_caching => true)") == [(0, 0)]
     table.refresh().delete("id = 1")
     expired = ice.sql(f"call ice.system.expire_snapshots(table => '{name}', snapshot_ids => array({first}, {second}))")
-    assert [tuple(row) for row in expired.collect()] == [(0, 0, 0, 0, 2, 0)]
+    # The registered table names the manifest lists, too.
+    assert [tuple(row) for row in expired.collect()] == [(0, 0, 0, 0, 0, 0)]
+    assert rows_of(ice, f"select id from {namespace}.u version as of {first}") == [(1,)]
+    assert rows_of(ice, f"select id from {namespace}.u") == [(1,), (2,), (3,)]
+    ice.sql(f"drop table {namespace}.u")
     everything = "older_than => timestamp '2999-01-01 00:00:00', retain_last => 1, max_concurrent_deletes => 4"
     table.refresh().update_spec().add_field("s", "identity").commit()
     table.update_spec().remove_field("s").commit()

@@ -72,6 +72,17 @@ def test_files_are_planned_by_the_query_s_filter(
     assert rows_of(spark, query) == rows_of(spark, f"select id from all_events where {condition}")
 
 
+def test_comparisons_are_evaluated_before_patterns_and_functions(
+    spark: SparkSession, orders: Table, namespace: str
+) -> None:
+    condition = "item rlike 'p.*|c.*' and upper(item) <> 'PAD' and id > 1 and not item in ('ink', 'box') and price < 9"
+    found = spark.sql(f"select id from {namespace}.orders where {condition}")
+    (text,) = re.findall(r"Filter (.*)", found._jdf.queryExecution().executedPlan().toString())
+    assert max(map(text.index, ("(id", " IN (", "(price"))) < min(map(text.index, ("RLIKE", "upper(")))
+    spark.createDataFrame(orders.scan().to_arrow()).createOrReplaceTempView("plain_orders")
+    assert sorted(found.collect()) == sorted(spark.sql(f"select id from plain_orders where {condition}").collect())
+
+
 def test_identity_partitions_are_spark_s_partition_columns(spark: SparkSession, events: Table, namespace: str) -> None:
     frame = spark.sql(f"select kind, count(*) from {namespace}.events where kind = 'click' group by kind")
     text = plan_text(frame)

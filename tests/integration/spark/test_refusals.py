@@ -23,6 +23,10 @@ STATEMENTS = [
     "load data inpath 'file:/nowhere' into table {}",
     "analyze table {} compute statistics",
     "msck repair table {}",
+    pytest.param(
+        "alter table {} add constraint positive check (id > 0)",
+        marks=pytest.mark.skipif("__import__('pyspark').__version__ < '4.1'", reason="Spark 4.0 has no constraints"),
+    ),
 ]
 
 
@@ -41,6 +45,13 @@ def test_a_statement_that_would_change_the_table_is_refused(
     assert files_of(orders) == before
     assert catalog.load_table(name).metadata_location == orders.metadata_location
     assert rows_of(spark, f"select count(*) from {name}") == [(6,)]
+
+
+def test_errors_of_scripts_are_those_of_spark(spark: SparkSession) -> None:
+    with pytest.raises(Exception, match=r"^\s*\[LABELS_MISMATCH\]"):
+        spark.sql("begin first: begin select 1; end second; end")
+    with pytest.raises(Exception, match=r"^\s*\[UNBOUND_SQL_PARAMETER\]"):
+        spark.sql("select :missing")
 
 
 def test_no_hive_table_can_be_made_like_the_table(spark: SparkSession, orders: Table, namespace: str) -> None:

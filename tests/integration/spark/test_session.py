@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,24 +28,16 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture
-def default_session(spark: SparkSession) -> Iterator[SparkSession]:
-    """Puts the run's session back as the default one."""
-    yield spark
-    extend(spark)
-
-
 def test_an_extended_session_comes_back_as_it_is(spark: SparkSession) -> None:
     assert extend(spark) is spark
     assert extend(spark, properties={}) is spark
 
 
 def test_sessions_with_different_properties_work_side_by_side(
-    default_session: SparkSession, metastore: EmbeddedMetastore, orders: Table, namespace: str
+    spark: SparkSession, metastore: EmbeddedMetastore, orders: Table, namespace: str
 ) -> None:
     from pyspark.errors import AnalysisException
 
-    spark = default_session
     bridge = load_bridge(spark)
     first = extend(spark, {"io.first": "1"}, catalogs={"mine": {"uri": metastore.uri}})
     second = extend(first, {"io.second": "2"})
@@ -128,6 +121,25 @@ def test_a_session_catalog_of_the_users_own_is_asked_for_what_is_not_iceberg(
                 session.table(f"{namespace}.made_up")
     finally:
         extend(spark)
+
+
+def test_classes_that_another_user_could_have_put_into_the_cache_are_compiled_anew(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway: Any = spark.sparkContext._gateway
+    one = {"One.java": "package somewhere; public final class One {}"}
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    jar = compiler._jar(gateway, one, "one.jar")
+    made = jar.stat().st_ino
+    assert jar.parent == tmp_path / "hms_iceberg"
+    assert compiler._jar(gateway, one, "one.jar").stat().st_ino == made
+    jar.write_bytes(b"not ours")
+    jar.chmod(0o666)
+    compiler._jar(gateway, one, "one.jar")
+    assert zipfile.ZipFile(jar).namelist() == ["somewhere/One.class"]
+    assert jar.stat().st_mode & 0o077 == 0
+    monkeypatch.setenv("XDG_CACHE_HOME", "~/nowhere")  # a user without a home
+    assert zipfile.ZipFile(compiler._jar(gateway, one, "one.jar")).namelist() == ["somewhere/One.class"]
 
 
 def test_new_sessions_of_an_extended_one_are_extended(spark: SparkSession, orders: Table, namespace: str) -> None:

@@ -32,21 +32,15 @@ def test_a_table_is_read_by_its_name(spark: SparkSession, orders: Table, namespa
     assert spark.table(name).count() == 6
     assert spark.table(f"spark_catalog.{name}").where("item is null").collect()[0].id == 3
     spark.sql(f"use {namespace}")
-    try:
-        assert rows_of(spark, "select max(id) from orders") == [(6,)]
-    finally:
-        spark.sql("use default")
+    assert rows_of(spark, "select max(id) from orders") == [(6,)]
 
 
 def test_names_follow_the_session_s_rule_for_case(spark: SparkSession, orders: Table, namespace: str) -> None:
     assert rows_of(spark, f"select ID from {namespace.upper()}.Orders where ITEM = 'cap' and Id > 4") == [(5,)]
     spark.conf.set("spark.sql.caseSensitive", "true")
-    try:
-        with pytest.raises(Exception, match="ITEM"):
-            spark.sql(f"select id from {namespace}.orders where ITEM = 'cap'")
-        assert rows_of(spark, f"select id from {namespace}.orders where item = 'cap'") == [(5,)]
-    finally:
-        spark.conf.unset("spark.sql.caseSensitive")
+    with pytest.raises(Exception, match="ITEM"):
+        spark.sql(f"select id from {namespace}.orders where ITEM = 'cap'")
+    assert rows_of(spark, f"select id from {namespace}.orders where item = 'cap'") == [(5,)]
 
 
 def test_joins_with_hive_tables(spark: SparkSession, orders: Table, stock: str, namespace: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -18,6 +19,8 @@ from hms_iceberg.catalog import Catalog
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from tests.support.histories import Change, changes_of, check_files, check_history
 from tests.support.history_writers import Job, Writers, notes_of
+from tests.support.row_tables import data_files_on_disk
+from tests.support.spark_tables import check_files as count_rows_of_files
 
 pytestmark = pytest.mark.slow
 
@@ -102,6 +105,69 @@ def test_an_insert_goes_by_what_others_did_to_its_table_while_its_rows_were_made
         spark.sql(insert)
         rows = table.refresh().scan().to_arrow().sort_by("id").to_pydict()
         assert rows == ({"id": [1, 2]} if change == "append" else {"id": [1], "more": [None]})
+
+
+MEANWHILE: dict[str, list[tuple[str, ...]]] = {
+    "dropped": [("delete_column", "b")],
+    "renamed": [("rename_column", "b", "b2")],
+    "another in its place": [("rename_column", "b", "b2"), ("add_column", "b", "string")],
+    "moved": [("move_first", "b")],
+    "renamed for a while": [("rename_column", "b", "b2"), ("rename_column", "b2", "b")],
+    "one that no row has dropped": [("delete_column", "z")],
+}
+"""What others do to the columns id, b and z while rows of id, b and c are made."""
+LOSING = list(MEANWHILE)[:3]
+
+
+@pytest.mark.parametrize("case", list(MEANWHILE))
+def test_rows_with_more_columns_keep_their_values_or_are_refused_whatever_became_of_the_columns_meanwhile(
+    spark: SparkSession, metastore: EmbeddedMetastore, catalog: Catalog, namespace: str, case: str
+) -> None:
+    name, uri, warehouse = f"{namespace}.t", metastore.uri, metastore.warehouse
+    columns = pa.schema([("id", pa.int64()), ("b", pa.string()), ("z", pa.int64())])
+    table = catalog.create_table(name, columns, properties={"write.spark.accept-any-schema": "true"})
+    table.append(pa.table({"id": [1], "b": ["old"], "z": [7]}, schema=columns))
+
+    def evolved(value: int, steps: str) -> int:
+        import json
+
+        from hms_iceberg.catalog import load_catalog
+
+        for method, *arguments in json.loads(steps):
+            with (
+                load_catalog("other", type="hive", uri=uri, warehouse=warehouse)
+                .load_table(name)
+                .update_schema() as update
+            ):
+                getattr(update, method)(*arguments)
+        return value
+
+    spark.udf.register("evolved", evolved, "long")
+    spark.sql("select evolved(1, '[]')").collect()  # a worker with everything imported
+    rows = spark.sql(
+        f"select evolved(id, '{json.dumps(MEANWHILE[case])}') as id, 'new' as b, 3.5D as c from range(2, 3)"
+    )
+    write = rows.writeTo(name).option("merge-schema", "true")
+    if case in LOSING:
+        with pytest.raises(Exception, match=f"CommitConflictError: Cannot commit to table {name}"):
+            write.append()
+    else:
+        write.append()
+    table.refresh()
+    spark.sql(f"refresh table {name}")
+    found = sorted((row.asDict() for row in spark.table(name).collect()), key=lambda row: row["id"])
+    assert found == sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["id"])
+    old, new = {"id": 1, "b": "old", "z": 7, "c": None}, {"id": 2, "b": "new", "z": None, "c": 3.5}
+    expected = {
+        "dropped": [{"id": 1, "z": 7}],
+        "renamed": [{"id": 1, "b2": "old", "z": 7}],
+        "another in its place": [{"id": 1, "b2": "old", "z": 7, "b": None}],
+        "one that no row has dropped": [{k: v for k, v in row.items() if k != "z"} for row in (old, new)],
+    }
+    assert found == expected.get(case, [old, new])
+    count_rows_of_files(table, len(found))
+    named = {task.file.file_path for task in table.scan().plan_files()}
+    assert data_files_on_disk(table) == named
 
 
 def append_by_spark(spark: SparkSession, name: str, number: int) -> Change:

@@ -54,11 +54,23 @@ class PeerTable(metaclass=_Kind):
         return isinstance(instance, Table)
 
 
+class _NamespacesOnDisk(InMemoryMetastore):
+    """Its namespaces are folders of a warehouse."""
+
+    def __init__(self, warehouse: str) -> None:
+        super().__init__()
+        self._warehouse = warehouse
+
+    def create_namespace(self, name: str, properties: Mapping[str, str]) -> None:
+        super().create_namespace(name, {"location": f"{self._warehouse}/{name}", **properties})
+
+
 class MemoryCatalog(Catalog):
     """A catalog in memory, with files in its warehouse."""
 
     def __init__(self, name: str, **properties: Any) -> None:
-        super().__init__(name, InMemoryMetastore(), ArrowStorage(properties), properties)
+        warehouse = str(properties.get("warehouse", "mem://warehouse")).rstrip("/")
+        super().__init__(name, _NamespacesOnDisk(warehouse), ArrowStorage(properties), properties)
 
     def list_views(self, namespace: str | tuple[str, ...]) -> list[tuple[str, ...]]:
         """None: PyIceberg's tests ask every catalog when they clean up."""

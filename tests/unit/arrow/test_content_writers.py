@@ -10,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import orc
 
-from hms_iceberg.arrow.columns.arrow_schema import to_arrow
+from hms_iceberg.arrow.columns.arrow_schema import to_arrow, to_arrow_type
+from hms_iceberg.arrow.formats.orc.orc_layout import OrcLayout
+from hms_iceberg.arrow.formats.orc.orc_timestamps import read_timestamps
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
@@ -26,6 +29,7 @@ from hms_iceberg.spec.data_types import (
     DoubleType,
     FixedType,
     FloatType,
+    IcebergType,
     IntegerType,
     ListType,
     LongType,
@@ -245,18 +249,73 @@ def test_orc_types_carry_field_ids_and_what_orc_lacks(make_metadata: MakeMetadat
     assert "nothing" not in found
 
 
-def test_orc_refuses_times_that_it_would_store_wrongly(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:
+@pytest.mark.parametrize(
+    ("kind", "codec"),
+    [(TimestampType(), "zlib"), (TimestamptzType(), "none"), (TimestampNanoType(), "zstd")],
+    ids=str,
+)
+def test_orc_holds_fractions_of_seconds_before_1970_as_its_own_writers_do(
+    tmp_path: Path, kind: IcebergType, codec: str
+) -> None:
+    """Read by pyarrow's reader, which follows the format's rules, and by ours from the streams themselves."""
+    unit = 1_000 if isinstance(kind, TimestampNanoType) else 1
+    random = np.random.default_rng(7)
+    times = random.integers(-3_000_000_000 * 10**6, 3_000_000_000 * 10**6, 20_000) * unit
+    odd = [-1_500_000, -1_999_500, -2_000_000, -1_000_000, -1_000_001, -999_500, -86_400_000_001, 0, 1, 1_500_000]
+    times[:10] = np.array(odd) * unit
+    if unit > 1:
+        times[10:13] = [-1_999_999_999, -2_000_000_001, -(2**62) - 1]
+    times[(times < 0) & (times > -999_001 * unit) & (times != -999_500 * unit)] = 0
+    valid = random.random(20_000) > 0.1
+    arrow = to_arrow_type(kind, field_ids=False)
+    array = pa.array(times, pa.int64(), mask=~valid).view(arrow)
+    column = pa.array(
+        [None if n % 5 == 0 else {"at": value} for n, value in enumerate(array)], pa.struct([("at", arrow)])
+    )
+    lists = pa.array([None if n % 7 == 0 else [value, None] for n, value in enumerate(array)], pa.list_(arrow))
+    rows = pa.table({"at": array, "s": column, "n": pa.array(range(20_000), pa.int32()), "l": lists})
+    schema = Schema(
+        NestedField(1, "at", kind),
+        NestedField(2, "s", StructType(NestedField(3, "at", kind))),
+        NestedField(4, "n", IntegerType()),
+        NestedField(5, "l", ListType(6, kind, False)),
+    )
+    properties = {
+        "write.format.default": "orc",
+        "write.orc.compression-codec": codec,
+        "write.orc.stripe-size-bytes": "20000",
+    }
+    table = FileTable(tmp_path / "t", schema, properties=properties)
+
+    (file,) = table.append(rows)
+
+    read = orc.ORCFile(file.file_path)
+    assert read.nstripes > 1 and file.split_offsets is not None and len(file.split_offsets) == read.nstripes
+    for found in (table.read(), read.read()):
+        assert found.column("n").to_pylist() == list(range(20_000))
+        for name in ("at", "s", "l"):
+            wanted = rows.column(name).cast(found.schema.field(name).type)
+            assert found.column(name).combine_chunks().equals(wanted.combine_chunks()), name
+    with pa.OSFile(file.file_path.removeprefix("file:")) as opened:
+        layout = OrcLayout(opened, opened.size(), file.file_path)
+        zoned = isinstance(kind, TimestamptzType)
+        parts = [read_timestamps(layout, index, "at", zoned, "f") for index in range(read.nstripes)]
+    micros = pa.concat_arrays(parts).cast(pa.int64())
+    assert micros.equals(pa.array(times // unit, pa.int64(), mask=~valid))
+    assert file.lower_bounds is not None and file.lower_bounds[1] == int(times[valid].min()).to_bytes(
+        8, "little", signed=True
+    )
+
+
+def test_orc_refuses_the_last_second_before_1970_of_which_it_has_no_form(
+    make_metadata: MakeMetadata, storage: ArrowStorage
+) -> None:
     schema = Schema(NestedField(1, "a", StructType(NestedField(2, "at", TimestampType()))))
     metadata = make_metadata(schema, properties={"write.format.default": "orc"})
-
-    def write(time: dt.datetime) -> None:
-        kind = pa.struct([("at", pa.timestamp("us"))])
-        list(write_data_files(metadata, storage, pa.table({"a": pa.array([{"at": time}, None], kind)})))
-
-    write(dt.datetime(1960, 1, 1, 0, 0, 1))
-    with pytest.raises(UnsupportedError, match=r"a\.at"):
-        write(dt.datetime(1960, 1, 1, 0, 0, 1, 5))
-    assert len(list(storage.list(metadata.location))) == 1
+    kind = pa.struct([("at", pa.timestamp("us"))])
+    with pytest.raises(UnsupportedError, match=r"a\.at.*a second before 1970"):
+        list(write_data_files(metadata, storage, pa.table({"a": pa.array([{"at": -999_000}, None], kind)})))
+    assert list(storage.list(metadata.location)) == []
 
 
 def test_avro_files_have_field_ids_at_every_level(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import random
+import resource
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, product
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -16,6 +19,7 @@ import pytest
 from hms_iceberg.arrow.rows.row_order import RowSorter
 from hms_iceberg.arrow.rows.zorder import ZOrder, along_hilbert
 from hms_iceberg.arrow.writing.external_sort import sorted_parts
+from hms_iceberg.errors import StorageError
 from hms_iceberg.spec.data_types import DoubleType, LongType, NestedField, StringType
 from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.schema import Schema
@@ -94,3 +98,19 @@ def test_nulls_and_nan_have_their_place_on_a_z_order() -> None:
     rows = random_rows(2_000, 50)
     found = in_order(rows, ZOrder(SCHEMA, [1, 2, 3], SCHEMA, rows.to_batches()), 10**9)
     assert sorted(map(repr, found.to_pylist())) == sorted(map(repr, rows.to_pylist()))
+
+
+@pytest.mark.parametrize("room", ["none", "too little"])
+def test_a_temporary_folder_without_room_is_one_clear_error_and_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: str
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone" if room == "none" else tmp_path))
+    order = RowSorter(SCHEMA, SortOrder(SortField(1, IdentityTransform(), ASC, FIRST)))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+    try:
+        with pytest.raises(StorageError, match=f"temporary folder {tmp_path}.*TMPDIR"):
+            in_order(random_rows(20_000, 50), order, 100_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list(tmp_path.iterdir()) == []

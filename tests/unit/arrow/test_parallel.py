@@ -113,3 +113,22 @@ def test_a_memo_computes_once_for_all_threads_and_remembers_errors() -> None:
     for _ in range(2):
         with pytest.raises(OSError, match="gone"):
             cache.get("other", fail)
+
+
+def test_a_stream_that_is_forgotten_by_one_of_its_own_threads_ends_without_a_word() -> None:
+    """As the garbage collector does it, which runs in any thread."""
+    streams: list[Iterator[pa.RecordBatch]] = []
+    forgotten = threading.Event()
+    may_forget = threading.Event()
+
+    def read(item: int) -> Iterator[pa.RecordBatch]:
+        if item == 1:
+            may_forget.wait(10)
+            streams.clear()
+            forgotten.set()
+        yield batch(item)
+
+    streams.append(read_in_order(range(4), read, 2, 1 << 20))
+    next(streams[0])
+    may_forget.set()
+    assert forgotten.wait(10)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import errno
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -22,18 +24,53 @@ class RemoteStorage(ArrowStorage):
         self._filesystems[("s3", "bucket")] = fs.SubTreeFileSystem(str(root), fs.LocalFileSystem())
 
 
+class LikeLibhdfs:
+    """pyarrow's local file system, which fails to delete what is not there, as libhdfs does."""
+
+    def __init__(self) -> None:
+        self._filesystem = fs.LocalFileSystem()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._filesystem, name)
+
+    def delete_file(self, path: str) -> None:
+        if self._filesystem.get_file_info(path).type == fs.FileType.NotFound:
+            raise OSError(errno.EIO, "HDFS DeleteFile failed, errno: 5 (Input/output error)")
+        self._filesystem.delete_file(path)
+
+
+class StorageByLibhdfs(ArrowStorage):
+    """Takes the path of HDFS by libhdfs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._filesystems[("hdfs", "host")] = LikeLibhdfs()
+
+
 class TestArrowStorage(StorageContract):
-    @pytest.fixture(params=["plain", "file:/", "file:///", "remote"])
+    @pytest.fixture(params=["plain", "file:/", "file:///", "remote", "libhdfs"])
     def place(self, request: pytest.FixtureRequest, tmp_path: Path) -> tuple[ArrowStorage, str]:
         if request.param == "remote":
             (tmp_path / "bucket" / "t" / "data").mkdir(parents=True)
             return RemoteStorage(tmp_path), "s3://bucket/t"
+        if request.param == "libhdfs":
+            return StorageByLibhdfs(), f"hdfs://host{tmp_path}/t"
         prefix = {"plain": "", "file:/": "file:", "file:///": "file://"}[request.param]
         return ArrowStorage(), f"{prefix}{tmp_path}/t"
 
 
 def test_arrow_storage_is_a_storage() -> None:
     assert isinstance(ArrowStorage(), Storage)
+
+
+def test_with_libhdfs_nobody_sees_a_file_before_it_is_whole(tmp_path: Path) -> None:
+    storage = StorageByLibhdfs()
+    location = f"hdfs://host{tmp_path}/t/a.bin"
+    with storage.open_output(location) as output:
+        output.write(b"half")
+        assert not storage.exists(location)
+    assert [info.location for info in storage.list(f"hdfs://host{tmp_path}")] == [location]
+    assert not storage.creates_exclusively(location)
 
 
 def test_an_output_becomes_visible_only_when_it_is_closed(tmp_path: Path) -> None:

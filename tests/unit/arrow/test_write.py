@@ -8,11 +8,14 @@ from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
 
+import duckdb
+import fastavro
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import orc
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
 from hms_iceberg.arrow.formats.parquet_writer import ParquetFileWriter
@@ -383,12 +386,78 @@ def test_a_group_of_rows_that_cannot_be_written_ends_the_write(
 
 
 def test_waiting_rows_are_bounded_over_all_partitions(make_metadata: MakeMetadata, storage: ArrowStorage) -> None:
-    metadata = make_metadata(SCHEMA, ("id", "bucket[50]"))
+    metadata = make_metadata(SCHEMA, ("id", "bucket[5]"))
     rows = pa.table({"id": pa.array(range(50_000), pa.int64())})
     files = list(write_data_files(metadata, storage, rows.to_reader(max_chunksize=5_000), buffer_bytes=100_000))
     assert sum(file.record_count for file in files) == 50_000
     assert max(len(file.split_offsets or ()) for file in files) > 1
-    assert len(files) == 50
+    assert len(files) == 5
+
+
+@pytest.mark.parametrize(("partitions", "budget"), [(60, 48 << 20), (600, 16 << 20)])
+def test_a_stream_into_partitions_takes_no_more_memory_than_it_was_given(
+    make_metadata: MakeMetadata, storage: ArrowStorage, tmp_path: Path, partitions: int, budget: int
+) -> None:
+    schema = Schema(NestedField(1, "p", LongType()), NestedField(2, "n", LongType()), NestedField(3, "s", StringType()))
+    random, most, begun = np.random.default_rng(1), 0, pa.total_allocated_bytes()
+    expected = pa.schema([("p", pa.int64()), ("n", pa.int64()), ("s", pa.string())])
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal most
+        for number in range(20):
+            numbers = np.arange(number * 60_000, (number + 1) * 60_000)
+            text = pa.array(numbers).cast(pa.string())
+            numbered = [pa.array(random.integers(0, partitions, 60_000)), pa.array(numbers)]
+            yield pa.record_batch(
+                [*numbered, pc.binary_join_element_wise(text, text, text, text, "-")], schema=expected
+            )
+            most = max(most, pa.total_allocated_bytes() - begun)
+
+    metadata = make_metadata(schema, ("p", "identity"))
+    stream = pa.RecordBatchReader.from_batches(expected, batches())
+    files = list(write_data_files(metadata, storage, stream, buffer_bytes=budget))
+    assert most <= budget, f"{most >> 20} MiB"
+    assert len(files) == partitions == len({file.partition for file in files})
+    found = duckdb.sql(
+        f"select count(*), sum(n), count(distinct n), count(*) filter (s <> concat_ws('-', n, n, n, n)), "
+        f"count(distinct p) from read_parquet('{tmp_path}/table/data/**/*.parquet', hive_partitioning = false)"
+    )
+    assert found.fetchall() == [(1_200_000, 1_199_999 * 600_000, 1_200_000, 0, partitions)]
+
+
+@pytest.mark.parametrize("name", ["parquet", "orc", "avro"])
+def test_mixed_rows_of_very_many_partitions_become_one_file_of_each_in_their_order(
+    make_metadata: MakeMetadata, storage: ArrowStorage, name: str
+) -> None:
+    schema = Schema(NestedField(1, "p", DoubleType()), NestedField(2, "n", LongType()))
+    metadata = make_metadata(schema, ("p", "identity"), properties={"write.format.default": name})
+    special = [None, float("nan"), -0.0, 0.0, float("inf")]
+    keys = [*special, *map(float, range(1, 396))]
+    rows = pa.table({"p": pa.array(keys * 50, pa.float64()), "n": pa.array(range(400 * 50), pa.int64())})
+    files = list(write_data_files(metadata, storage, rows.to_reader(700), buffer_bytes=64_000))
+    assert len(files) == 400 and {file.record_count for file in files} == {50}
+    for file in files[::37]:
+        if name == "avro":
+            with open(file.file_path, "rb") as opened:
+                numbers = [row["n"] for row in fastavro.reader(opened)]
+        elif name == "orc":
+            numbers = orc.read_table(file.file_path)["n"].to_pylist()
+        else:
+            numbers = pq.read_table(file.file_path, partitioning=None)["n"].to_pylist()
+        [place] = {number % 400 for number in numbers}
+        assert numbers == list(range(place, 400 * 50, 400))
+        assert repr(file.partition[0]) == repr(keys[place])
+
+
+def test_a_temporary_folder_without_room_ends_the_write_and_leaves_no_file(
+    make_metadata: MakeMetadata, storage: ArrowStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: Path("/dev/full").open("wb", buffering=0))  # noqa: SIM115
+    metadata = make_metadata(SCHEMA, ("id", "identity"))
+    rows = pa.table({"id": pa.array(range(50_000), pa.int64())})
+    with pytest.raises(StorageError, match=r"temporary folder .* No space left on device.* TMPDIR"):
+        list(write_data_files(metadata, storage, rows.to_reader(5_000), buffer_bytes=100_000))
+    assert list(storage.list(metadata.location)) == []
 
 
 def test_write_properties_are_honoured(make_metadata: MakeMetadata, storage: ArrowStorage, tmp_path: Path) -> None:

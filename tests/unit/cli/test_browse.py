@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,6 +33,33 @@ def test_what_does_not_exist_is_an_error_in_text_and_in_json(run: Any) -> None:
     assert said.json["type"] == "NoSuchTableError"
     assert "lake/db/none" in said.json["message"]
     assert run("rewrite-manifests", "db.none", "--output", "json").json["type"] == "NoSuchTableError"
+
+
+def test_a_name_that_is_not_there_tells_those_that_come_near(run: Any, lake: Catalog, table: Table) -> None:
+    lake.create_namespace("sales")
+
+    assert run("schema", "db.tt").err.endswith("Did you mean db.t?\n")
+    assert run("schema", "sale.t").err.endswith("Did you mean sales.t?\n")
+    assert run("list", "sale").err.endswith("Did you mean sales?\n")
+    assert "Did you mean" not in run("schema", "db.orders").err
+
+
+def test_a_pattern_that_no_table_matches_is_an_error_of_the_service(run: Any, table: Table) -> None:
+    said = run("maintain", "--table", "db.*", "--table", "bd.*", "--dry-run")
+    assert (said.code, said.err) == (
+        1,
+        "Error: No Iceberg table matches 'bd.*'. List them: hms-iceberg list NAMESPACE\n",
+    )
+    assert said.out.startswith("1 tables looked at") or "db.t" in said.out
+    assert run("maintain", "--table", "db.*", "--dry-run").code == 0
+
+
+def test_a_file_whose_format_its_name_does_not_tell_is_told_the_option_of_its_command(
+    run: Any, table: Table, tmp_path: Path
+) -> None:
+    assert run("scan", "db.t", "--to", "rows.txt").err.endswith("Give --output.\n")
+    (tmp_path / "rows.txt").touch()
+    assert run("append", "db.t", "rows.txt").err.endswith("Give --format.\n")
 
 
 def test_a_namespace_is_described_by_its_properties(run: Any) -> None:

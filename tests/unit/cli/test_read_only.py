@@ -48,7 +48,7 @@ READING = (
     "report db.t",
     "maintain --table db.* --dry-run",
     "expire-snapshots db.t --retain-last 1 --older-than 2100-01-01 --dry-run",
-    "remove-orphan-files db.t --older-than 2100-01-01 --dry-run",
+    "remove-orphan-files db.t --older-than 2100-01-01 --nobody-writes --dry-run",
 )
 WRITING = (
     "append db.t more.csv",
@@ -61,7 +61,7 @@ WRITING = (
     "create namespace other",
     "drop table db.t --purge",
     "expire-snapshots db.t --retain-last 1 --older-than 2100-01-01",
-    "remove-orphan-files db.t --older-than 2100-01-01",
+    "remove-orphan-files db.t --older-than 2100-01-01 --nobody-writes",
     "rewrite-data-files db.t --option rewrite-all=true",
     "rewrite-manifests db.t",
     "compute-table-stats db.t",

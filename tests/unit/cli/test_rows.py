@@ -6,6 +6,7 @@ import csv
 import datetime as dt
 import io
 import json
+import resource
 import subprocess
 import sys
 import uuid
@@ -18,6 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hms_iceberg.catalog import Catalog
+from hms_iceberg.cli.tables.row_writers import new_file
+from hms_iceberg.errors import StorageError
 from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
@@ -313,3 +316,14 @@ def test_files_without_rows_append_nothing(run: Any, table: Table, tmp_path: Pat
     assert run("append", "db.t", "a.csv", "b.jsonl").out == "Nothing to append to db.t: there are no rows.\n"
     assert run("append", "db.t", "none.csv").code == 2
     assert len(table.refresh().snapshots()) == 2
+
+
+def test_a_file_that_a_full_disk_cuts_off_is_named_and_not_left(tmp_path: Path) -> None:
+    target, (soft, hard) = tmp_path / "rows.jsonl", resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+        with pytest.raises(StorageError, match=rf"Cannot write {target}: .*too large"), new_file(target) as stream:
+            stream.write(b"x" * 100_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []

@@ -81,6 +81,7 @@ def work():
     threading.Thread(target=press).start()
     time.sleep(20)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored if the tests run in the background
 main = threading.main_thread().ident
 began = time.monotonic()
 try:

@@ -184,11 +184,78 @@ def test_a_refusal_because_the_table_was_dropped_meanwhile_says_so(
 ) -> None:
     def drop() -> None:
         client.row = None
-        raise MetastoreError("what table?")
+        raise NoSuchTableError("table not found")
 
     client.before.append(drop)
-    with pytest.raises(NoSuchTableError, match="dropped meanwhile"):
+    with pytest.raises(NoSuchTableError, match="not found"):
         commit()
+
+
+@pytest.mark.parametrize("is_made", [True, False])
+def test_a_refusal_that_does_not_say_that_the_table_is_gone_is_unknown_where_it_is(
+    client: OneRowClient, commit: Callable[..., None], is_made: bool
+) -> None:
+    """The commit may have been made, and the table renamed since: then its files are in use."""
+
+    def rename() -> None:
+        client.row = None
+        raise MetastoreError("a listener failed")
+
+    (client.after if is_made else client.before).append(rename)
+    with pytest.raises(CommitStateUnknownError):
+        commit()
+
+
+# --------------------------------------------------------------------------- back to the previous version
+
+
+def show_previous(client: OneRowClient) -> None:
+    assert client.row is not None
+    client.row.parameters["previous_metadata_location"] = NEW.location
+
+
+def test_a_refused_swap_back_to_the_previous_version_is_told_as_it_is(
+    client: OneRowClient, commit: Callable[..., None]
+) -> None:
+    show_previous(client)
+    client.before.append(fail(MetastoreError("no permission")))
+    with pytest.raises(MetastoreError, match="no permission"):
+        commit()
+    assert location(client.row) == BASE.location
+
+
+@pytest.mark.parametrize("compare", [True, False])
+def test_a_swap_back_to_the_previous_version_whose_request_never_arrives_is_unknown(
+    client: OneRowClient, commit: Callable[..., None], compare: bool
+) -> None:
+    show_previous(client)
+    client.before.append(fail(MetastoreAnswerLostError("cut")))
+    with pytest.raises(CommitStateUnknownError):
+        commit(compare)
+    assert location(client.row) == BASE.location
+
+
+def test_a_swap_back_to_the_previous_version_whose_lock_was_lost_and_that_was_undone_is_unknown(
+    client: OneRowClient, guard: Guard, commit: Callable[..., None]
+) -> None:
+    def undone() -> None:
+        guard.lose()
+        client.show(BASE)
+        show_previous(client)
+
+    show_previous(client)
+    client.after.append(undone)
+    with pytest.raises(CommitStateUnknownError):
+        commit()
+
+
+def test_a_lost_answer_to_a_swap_back_to_the_previous_version_that_was_carried_out_is_a_success(
+    client: OneRowClient, commit: Callable[..., None]
+) -> None:
+    show_previous(client)
+    client.after.append(fail(MetastoreAnswerLostError("cut")))
+    commit()
+    assert location(client.row) == NEW.location
 
 
 # ------------------------------------------------------------------------------------------------ creates
@@ -210,6 +277,18 @@ def test_a_refused_create_that_cannot_be_looked_at_is_unknown(client: OneRowClie
         raise error
 
     client.after.append(refuse)
+    with pytest.raises(CommitStateUnknownError):
+        TableSwap(cast(HmsClient, client), RowSettings()).create(NAME, NEW)
+
+
+def test_a_refused_create_in_whose_place_another_row_stands_is_unknown(client: OneRowClient) -> None:
+    """It may be ours after some commits, or another one after ours was renamed."""
+
+    def overtake() -> None:
+        client.show(OTHERS)
+        raise MetastoreError("a listener failed")
+
+    client.after.append(overtake)
     with pytest.raises(CommitStateUnknownError):
         TableSwap(cast(HmsClient, client), RowSettings()).create(NAME, NEW)
 

@@ -7,13 +7,22 @@ from pathlib import Path
 
 import pytest
 
-from hms_iceberg.errors import CommitStateUnknownError, CorruptManifestError, InvalidInputError, UnsupportedError
+from hms_iceberg.errors import (
+    CommitConflictError,
+    CommitStateUnknownError,
+    CorruptManifestError,
+    InvalidInputError,
+    UnsupportedError,
+)
 from hms_iceberg.maintenance import check_table, expire_snapshots
+from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.statistics_files import StatisticsFile
 from hms_iceberg.table.table import Table
+from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
+from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.operations import BY_CITY, MERGE_ON_READ, SCHEMA, begin, rows
-from tests.support.row_tables import create, other_writer
+from tests.support.row_tables import NAME, create, other_writer
 
 ALL = 2**62
 
@@ -31,7 +40,12 @@ def table(tmp_path: Path, request: pytest.FixtureRequest) -> Table:
 
 def files(table: Table) -> set[str]:
     """The files below a table's folder, but for metadata files."""
-    found = (path for path in Path(table.location()).rglob("*") if path.is_file())
+    return files_below(Path(table.location()))
+
+
+def files_below(folder: Path) -> set[str]:
+    """The files below a folder, but for metadata files."""
+    found = (path for path in folder.rglob("*") if path.is_file())
     return {str(path) for path in found if not path.name.endswith(".metadata.json")}
 
 
@@ -129,6 +143,30 @@ def test_a_branch_that_was_made_meanwhile_keeps_its_files(table: Table, monkeypa
     assert {each.snapshot_id for each in table.snapshots()} == {first, table.snapshots()[-1].snapshot_id}
     assert files(table) == needed(table)
     assert table.scan(snapshot_id=first).count() == 3
+
+
+def test_a_table_that_was_renamed_and_whose_name_another_one_took_loses_no_file(
+    table: Table, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    metastore, left = table.metastore, table.scan().to_arrow()
+    assert isinstance(metastore, InMemoryMetastore)
+    swap = metastore.swap
+
+    def rename_after(*arguments: object) -> None:
+        swap(*arguments)  # type: ignore[arg-type]
+        monkeypatch.setattr(metastore, "swap", swap)
+        metastore.rename_table(NAME, ("db", "renamed"))
+        taker = create(tmp_path / "other")
+        metastore.swap(NAME, None, MetadataVersion(taker.metadata_location, taker.metadata))
+
+    monkeypatch.setattr(metastore, "swap", rename_after)
+    before = files(table)
+    with pytest.raises(CommitConflictError, match=r"its name belongs to the table at .*/other/events"):
+        expire_snapshots(table, older_than=ALL)
+    assert files_below(tmp_path / "events") >= before
+    pointer = metastore.load(("db", "renamed"))
+    renamed = Table(("db", "renamed"), read_version(pointer.metadata_location, table.storage), metastore, table.storage)
+    assert len(renamed.snapshots()) == 1 and renamed.scan().to_arrow().equals(left)
 
 
 def test_a_file_that_is_live_under_another_spelling_stays(table: Table) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.maintenance import check_table, remove_orphan_files
+from hms_iceberg.maintenance.orphan_files import LEAST_AGE_MS
 from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.statistics_files import PartitionStatisticsFile, StatisticsFile
@@ -17,7 +21,7 @@ from hms_iceberg.table import Table
 from tests.support.operations import BY_CITY, MERGE_ON_READ, SCHEMA, begin
 from tests.support.row_tables import create
 
-NOW = 2**62
+NOW: Any = {"older_than": 2**62, "nobody_writes": True}
 
 
 @pytest.fixture(params=[1, 3])
@@ -54,8 +58,19 @@ def test_old_orphans_go_and_nothing_else(table: Table) -> None:
 
 def test_a_new_enough_table_has_no_orphans_even_without_a_grace_period(table: Table) -> None:
     before = on_disk(table)
-    assert remove_orphan_files(table, older_than=NOW).locations == ()
+    assert remove_orphan_files(table, **NOW).locations == ()
     assert on_disk(table) == before
+
+
+def test_files_of_the_last_day_are_orphans_only_if_nobody_writes(table: Table) -> None:
+    writer = put(table, "data/city=Ulm/not-committed-yet.parquet", age_days=0.5)
+    for older_than in (dt.datetime.now(), int(time.time() * 1000) - LEAST_AGE_MS + 60_000, 2**62):
+        for dry_run in (False, True):
+            with pytest.raises(InvalidInputError, match=r"less than 24 hours.*db\.events.*nobody_writes=True"):
+                remove_orphan_files(table, older_than=older_than, dry_run=dry_run)
+    assert remove_orphan_files(table, older_than=int(time.time() * 1000) - LEAST_AGE_MS).locations == ()
+    assert writer.exists()
+    assert remove_orphan_files(table, **NOW).locations == (str(writer),)
 
 
 def test_an_inventory_of_the_store_may_take_the_place_of_a_listing(table: Table) -> None:
@@ -63,7 +78,7 @@ def test_an_inventory_of_the_store_may_take_the_place_of_a_listing(table: Table)
     named = [FileInfo(str(path), 0, 0) for path in on_disk(table) - {orphans[1]}]
     below = remove_orphan_files(table, files=named, location=f"{table.location()}/data", dry_run=True)
     assert below.locations == (str(orphans[0]),)
-    result = remove_orphan_files(table, files=[*named, FileInfo(str(orphans[1]), 0, NOW)])
+    result = remove_orphan_files(table, files=[*named, FileInfo(str(orphans[1]), 0, 2**62)])
     assert set(result.locations) == {str(orphans[0]), str(orphans[2])} and orphans[1].exists()
 
 
@@ -83,7 +98,7 @@ def test_metadata_files_that_no_log_names_go(table: Table) -> None:
     named = {table.metadata_location, *(each.metadata_file for each in table.metadata.metadata_log)}
     old = {str(path) for path in on_disk(table) if path.name.endswith(".metadata.json")} - named
     assert len(old) > 2
-    assert set(remove_orphan_files(table, older_than=NOW).locations) == old
+    assert set(remove_orphan_files(table, **NOW).locations) == old
     assert check_table(table).findings == ()
 
 
@@ -93,7 +108,7 @@ def test_statistics_files_of_the_table_stay(table: Table) -> None:
     with table.update_statistics() as update:
         update.set_statistics(StatisticsFile(snapshot, str(paths[0]), 1, 1, ()))
         update.set_statistics(PartitionStatisticsFile(snapshot, str(paths[1]), 1))
-    assert remove_orphan_files(table, older_than=NOW).locations == ()
+    assert remove_orphan_files(table, **NOW).locations == ()
 
 
 def test_other_tables_below_the_folder_and_hidden_folders_are_left_alone(table: Table) -> None:
@@ -133,11 +148,11 @@ def test_orphans_of_hidden_partitions_go(tmp_path: Path) -> None:
 def test_a_path_under_another_scheme_is_an_error_unless_said_otherwise(table: Table) -> None:
     folder = f"file://host{table.location()}"
     with pytest.raises(InvalidInputError, match=r"db\.events.*scheme or authority"):
-        remove_orphan_files(table, location=folder, older_than=NOW)
-    assert remove_orphan_files(table, location=folder, older_than=NOW, prefix_mismatch_mode="ignore").locations == ()
+        remove_orphan_files(table, location=folder, **NOW)
+    assert remove_orphan_files(table, location=folder, **NOW, prefix_mismatch_mode="ignore").locations == ()
     same = {"host": ""}
-    assert remove_orphan_files(table, location=folder, older_than=NOW, equal_authorities=same).locations == ()
-    found = remove_orphan_files(table, location=folder, older_than=NOW, prefix_mismatch_mode="delete", dry_run=True)
+    assert remove_orphan_files(table, location=folder, **NOW, equal_authorities=same).locations == ()
+    found = remove_orphan_files(table, location=folder, **NOW, prefix_mismatch_mode="delete", dry_run=True)
     assert len(found.locations) == len(on_disk(table))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,12 +22,16 @@ from hms_iceberg.errors import (
     InvalidInputError,
     MissingFileError,
 )
-from hms_iceberg.maintenance import check_table
+from hms_iceberg.maintenance import check_table, remove_orphan_files
 from hms_iceberg.maintenance.repair import RepairResult, repair_table, undo_repair
+from hms_iceberg.maintenance.service.policy import Policies, Policy
+from hms_iceberg.maintenance.service.service import MaintenanceService
 from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.manifests.manifest_list_avro import encode_manifest_list
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestEntry, ManifestFile
 from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
+from hms_iceberg.spec.partition_transforms import IdentityTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.snapshots_and_refs import Summary
 from hms_iceberg.table import Table
 from tests.support.file_damages import DAMAGES
@@ -52,7 +57,8 @@ class Place:
         self.rows = self.ids()
 
     def _made(self, name: str, version: int, *last: str) -> Table:
-        properties = {**QUICK, "format-version": str(version), "write.delete.mode": "merge-on-read"}
+        mode = "merge-on-read" if version > 1 else "copy-on-write"
+        properties = {**QUICK, "format-version": str(version), "write.delete.mode": mode}
         table = self.catalog.create_table(f"db.{name}", ARROW, properties=properties)
         table.append(pa.table({"id": [1, 2, 3, 4], "city": ["Oslo", "Oslo", "Rome", None]}, schema=ARROW))
         table.append(pa.table({"id": [5, 6], "city": ["Oslo", "Bern"]}, schema=ARROW))
@@ -174,9 +180,11 @@ def test_damage_is_found_and_repaired_and_nothing_is_made_worse(
     assert 8 in place.ids()
 
 
-def _say(place: Place, **parameters: str) -> None:
+def _say(place: Place, location: str = "", **parameters: str) -> None:
     row = place.metastore.load(NAME)
-    place.metastore._rows[NAME] = replace(row, properties={**row.properties, **parameters})
+    place.metastore._rows[NAME] = replace(
+        row, properties={**row.properties, **parameters}, location=location or row.location
+    )
 
 
 # ------------------------------------------------------------------------------------------- single damages
@@ -214,6 +222,47 @@ def test_a_manifest_whose_files_are_not_the_only_unknown_ones_is_left_out_only_w
     shutil.copyfile(_data(place.table, 0), tmp_path / "db" / "events" / "data" / "orphan.parquet")
     (step,) = place.repair().plan.refused
     assert step.kind == "manifest" and step.loses is not None and "data files with" in step.loses
+
+
+def test_a_file_of_a_failed_attempt_is_not_taken_for_data_without_consent(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    lost = place.table.scan("id = 7").plan_files()
+    (file,) = [Path(task.file.file_path) for task in lost]
+    attempt = pa.table({"id": [99], "city": ["a city that is longer than the one that was lost"]}, schema=ARROW)
+    place.other.append(attempt)  # as many files and rows
+    (written,) = [task.file.file_path for task in place.other.scan("id = 99").plan_files()]
+    Path(_manifest(place.table, ManifestContent.DATA)).unlink()
+    file.unlink()
+    shutil.copyfile(written, file.with_name("attempt.parquet"))
+    before = place.files()
+    result = place.repair(dry_run=False)
+    (step,) = result.plan.refused
+    assert result.journal is None and place.files() == before, str(result.plan)
+    assert step.kind == "manifest" and step.loses is not None
+    assert "files-size" in step.loses and "1 files may be of a failed attempt" in step.loses
+    place.repair(dry_run=False, accept_loss=True)
+    assert 99 in place.ids() and place.check() == []
+
+
+def test_files_of_another_partition_are_not_taken_for_those_of_a_manifest_without_consent(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    table = place.catalog.create_table(
+        "db.parts",
+        ARROW,
+        partition_spec=PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "city")),
+        properties=QUICK,
+    )
+    sizes = []
+    for city in ("Oslo", "Rome"):
+        table.append(pa.table({"id": [1], "city": [city]}, schema=ARROW))
+        sizes.append(next(iter(table.scan(f"city = '{city}'").plan_files())).file)
+    assert sizes[0].file_size_in_bytes == sizes[1].file_size_in_bytes
+    Path(_manifest(table, ManifestContent.DATA)).unlink()  # of Rome
+    attempt = Path(sizes[1].file_path.replace("city=Rome", "city=Oslo"))
+    Path(sizes[1].file_path).unlink()
+    shutil.copyfile(sizes[0].file_path, attempt)
+    (step,) = repair_table(place.catalog, ("db", "parts")).plan.refused
+    assert "of other partitions" in str(step.loses)
 
 
 def test_a_snapshot_that_nothing_tells_of_goes_and_its_branch_goes_back(tmp_path: Path) -> None:
@@ -279,6 +328,33 @@ def test_two_files_of_one_number_are_not_chosen_between(tmp_path: Path) -> None:
     newest.unlink()
     plan = place.repair(accept_loss=True).plan
     assert len(plan.hopeless) == 1 and not plan.steps
+
+
+@pytest.mark.parametrize("uuids", [True, False], ids=["uuid", "location"])
+@pytest.mark.parametrize("current", [True, False], ids=["snapshot known", "snapshot unknown"])
+def test_a_row_that_names_the_file_of_another_table_gets_its_own_newest_again(
+    uuids: bool, current: bool, tmp_path: Path
+) -> None:
+    place = Place(tmp_path, 2 if uuids else 1)
+    newest = place.table.metadata_location
+    for path in tmp_path.rglob("*.metadata.json") if not uuids else ():  # as of tables of old writers
+        members = json.loads(path.read_text())
+        del members["table-uuid"]
+        path.write_text(json.dumps(members))
+    _say(place, location=place.table.location(), previous_metadata_location=newest.replace("/00004", "/00003"))
+    if uuids:
+        _say(place, uuid=str(place.table.metadata.table_uuid))
+    if current:
+        _say(place, **{"current-snapshot-id": str(place.table.current_snapshot().snapshot_id)})
+    row = place.metastore.load(NAME)
+    place.metastore._rows[NAME] = replace(row, metadata_location=place.other.metadata_location)
+    (found,) = place.check()
+    assert "is that of another table" in found and ("UUID" if uuids else "location") in found
+    plan = place.repair().plan
+    (step,) = plan.steps if current else plan.refused
+    assert f"gets its own newest version again, {newest}" in str(step) and bool(step.loses) is not current
+    place.repair(dry_run=False, accept_loss=True)
+    assert place.ids() == place.rows and place.check() == []
 
 
 def test_without_any_whole_version_nothing_is_done(tmp_path: Path) -> None:
@@ -433,6 +509,46 @@ def test_a_repair_is_taken_back_only_as_long_as_nothing_else_changed_the_table(t
     with pytest.raises(InvalidInputError, match="its last change is none"):
         undo_repair(place.catalog, NAME, dry_run=False)
     assert 8 in place.ids()
+
+
+def test_a_repair_can_be_taken_back_after_the_service_looked_after_the_table(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    bad = Path(str(place.table.snapshots()[0].manifest_list))
+    bad.write_bytes(b"damaged")
+    place.repair(dry_run=False)
+    table = place.catalog.load_table("db.events")
+    for _ in range(2):
+        for path in tmp_path.rglob("*"):
+            os.utime(path, (1, 1))
+        service = MaintenanceService(place.catalog, ["db.events"], Policies(Policy(remove_orphans_every_ms=0)))
+        assert [step.action for step in service.run().steps] == ["remove_orphan_files"]
+    before = place.files()
+    undo_repair(place.catalog, NAME, dry_run=False)
+    assert bad.read_bytes() == b"damaged" and before.keys() == place.files().keys()
+    assert place.metastore.load(NAME).metadata_location == place.table.metadata_location
+    assert "not an Avro file" in str(place.check())
+    table.refresh().set_properties({"a": "1"})
+    with pytest.raises(InvalidInputError, match="its last change is none"):
+        undo_repair(place.catalog, NAME, dry_run=False)
+
+
+def test_a_repair_can_be_taken_back_where_commits_delete_old_versions(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.table.set_properties(
+        {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "1"}
+    )
+    for version in range(2):
+        place.table.set_properties({"version": str(version)})
+    before = Path(place.table.metadata_location)
+    content = before.read_bytes()
+    Path(_data(place.table, 0)).unlink()
+    Path(str(place.table.snapshots()[0].manifest_list)).unlink()
+    place.repair(dry_run=False, accept_loss=True)
+    assert not before.exists()
+    remove_orphan_files(place.catalog.load_table("db.events"), older_than=2**62, nobody_writes=True)
+    undo_repair(place.catalog, NAME, dry_run=False)
+    assert before.read_bytes() == content
+    assert place.metastore.load(NAME).metadata_location == str(before)
 
 
 def test_a_repair_of_a_lost_metadata_file_is_not_taken_back_to_nothing(tmp_path: Path) -> None:

@@ -178,7 +178,7 @@ def test_a_file_that_is_not_orc_is_refused_by_name(tmp_path: Path) -> None:
 
 def test_avro_timestamps_are_instants_unless_they_say_that_they_are_local(tmp_path: Path) -> None:
     millis = {"type": "long", "logicalType": "timestamp-millis"}
-    local = {"type": "long", "logicalType": "local-timestamp-micros"}
+    local = {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": False}
     fields = [{"name": "at", "type": ["null", millis]}, {"name": "there", "type": local}]
     write_avro(tmp_path / "f", fields, {"at": None, "there": 0})
 
@@ -186,6 +186,15 @@ def test_avro_timestamps_are_instants_unless_they_say_that_they_are_local(tmp_pa
 
     assert (found.problems, found.timestamps) == ((), {1: {"instant"}, 2: {"local"}})
     assert [(file.record_count, file.file_format) for file in found.data_files] == [(1, "AVRO")]
+
+
+def test_avros_own_type_of_local_times_is_refused_as_java_does_not_read_it(tmp_path: Path) -> None:
+    local = {"type": "long", "logicalType": "local-timestamp-micros"}
+    write_avro(tmp_path / "f", [{"name": "there", "type": local}], {"there": 0})
+
+    [problem] = read(tmp_path, "avro", "there timestamp").problems
+
+    assert "local-timestamp-micros of long" in problem and "the column 'there'" in problem
 
 
 @pytest.mark.parametrize(

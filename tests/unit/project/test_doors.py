@@ -14,6 +14,7 @@ MODULES = {
     "conversions": "from_bytes to_bytes",
     "exceptions": "CommitFailedException NoSuchTableError ValidationError",
     "expressions": "And EqualTo BoundPredicate BoundReference UnboundPredicate",
+    "expressions.parser": "parse",
     "io": "FileIO InputFile OutputFile load_file_io",
     "io.pyarrow": "pyarrow_to_schema schema_to_pyarrow",
     "manifest": "DataFile DataFileContent FileFormat ManifestFile",

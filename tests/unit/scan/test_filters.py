@@ -20,6 +20,7 @@ from hms_iceberg.expressions.literals import stored_literal
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import And, BooleanExpression, Not, Operator, Or, predicate
 from hms_iceberg.scan.bound_columns import bound_dtype, comparable, decode_bounds
+from hms_iceberg.scan.manifests import metric_columns
 from hms_iceberg.scan.manifests.metric_columns import map_values
 from hms_iceberg.spec.data_types import (
     BinaryType,
@@ -229,7 +230,7 @@ def test_bytes_that_are_no_bound_of_the_type_say_nothing(kind: IcebergType) -> N
     assert decode_bounds(stored, kind).is_null().all()
 
 
-def test_values_of_a_map_are_found_where_they_are_and_null_elsewhere() -> None:
+def test_values_of_a_map_are_found_where_they_are_and_null_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     pairs = [
         [{"key": 1, "value": 10}, {"key": 2, "value": 20}],
         None,
@@ -238,11 +239,12 @@ def test_values_of_a_map_are_found_where_they_are_and_null_elsewhere() -> None:
         [{"key": 3, "value": 30}, {"key": 2, "value": 22}],
     ]
     maps = pl.Series(pairs, dtype=pl.List(pl.Struct({"key": pl.Int32, "value": pl.Int64})))
-    assert map_values(maps, 2).to_list() == [20, None, None, 21, 22]
-    assert map_values(maps, 1).to_list() == [10, None, None, None, None]
-    assert map_values(maps, 9).to_list() == [None] * 5
-    assert map_values(maps[:1], 2).to_list() == [20]
-    assert map_values(maps[:0], 2).to_list() == []
+    found = map_values(maps, [2, 9, 1])
+    assert [each.to_list() for each in found] == [[20, None, None, 21, 22], [None] * 5, [10, None, None, None, None]]
+    monkeypatch.setattr(metric_columns, "_PLACES_AT_ONCE", 5)
+    assert [each.to_list() for each in map_values(maps, [2, 9, 1])] == [each.to_list() for each in found]
+    assert map_values(maps[:1], [2])[0].to_list() == [20]
+    assert map_values(maps[:0], [2])[0].to_list() == []
 
 
 def test_tests_of_transforms_and_unknown_metrics_leave_every_file() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 import pytest
 
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
+from hms_iceberg.scan.manifests.entry_cutting import MAPS
+from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder
 from hms_iceberg.scan.metadata_tables import METADATA_TABLES, MetadataRequest, metadata_table
 from hms_iceberg.spec.data_types import DecimalType, DoubleType, LongType, NestedField, StringType, TimestampType
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus
@@ -78,6 +81,47 @@ def test_files_are_those_that_are_live_with_their_metrics_under_the_columns_name
     assert d["equality_ids"] == [1]
     assert [row["file_path"] for row in rows(table, "data_files")] == ["a"]
     assert [row["file_path"] for row in rows(table, "delete_files")] == ["d"]
+
+
+@pytest.mark.parametrize("name", ["files", "data_files", "delete_files", "entries", "all_files", "all_entries"])
+def test_some_columns_are_those_of_the_whole_table(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = ManifestTable(SCHEMA, BY_CITY)
+    counted = data_file("a", partition=("x",), value_counts={1: 10}, lower_bounds={1: to_bytes(LongType(), -5)})
+    deletes = data_file("d", partition=("x",), content=DataFileContent.POSITION_DELETES, upper_bounds={2: b"x"})
+    table.commit(counted)
+    table.commit(deletes)
+    whole = rows(table, name)
+    asked: list[Sequence[str]] = []
+    entries = ManifestDecoder.entries
+
+    def remembering(decoder: ManifestDecoder, metrics: Sequence[str]) -> Any:
+        asked.append(metrics)
+        return entries(decoder, metrics)
+
+    monkeypatch.setattr(ManifestDecoder, "entries", remembering)
+    for column in whole[0]:
+        assert rows(table, name, columns=[column]) == [{column: row[column]} for row in whole]
+        is_map = column.endswith(("counts", "sizes", "_bounds"))
+        maps = MAPS if column in ("data_file", "readable_metrics") else [column] if is_map else []
+        assert all(sorted(each) == sorted(maps) for each in asked)
+        asked.clear()
+    some = rows(
+        table,
+        name,
+        columns=["readable_metrics"],
+        metrics={"id": ["upper_bound", "value_count"], "ts": ["nan_value_count"]},
+    )
+    whole_metrics = [row["readable_metrics"] for row in whole]
+    assert some == [
+        {
+            "readable_metrics": {
+                "id": {"value_count": row["id"]["value_count"], "upper_bound": row["id"]["upper_bound"]},
+                "ts": {"nan_value_count": None},
+            }
+        }
+        for row in whole_metrics
+    ]
+    assert all(set(each) == {"value_counts", "nan_value_counts", "upper_bounds"} for each in asked)
 
 
 def test_files_of_a_table_that_was_never_partitioned_have_no_partition() -> None:

@@ -51,9 +51,11 @@ def table(tmp_path: Path) -> Table:
     return table
 
 
-def distributed(table: Table, row_filter: BooleanExpression, modes: dict[str, str], slots: int) -> tuple[ScanPlan, int]:
+def distributed(
+    table: Table, row_filter: BooleanExpression, modes: dict[str, str], slots: int, whole_files: bool = False
+) -> tuple[ScanPlan, int]:
     """The plan, and how many jobs it took, whose tasks run here."""
-    request = ScanRequest(table.metadata, row_filter=row_filter)
+    request = ScanRequest(table.metadata, row_filter=row_filter, whole_files=whole_files)
     answers: list[list[bytes]] = []
     while True:
         found = plan_with_executors(request, table.storage, Executors(slots, modes, answers))
@@ -80,6 +82,19 @@ def test_a_plan_made_in_shares_is_that_of_the_whole(table: Table, slots: int) ->
         counts = ("manifests_total", "manifests_kept", "delete_manifests_total", "files_total", "files_kept")
         assert [getattr(plan.metrics, each) for each in counts] == [getattr(whole.metrics, each) for each in counts]
     assert distributed(table, AlwaysTrue(), EVERYTHING, slots)[1] == 2
+
+
+def test_a_plan_of_whole_files_has_all_of_their_rows_and_all_of_their_deletes(table: Table) -> None:
+    everything = plan_scan(ScanRequest(table.metadata), table.storage)
+    for row_filter in (*map(parse, FILTERS), parse("n = 102"), parse("n = 304")):
+        filtered = plan_scan(ScanRequest(table.metadata, row_filter=row_filter), table.storage)
+        paths = set(filtered.files["file_path"])
+        request = ScanRequest(table.metadata, row_filter=row_filter, whole_files=True)
+        whole = plan_scan(request, table.storage)
+        assert tasks(whole) == [each for each in tasks(everything) if each[0] in paths]
+        assert tasks(distributed(table, row_filter, EVERYTHING, 3, whole_files=True)[0]) == tasks(whole)
+    # The equality delete of 301 has no row that the last filter wants.
+    assert len(whole.delete_files) == len(filtered.delete_files) + 1
 
 
 def test_nothing_is_distributed_that_need_not_be(table: Table) -> None:

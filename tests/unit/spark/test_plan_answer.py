@@ -62,7 +62,7 @@ def test_minus_zero_is_a_partition_of_its_own() -> None:
 
 def test_a_failure_is_an_answer() -> None:
     question = {"call": "load", "name": "t", "metadata_location": "/nowhere/v1.metadata.json"}
-    error = Reader(BridgeService().apply(json.dumps(question))).header["error"]
+    error = Reader(BridgeService().answer(json.dumps(question).encode())).header["error"]
     assert error["type"] == "MissingFileError"
     assert "/nowhere/v1.metadata.json" in error["message"]
 
@@ -80,9 +80,8 @@ def ask(tmp_path: Any) -> Callable[..., Reader]:
     planner = BridgeService(storage=ArrowStorage())
 
     def question(call: str, **more: Any) -> Reader:
-        return Reader(
-            planner.apply(json.dumps({"call": call, "name": "t", "metadata_location": str(location), **more}))
-        )
+        asked = {"call": call, "name": "t", "metadata_location": str(location), **more}
+        return Reader(planner.answer(json.dumps(asked).encode()))
 
     return question
 

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.spark.bridge_service import BridgeService
+from hms_iceberg.spark.questions import QUESTIONS
 from hms_iceberg.spark.reading.descriptions import UNKNOWN_SIZE
 from hms_iceberg.table import FileSystemTables
 from hms_iceberg.table.table import Table
@@ -33,7 +40,7 @@ def ask(table: Table) -> Ask:
 
     def header(call: str, **more: Any) -> dict[str, Any]:
         question = {"call": call, "name": "t", "metadata_location": table.metadata_location, **more}
-        answer = service.apply(json.dumps(question))
+        answer = service.answer(json.dumps(question).encode())
         found: dict[str, Any] = json.loads(answer[4 : 4 + int.from_bytes(answer[:4], "little")])
         return found
 
@@ -57,16 +64,6 @@ def test_a_snapshot_whose_summary_has_no_totals_is_of_unknown_size(ask: Ask, tab
     (location := tmp_path / "v1.metadata.json").write_text(json.dumps(metadata))
     loaded = ask("load", **VERSION, metadata_location=str(location), options={})
     assert (loaded["size_in_bytes"], loaded["row_count"]) == (UNKNOWN_SIZE, None)
-
-
-def test_an_answer_too_large_for_py4j_is_left_in_a_file(
-    ask: Ask, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    loaded = ask("load", **VERSION, options={})
-    monkeypatch.setattr("hms_iceberg.spark.answers._LARGEST_SENT", 100)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    answer = Path(ask("load", **VERSION, options={})["answer_file"]).read_bytes()
-    assert json.loads(answer[4:]) == loaded
 
 
 def test_metadata_tables_and_changes_are_described(ask: Ask, table: Table) -> None:
@@ -107,3 +104,44 @@ def test_rows_are_deleted_by_metadata_alone_or_not_at_all(ask: Ask, table: Table
 
 def test_a_question_of_another_layout_says_what_is_missing(ask: Ask) -> None:
     assert "schema_id" in ask("plan", snapshot_id=None)["error"]["message"]
+
+
+def test_the_bridge_s_classes_ask_what_there_is_an_answer_to_and_nothing_else() -> None:
+    rooms = resources.files("hms_iceberg.spark").joinpath("bridge").iterdir()
+    text = "".join(file.read_text("utf-8") for room in rooms for file in room.iterdir() if file.name.endswith(".java"))
+    asked = set(re.findall(r'uestion\("([a-z-]+)"', text)) | set(re.findall(r'put\("call", "([a-z-]+)"\)', text))
+    assert len(asked) > 20
+    assert asked <= set(QUESTIONS)
+    assert [name for name in QUESTIONS if f'"{name}"' not in text] == []
+
+
+def test_plans_wait_for_no_commit_and_few_are_made_at_once(
+    table: Table, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_end, running, most = threading.Event(), [0], [0]
+
+    def waits(*_: Any) -> dict[str, Any]:
+        running[0] += 1
+        most[0] = max(most[0], running[0])
+        assert may_end.wait(60)
+        running[0] -= 1
+        return {}
+
+    plan = QUESTIONS["plan"]
+    monkeypatch.setitem(QUESTIONS, "alter-table", replace(QUESTIONS["alter-table"], answer=waits))
+    with ThreadPoolExecutor(60) as pool:
+        commits = [pool.submit(ask, "alter-table", changes=[]) for _ in range(40)]
+        while running[0] < 40:
+            time.sleep(0.01)
+        loaded = ask("load", **VERSION, options={})
+        assert ask("plan", snapshot_id=loaded["snapshot_id"], schema_id=loaded["schema_id"])["files"] == 2
+        may_end.set()
+        assert [each.result() for each in commits] == [{}] * 40
+        may_end.clear()
+        running[0] = most[0] = 0
+        monkeypatch.setitem(QUESTIONS, "plan", replace(plan, answer=waits))
+        plans = [pool.submit(ask, "plan", schema_id=0) for _ in range(12)]
+        time.sleep(0.5)
+        assert running[0] == 4
+        may_end.set()
+        assert [each.result() for each in plans] == [{}] * 12

@@ -34,4 +34,4 @@ def test_a_metastore_inside_of_the_session_is_refused_with_the_remedy() -> None:
 
 def test_a_named_catalog_without_a_metastore_is_refused_with_the_remedy() -> None:
     with pytest.raises(ConfigurationError, match=r"set spark.sql.catalog.ice.uri"):
-        open_catalog(OpenCatalogs(), OpenCatalog("ice", {"default-namespace": "db"}))
+        open_catalog(OpenCatalogs(), OpenCatalog("ice", {"default-namespace": "db"}), {})

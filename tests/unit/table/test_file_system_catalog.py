@@ -23,6 +23,7 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
 from hms_iceberg.spec.metadata.metadata_json import metadata_to_json
+from hms_iceberg.table.file_system import FileSystemTables
 from hms_iceberg.table.file_system_catalog import FileSystemCatalog
 from tests.support.metastore_contract import MetastoreContract, swap
 from tests.support.tables import QUICK
@@ -192,3 +193,31 @@ def test_a_warehouse_and_a_namespace_are_needed(tmp_path: Path) -> None:
     assert catalog.list_namespaces() == []
     with pytest.raises(NoSuchNamespaceError):
         catalog.create_table("db.events", ARROW)
+
+
+def test_a_table_whose_folder_holds_files_of_another_is_not_purged(tmp_path: Path) -> None:
+    catalog = load_catalog("files", type="hadoop", warehouse=str(tmp_path))
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.one", ARROW)
+    inside = {"write.data.path": f"{table.location()}/others"}
+    other = catalog.create_table("db.two", ARROW, properties=inside)
+    other.append(pa.table({"id": [1, 2]}, schema=ARROW))
+    with pytest.raises(UnsupportedError, match=r"purge table db\.one.*one/others"):
+        catalog.purge_table("db.one")
+    assert other.scan().count() == 2 and catalog.table_exists("db.one")
+    catalog.purge_table("db.two")
+    catalog.purge_table("db.one")
+    assert not Path(table.location()).exists()
+
+
+def test_a_folder_of_a_table_with_another_table_in_it_is_not_dropped(tmp_path: Path) -> None:
+    tables = FileSystemTables()
+    outer = tables.create(ARROW, str(tmp_path / "outer"))
+    inner = tables.create(ARROW, str(tmp_path / "outer" / "deep" / "inner"))
+    inner.append(pa.table({"id": [1]}, schema=ARROW))
+    with pytest.raises(UnsupportedError, match=r"drop the table at .*deep/inner"):
+        tables.drop(outer.location())
+    assert inner.scan().count() == 1
+    tables.drop(inner.location())
+    tables.drop(outer.location())
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -21,7 +21,13 @@ from hypothesis import strategies as st
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.maintenance import check_table
+from hms_iceberg.maintenance import (
+    check_table,
+    expire_snapshots,
+    rewrite_data_files,
+    rewrite_manifests,
+    rewrite_position_delete_files,
+)
 from hms_iceberg.spec.data_types import (
     DecimalType,
     IntegerType,
@@ -59,9 +65,9 @@ Changed = Table | TableTransaction
 class Made:
     """A table, and the same rows in DuckDB."""
 
-    def __init__(self, draw: Draw) -> None:
+    def __init__(self, draw: Draw, formats: int = 1) -> None:
         self.version, mode = draw(st.sampled_from(WAYS))
-        self.format = draw(st.sampled_from(FORMATS))
+        self.formats = draw(st.permutations(FORMATS))[:formats]
         by_name = {str(each): each for each in KINDS if self.version >= 3 or not str(each).endswith("_ns")}
         a, b, c = self.kinds = tuple(by_name[draw(st.sampled_from(sorted(by_name)))] for _ in range(3))
         schema = Schema(
@@ -75,7 +81,7 @@ class Made:
             **QUICK,
             **{f"write.{each}.mode": mode for each in ("delete", "update", "merge")},
             "format-version": str(self.version),
-            "write.format.default": self.format,
+            "write.format.default": self.formats[0],
             "write.metadata.metrics.default": draw(st.sampled_from(METRICS)),
             "write.parquet.row-group-limit": "2",
         }
@@ -114,10 +120,14 @@ class Made:
         return rows
 
     def _storable(self, kind: Kind) -> list[Any]:
-        """The values that files of the table's format can hold: in ORC, times since 1970 that nanoseconds hold."""
-        if self.format == "orc" and pa.types.is_timestamp(kind.arrow):
-            return [abs(value) % 2**53 for value in kind.values]
-        return list(kind.values)
+        """The values that files of the table's formats can hold: in ORC, times that nanoseconds hold.
+
+        It has no form for the last second before 1970.
+        """
+        if "orc" not in self.formats or not pa.types.is_timestamp(kind.arrow):
+            return list(kind.values)
+        second = 10**9 if kind.arrow.unit == "ns" else 10**6
+        return [value if -(2**53) < value < -second else abs(value) % 2**53 for value in kind.values]
 
     def partition(self, draw: Draw, transforms: Sequence[Transform] = TRANSFORMS) -> list[tuple[Column, Transform]]:
         """Gives the table another partition spec, of up to two fields."""
@@ -175,6 +185,19 @@ class Made:
         assert self.found() == self.oracle.rows()
         assert check_table(self.table).findings == ()
 
+    def by_file(self) -> dict[str, set[int]]:
+        """The numbers of the live rows of each file, each of which has as many as its entry and its deletes say."""
+        rows = self.table.scan(selected_fields=("n", "_file")).to_arrow()
+        live: dict[str, set[int]] = {}
+        for number, path in zip(rows["n"].to_pylist(), rows["_file"].to_pylist(), strict=True):
+            live.setdefault(path, set()).add(number)
+        for task in self.table.scan().plan_files():
+            found = len(live.setdefault(task.file.file_path, set()))
+            assert found <= task.file.record_count, task.file.file_path
+            assert task.delete_files or found == task.file.record_count, task.file.file_path
+        assert sum(map(len, live.values())) == rows.num_rows == self.oracle.number("SELECT count(*) FROM t")
+        return live
+
     def found(self) -> list[str]:
         """The table's rows, comparable."""
         batches = self.table.scan().to_arrow().to_batches()
@@ -195,9 +218,9 @@ class Made:
         )
 
 
-def history(draw: Draw) -> Made:
+def history(draw: Draw, formats: int = 1) -> Made:
     """A table of several files, some of whose rows may be deleted already."""
-    made = Made(draw)
+    made = Made(draw, formats)
     if draw(st.booleans()):
         made.partition(draw)
     for _ in range(draw(st.integers(1, 3))):
@@ -307,6 +330,47 @@ def append(made: Made, on: Changed, draw: Draw) -> None:
 
 
 OPERATIONS = (delete, overwrite, update, upsert)
+
+
+def add_file(made: Made, on: Changed, draw: Draw) -> None:
+    is_uuid = any(isinstance(kind.iceberg, UUIDType) for kind in made.kinds)
+    if made.table.spec().is_unpartitioned() and not is_uuid:
+        made.add_file(made.rows(draw, least=1))
+
+
+def partition(made: Made, on: Changed, draw: Draw) -> None:
+    made.partition(draw)
+
+
+def reset(made: Made, on: Changed, draw: Draw) -> None:
+    """Another format, other modes and metrics from now on."""
+    modes = ("copy-on-write", "merge-on-read") if made.version > 1 else ("copy-on-write",)
+    properties = {f"write.{each}.mode": draw(st.sampled_from(modes)) for each in ("delete", "update", "merge")}
+    properties["write.format.default"] = draw(st.sampled_from(made.formats))
+    properties["write.metadata.metrics.default"] = draw(st.sampled_from(METRICS))
+    with made.table.transaction() as transaction:
+        transaction.set_properties(properties)
+    made.said.append(f"set {properties}")
+
+
+def maintain(made: Made, on: Changed, draw: Draw) -> None:
+    """What leaves the rows as they are."""
+    word = draw(st.sampled_from(["compact", "sort", "position deletes", "manifests", "expire"]))
+    made.said.append(word)
+    if word == "compact":
+        rewrite_data_files(made.table, options={"rewrite-all": draw(st.sampled_from(["true", "false"]))})
+    elif word == "sort":
+        by = draw(st.sampled_from(["a", "b desc nulls last", "n"]))
+        rewrite_data_files(made.table, strategy="sort", sort_order=by, options={"rewrite-all": "true"})
+    elif word == "position deletes":
+        rewrite_position_delete_files(made.table, options={"rewrite-all": "true"})
+    elif word == "manifests":
+        rewrite_manifests(made.table)
+    else:
+        expire_snapshots(made.table, older_than=made.table.metadata.last_updated_ms + 1, retain_last=1)
+
+
+STEPS = (append, *OPERATIONS, *OPERATIONS, add_file, partition, reset, reset, maintain, maintain)
 # What SQL can compute of a partition.
 KNOWN = (IdentityTransform(), TruncateTransform(1), TruncateTransform(3), DayTransform(), HourTransform())
 searching = settings(
@@ -347,6 +411,28 @@ def test_operations_of_a_transaction_see_one_another_and_leave_the_rows_of_sql(d
                 operation = data.draw(st.sampled_from((append, *OPERATIONS)))
                 operation(made, transaction, data.draw)
         made.check()
+
+
+@searching
+@given(st.data())
+def test_a_long_history_leaves_the_rows_of_sql_and_files_that_were_not_concerned(data: st.DataObject) -> None:
+    """Formats, modes, metrics and partitions change on the way, and maintenance goes on in between."""
+    made = history(data.draw, formats=3)
+    with told(made):
+        for _ in range(data.draw(st.integers(2, 12))):
+            before = made.by_file()
+            step = data.draw(st.sampled_from(STEPS))
+            step(made, made.table, data.draw)
+            made.check()
+            after = made.by_file()
+            left = set().union(*after.values())
+            if step in (append, add_file, partition, reset, delete):
+                assert {path for path, rows in before.items() if rows <= left and rows} <= set(after)
+            if data.draw(st.booleans()):
+                condition = made.condition(data.draw)
+                made.said.append(f"scan {condition.text}")
+                scan = made.table.scan(condition.text, selected_fields=("n",))
+                assert sorted(scan.to_arrow()["n"].to_pylist()) == made.oracle.numbers(condition.sql)
 
 
 @searching

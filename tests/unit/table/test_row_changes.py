@@ -22,6 +22,7 @@ from hms_iceberg.errors import (
     UnknownColumnError,
     UnsupportedError,
 )
+from hms_iceberg.scan import tasks
 from hms_iceberg.spec.data_types import DoubleType, FixedType, IntegerType, LongType, NestedField, TimestampType
 from hms_iceberg.spec.manifests.manifest_values import DataFileContent
 from hms_iceberg.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
@@ -123,6 +124,33 @@ def test_merge_on_read_in_v2_keeps_one_delete_file_for_each_data_file(tmp_path: 
     assert sorted(file.record_count for file in deletes) == [2, 2]
     assert {file.referenced_data_file for file in deletes} == {f.file_path for f in live(table) if f.is_data}
     assert ids(table) == [key for key in range(20) if key not in (1, 2, 11, 12)]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_delete_beside_other_deletes_looks_only_at_the_files_that_it_changes(
+    tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = create(tmp_path, version, MODES[1])
+    for number in range(30):
+        table.append(numbered(number * 10, number * 10 + 10))
+    table.delete("id = 105")
+    looked_at: set[str] = set()
+    content_files = tasks.content_files
+
+    def counting(frame: pl.DataFrame, partitions: Any) -> Any:
+        found = content_files(frame, partitions)
+        looked_at.update(each.file_path for each in found if each.content is DataFileContent.DATA)
+        return found
+
+    monkeypatch.setattr(tasks, "content_files", counting)
+    table.delete("id = 107 or id = 203")
+    assert len(looked_at) == 2
+    with table.new_row_delta() as delta:
+        delta.delete_positions({max(looked_at): [1]})
+    assert len(looked_at) == 2
+    left = set(range(300)) - {105, 107, 203}
+    assert set(ids(table)) in (left - {101}, left - {201}) and len(ids(table)) == 296
+    assert sorted(task.file.record_count for task in table.scan().plan_files()) == [10] * 30
 
 
 def test_deletes_of_partition_granularity_share_a_file(tmp_path: Path) -> None:

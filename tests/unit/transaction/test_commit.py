@@ -10,6 +10,7 @@ from hms_iceberg.errors import (
     CommitConflictError,
     CommitFailedError,
     CommitStateUnknownError,
+    ConfigurationError,
     InvalidInputError,
     MetastoreUnavailableError,
     NoSuchTableError,
@@ -17,10 +18,13 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
 )
 from hms_iceberg.spec.data_types import StringType
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.partition_transforms import BucketTransform
 from hms_iceberg.transaction.eagerness import Approach
 from hms_iceberg.transaction.origin import Created, Existing
-from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.transaction.outcome import Outcome
+from hms_iceberg.transaction.transaction import Transaction, table_commit
+from hms_iceberg.updates.once_an_epoch import Epoch, OnceAnEpoch
 from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionSpecUpdate
 from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.rows.append import FastAppend
@@ -130,6 +134,28 @@ def test_a_success_keeps_the_data_files_written_for_it(world: World) -> None:
     assert "mem://warehouse/data/x.parquet" in world.storage.files
 
 
+@pytest.mark.parametrize("number", [1, 2], ids=["the same epoch", "a later epoch"])
+def test_a_commit_of_an_epoch_that_another_one_committed_meanwhile_changes_nothing_and_deletes_its_files(
+    world: World, number: int
+) -> None:
+    def commit_of(number: int, file: DataFile) -> Transaction:
+        world.storage.create(file.file_path, b"")
+        epoch = Epoch("a-stream", number, "main")
+        transaction = world.begin(OnceAnEpoch(FastAppend((file,), properties=epoch.properties), epoch))
+        transaction.track(file.file_path)
+        return transaction
+
+    waiting, file, theirs = commit_of(1, mine := data_file()), data_file(), data_file()
+    commit_of(number, file).commit()
+    after = world.append(theirs)
+    waiting.commit()
+    assert world.version().metadata == after
+    assert world.live_paths() == sorted([file.file_path, theirs.file_path])
+    assert file.file_path in world.storage.files and mine.file_path not in world.storage.files
+    commit_of(number + 1, mine).commit()
+    assert mine.file_path in world.live_paths() and mine.file_path in world.storage.files
+
+
 def test_a_lost_answer_to_a_swap_that_was_made_is_a_success(world: World) -> None:
     world.metastore.script.append(outcomes.lost_answer_after_success)
     file = data_file()
@@ -163,6 +189,41 @@ def test_an_unknown_outcome_deletes_nothing_and_says_how_to_find_out(world: Worl
     assert "00001-" in message
 
 
+@pytest.mark.parametrize("outcome", [outcomes.lost_answer_after_success, outcomes.success_reported_as_conflict])
+def test_a_commit_that_could_not_be_looked_for_is_refused_before_anything_is_sent(
+    world: World, outcome: outcomes.Outcome
+) -> None:
+    before, location = set(world.storage.files), world.version().location
+    world.metastore.script.append(outcome)
+    with pytest.raises(ConfigurationError, match=r"commit\.status-check\.num-retries"):
+        world.commit(SetProperties({"commit.status-check.num-retries": "many"}))
+    assert list(world.metastore.script) == [outcome], "no swap was asked for"
+    assert (world.version().location, set(world.storage.files)) == (location, before)
+
+
+@pytest.mark.parametrize("compares", [True, False])
+def test_a_lost_request_that_another_commit_overtook_is_lost_only_where_it_cannot_be_carried_out_late(
+    world: World, compares: bool
+) -> None:
+    mine, theirs, world.metastore.compares = data_file(), data_file(), compares
+
+    def overtaken(metastore: InMemoryMetastore, identifier: object, swap: outcomes.Swap) -> None:
+        world.append(theirs)
+        raise CommitStateUnknownError("lost")
+
+    world.metastore.script.append(overtaken)
+    transaction = world.begin(FastAppend((mine,)))
+    if compares:
+        transaction.commit()
+        assert transaction.attempts == 2
+    else:
+        with pytest.raises(CommitStateUnknownError, match="lost"):
+            transaction.commit()
+        assert world.storage.deleted == []
+    assert transaction.outcome is (Outcome.MADE if compares else Outcome.UNKNOWN)
+    assert world.live_paths() == sorted([mine.file_path, theirs.file_path] if compares else [theirs.file_path])
+
+
 def test_an_unknown_outcome_stays_unknown_where_the_metastore_is_gone(world: World) -> None:
     def made_then_gone(metastore: InMemoryMetastore, identifier: object, swap: outcomes.Swap) -> None:
         swap()
@@ -185,6 +246,72 @@ def test_ones_own_success_reported_as_a_conflict_is_a_success_and_not_made_twice
     assert world.live_paths() == [file.file_path]
 
 
+@pytest.mark.parametrize(
+    "error",
+    [MetastoreUnavailableError, StorageError, CommitConflictError, OSError, MemoryError, KeyboardInterrupt],
+    ids=lambda error: error.__name__,
+)
+def test_whatever_stops_the_attempt_after_it_ones_own_success_reported_as_a_conflict_loses_no_file(
+    world: World, error: type[BaseException]
+) -> None:
+    world.storage.create("mem://warehouse/data/x.parquet", b"")
+    transaction = world.begin(FastAppend((file := data_file(),)))
+    transaction.track("mem://warehouse/data/x.parquet")
+
+    def conflict_then_error(metastore: InMemoryMetastore, identifier: object, swap: outcomes.Swap) -> None:
+        swap()
+        metastore.next_acquire_fails = error("as told")
+        raise CommitFailedError("modified")
+
+    world.metastore.script.append(conflict_then_error)
+    if error is KeyboardInterrupt:
+        with pytest.raises(KeyboardInterrupt):
+            transaction.commit()
+    else:
+        transaction.commit()
+        assert transaction.outcome is Outcome.MADE
+    assert world.live_paths() == [file.file_path]
+    assert "mem://warehouse/data/x.parquet" in world.storage.files
+    world.check()
+
+
+@pytest.mark.parametrize("others", [1, 3])
+def test_ones_own_success_that_fell_off_the_log_of_previous_versions_is_found_by_its_snapshot(
+    world: World, others: int
+) -> None:
+    world.commit(SetProperties({"write.metadata.previous-versions-max": "1"}))
+    mine = data_file()
+
+    def made_then_overtaken(metastore: InMemoryMetastore, identifier: object, swap: outcomes.Swap) -> None:
+        swap()
+        for _ in range(others):
+            world.append(data_file())
+        raise CommitFailedError("modified")
+
+    world.metastore.script.append(made_then_overtaken)
+    world.append(mine)
+    assert len(world.live_paths()) == others + 1 and mine.file_path in world.live_paths()
+    world.check()
+
+
+def test_where_the_log_of_previous_versions_proves_no_loss_a_lost_change_keeps_its_files(world: World) -> None:
+    world.commit(SetProperties({"write.metadata.previous-versions-max": "1"}))
+    transaction = world.begin(FastAppend((data_file(),)))
+
+    def overtaken(metastore: InMemoryMetastore, identifier: object, swap: outcomes.Swap) -> None:
+        for _ in range(3):
+            world.append(data_file())
+        metastore.next_acquire_fails = StorageError("as told")
+        raise CommitFailedError("modified")
+
+    world.metastore.script.append(overtaken)
+    with pytest.raises(StorageError, match="as told"):
+        transaction.commit()
+    assert transaction.outcome is Outcome.UNKNOWN
+    assert all(location in world.storage.files for location in transaction.workspace.created)
+    assert len(world.live_paths()) == 3
+
+
 def test_ones_own_success_reported_as_a_conflict_in_the_last_attempt_is_a_success(world: World) -> None:
     world.commit(SetProperties({"commit.retry.num-retries": "0"}))
     world.metastore.script.append(outcomes.success_reported_as_conflict)
@@ -193,7 +320,7 @@ def test_ones_own_success_reported_as_a_conflict_in_the_last_attempt_is_a_succes
     assert world.live_paths() == [file.file_path]
 
 
-def test_files_stay_where_the_last_look_at_the_table_is_not_possible(world: World) -> None:
+def test_a_conflict_that_no_look_at_the_table_confirms_is_an_unknown_outcome_and_the_files_stay(world: World) -> None:
     world.commit(SetProperties({"commit.retry.num-retries": "0"}))
 
     def made_then_conflict_then_gone(metastore: InMemoryMetastore, identifier: object, swap: outcomes.Swap) -> None:
@@ -203,7 +330,7 @@ def test_files_stay_where_the_last_look_at_the_table_is_not_possible(world: Worl
 
     world.metastore.script.append(made_then_conflict_then_gone)
     file = data_file()
-    with pytest.raises(CommitFailedError):
+    with pytest.raises(CommitStateUnknownError):  # it was told as failed before, and whoever repeated it made it twice
         world.append(file)
     world.metastore.down = False
     assert world.live_paths() == [file.file_path]
@@ -306,6 +433,57 @@ def test_a_create_that_the_server_repeats_and_then_refuses_is_a_success() -> Non
     version = Transaction(NAME, Created(metadata()), metastore, storage).commit()
     assert metastore.load(NAME).metadata_location == version.location
     assert version.location in storage.files
+
+
+@pytest.mark.parametrize("other", ["table", "Hive table"])
+def test_a_create_whose_answer_was_lost_keeps_its_file_where_the_name_is_somebody_elses(other: str) -> None:
+    """It may have been made and renamed, or be made when the name is free again."""
+    metastore, storage = InMemoryMetastore(), InMemoryStorage()
+    metastore.create_namespace("db", {})
+
+    def made_then_renamed(metastore: InMemoryMetastore, identifier: object, swap: outcomes.Swap) -> None:
+        swap()
+        metastore.rename_table(NAME, ("db", "renamed"))
+        if other == "table":
+            Transaction(NAME, Created(metadata()), metastore, storage).commit()
+        else:
+            metastore.add_foreign_table(NAME)
+        raise CommitStateUnknownError("lost")
+
+    metastore.script.append(made_then_renamed)
+    transaction = Transaction(NAME, Created(metadata()), metastore, storage)
+    with pytest.raises(CommitStateUnknownError):
+        transaction.commit()
+    assert transaction.outcome is Outcome.UNKNOWN
+    assert metastore.load(("db", "renamed")).metadata_location in storage.files
+
+
+@pytest.mark.parametrize("is_overwrite", [False, True])
+def test_a_registration_that_was_lost_is_not_told_as_made_because_the_log_of_another_file_names_its_file(
+    world: World, is_overwrite: bool
+) -> None:
+    old = world.version()
+    world.append(data_file())
+    newer, name = world.version(), ("db", "registered")
+    if is_overwrite:
+        Transaction(name, Created(metadata()), world.metastore, world.storage).commit()
+    commit = table_commit(name, world.metastore, world.storage)
+
+    def others_are_first(metastore: InMemoryMetastore, identifier: object, swap: outcomes.Swap) -> None:
+        if is_overwrite:
+            metastore.drop_table(name)
+        with metastore.lease(name, {}) as lease:
+            lease.swap(None, newer)
+        raise CommitStateUnknownError("lost")
+
+    def register() -> None:
+        with world.metastore.lease(name, {}) as lease:
+            commit.swap(lease, commit.read(lease.load().metadata_location) if is_overwrite else None, old)
+
+    world.metastore.script.append(others_are_first)
+    with pytest.raises(CommitStateUnknownError):
+        commit.run(register)
+    assert (commit.outcome, world.storage.deleted) == (Outcome.UNKNOWN, [])
 
 
 def test_a_create_of_a_name_that_is_taken_deletes_only_its_own_file(world: World) -> None:

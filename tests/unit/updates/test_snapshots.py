@@ -264,6 +264,13 @@ def test_what_a_tag_or_branch_points_at_stays_until_the_ref_expires(world: World
     assert set(world.version().metadata.refs) == {"main", "kept"}
 
 
+def test_what_is_below_a_tag_and_on_no_branch_stays_as_long_as_the_table_says(world: World) -> None:
+    times = spread(world, 4)
+    ids = [snapshot.snapshot_id for snapshot in world.version().metadata.snapshots]
+    world.commit(CreateRef("kept", ids[3]), SetCurrentSnapshot(ids[0]))
+    assert kept(world, ExpireSnapshots(older_than_ms=times[2], at_ms=times[3])) == [0, 2, 3]
+
+
 def test_a_snapshot_named_by_its_id_expires_unless_a_ref_points_at_it(world: World) -> None:
     times = spread(world, 3)
     ids = [snapshot.snapshot_id for snapshot in world.version().metadata.snapshots]

@@ -9,13 +9,22 @@ import contextlib
 import io
 import json
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import fastavro
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import FIELD_ID_KEY
-from hms_iceberg.arrow.columns.file_schema import identified
+from hms_iceberg.arrow.columns.file_schema import file_leaves, identified
+from hms_iceberg.arrow.columns.legacy_calendar import (
+    Rule,
+    has_old_values,
+    old_times,
+    proleptic_columns,
+    text_marks,
+    writer_calendar,
+)
 from hms_iceberg.arrow.columns.projection import leaf_count
 from hms_iceberg.arrow.formats.avro.avro_blocks import AvroBlocks
 from hms_iceberg.arrow.formats.parquet_reader import RangesTest, RowRange, empty_batches
@@ -84,10 +93,14 @@ class AvroReader:
                 schema = json.loads(self._blocks.container.schema_json)
                 plain = _Types()
                 self._fields = [plain.field(field) for field in schema["fields"]]
+                self._unknown = plain.unknown
+                self._uuids = frozenset(plain.uuids)
                 self._decoder = parsed_schema(json.dumps(_without_logical_types(schema)).encode())
                 self._names = [field["name"] for field in schema["fields"]]
                 self.file_schema = pa.schema([field for field, _ in self._fields])
                 self.schema = identified(self.file_schema, mapping)
+                self.marks = text_marks(self._blocks.container.metadata)
+                self._calendar = writer_calendar(self.marks)
         except BaseException:
             self.close()
             raise
@@ -110,7 +123,12 @@ class AvroReader:
             yield from empty_batches(rows.start, rows.start + rows.rows, batch_rows)
             return
         chosen = top_level(self.schema, leaves)
-        batch_rows = min(batch_rows, _MOST_ROWS)
+        for position, batch in self._read(rows, chosen, min(batch_rows, _MOST_ROWS)):
+            rules = self._rules(batch.schema) if self._calendar.is_legacy else []
+            yield position, proleptic_columns(batch, rules) if any(rules) else batch
+
+    def _read(self, rows: RowRange, chosen: Sequence[int], batch_rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Some top-level columns as the file holds them."""
         position = rows.start
         waiting: list[dict[str, Any]] = []
         for block in self._blocks.blocks(rows):
@@ -140,6 +158,41 @@ class AvroReader:
             values = [record[name] for record in records]
             arrays.append(pa.array(values if convert is None else map(convert, values), field.type, size=len(values)))
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([self._fields[index][0] for index in chosen]))
+
+    def _rules(self, schema: pa.Schema) -> list[Rule | None]:
+        """How the values of its leaves become proleptic."""
+        return [self._calendar.rule(leaf.type) for leaf in file_leaves(schema)]
+
+    def is_int96(self, leaf: int) -> bool:
+        """Never: only Parquet has them."""
+        return False
+
+    def is_uuid(self, path: tuple[str, ...]) -> bool:
+        """Whether a column of bytes is marked so, without which Java reads bytes, and with which it reads no others."""
+        return path in self._uuids
+
+    def problems(self) -> list[str]:
+        """Types that Java's reader does not know, and days of the Julian calendar; see ``ParquetReader``."""
+        unknown = [
+            f"holds Avro's type {kind}, which Apache Iceberg in Java does not read, in the column {name!r}"
+            for name, kind in self._unknown
+        ]
+        return unknown + old_times(self.old_columns)
+
+    @cached_property
+    def old_columns(self) -> list[str]:
+        """Columns with days or times that mean others than they say."""
+        if not any(self._rules(self.file_schema)):
+            return []
+        found: set[str] = set()
+        for rows in self.ranges():
+            for _, batch in self._read(rows, range(len(self._fields)), _MOST_ROWS):
+                found |= {
+                    field.name
+                    for field, column in zip(batch.schema, batch.columns, strict=True)
+                    if has_old_values(pa.record_batch([column], [field.name]), self._rules(pa.schema([field])))
+                }
+        return sorted(found)
 
     def bytes_of(self, rows: RowRange, leaves: Sequence[int]) -> int:
         """The bytes of the whole run."""
@@ -176,13 +229,20 @@ class _Types:
 
     def __init__(self) -> None:
         self._named: dict[str, Any] = {}
+        # Names of fields and the logical types that Java's reader does not know.
+        self.unknown: list[tuple[str, str]] = []
+        # Paths of the bytes of fixed length that are marked as UUIDs.
+        self.uuids: list[tuple[str, ...]] = []
 
     def field(self, field: dict[str, Any]) -> tuple[pa.Field, _Convert | None]:
         """A field of a record."""
         return self._identified(field["name"], field["type"], field.get("field-id"))
 
     def _identified(self, name: str, schema: Any, field_id: Any) -> tuple[pa.Field, _Convert | None]:
+        unknown, uuids = len(self.unknown), len(self.uuids)
         kind, convert, nullable = self._type(schema)
+        self.unknown[unknown:] = [(name, logical) for _, logical in self.unknown[unknown:]]
+        self.uuids[uuids:] = [(name, *path) for path in self.uuids[uuids:]]
         nullable = nullable or bool(pa.types.is_null(kind))
         metadata = None if field_id is None else {FIELD_ID_KEY: str(field_id).encode()}
         return pa.field(name, kind, nullable, metadata), convert
@@ -213,12 +273,16 @@ class _Types:
 
     def _primitive(self, name: str, schema: dict[str, Any]) -> tuple[pa.DataType, _Convert | None]:
         logical = schema.get("logicalType")
+        if str(logical).startswith("local-timestamp-") or (logical == "uuid" and name == "string"):
+            self.unknown.append(("", f"{logical} of {name}"))
         if logical == "decimal":
             scale = schema.get("scale", 0)
             return pa.decimal128(schema["precision"], scale), lambda raw: decimal_value(
                 int.from_bytes(raw, "big", signed=True), scale
             )
         if name == "fixed":
+            if logical == "uuid":
+                self.uuids.append(())
             return pa.binary(schema["size"]), None
         known = _LOGICAL.get((name, str(logical))) or _PRIMITIVES.get(name)
         if known is None:

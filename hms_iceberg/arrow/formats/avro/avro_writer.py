@@ -18,7 +18,7 @@ import pyarrow as pa
 from hms_iceberg.arrow.columns.nested import list_parts, list_values, map_entries, struct_children
 from hms_iceberg.arrow.columns.values import to_stored
 from hms_iceberg.arrow.formats.avro.avro_schema import avro_schema
-from hms_iceberg.arrow.formats.content_output import ContentOutput
+from hms_iceberg.arrow.formats.content_output import HELD_BYTES, ContentOutput
 from hms_iceberg.arrow.formats.file_layout import FileLayout
 from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
 from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
@@ -79,6 +79,11 @@ class AvroContentWriter:
     def size(self) -> int:
         """Bytes written so far."""
         return self._output.size + self._block.tell()
+
+    @property
+    def held(self) -> int:
+        """Bytes of memory that the open file keeps, about."""
+        return HELD_BYTES + self._block.tell()
 
     def write_row_group(self, batches: list[pa.RecordBatch]) -> None:
         """Writes batches."""

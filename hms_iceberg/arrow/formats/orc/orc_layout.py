@@ -19,10 +19,12 @@ from hms_iceberg.errors import UnsupportedError
 _NONE, _ZLIB, _SNAPPY, _LZO, _LZ4, _ZSTD = range(6)
 _TAIL_GUESS = 16 * 1024
 
-PRESENT, DATA, SECONDARY = 0, 1, 5
+PRESENT, DATA, SECONDARY, ROW_INDEX, BLOOM_FILTERS = 0, 1, 5, 6, (7, 8)
+_MAGIC = b"ORC"
 DIRECT, DIRECT_V2 = 0, 2
 LIST, MAP, STRUCT, UNION, CHAR = 10, 11, 12, 13, 17
 _NESTED = (LIST, MAP, STRUCT, UNION)
+UTC_NAMES = frozenset({"UTC", "GMT", "Etc/UTC", "Etc/GMT", "Z", ""})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class OrcLayout:
         self.rows = _number(footer, 6)
         self.is_proleptic = _number(footer, 11) == 2
         self._statistics = footer.get(7, [])
+        self._tail_fields = footer, postscript
 
     @cached_property
     def _types(self) -> list[dict[int, list[Any]]]:
@@ -111,8 +114,7 @@ class OrcLayout:
 
     def footer(self, stripe: Stripe) -> StripeFooter:
         """The footer of a stripe."""
-        start = stripe.offset + stripe.index_length + stripe.data_length
-        footer = message(self._decompressed(self._bytes(start, stripe.footer_length)))
+        footer = self.footer_fields(stripe)
         streams = {}
         at = stripe.offset
         for each in map(message, footer.get(1, [])):
@@ -122,6 +124,35 @@ class OrcLayout:
         encodings = [_number(message(each), 1) for each in footer.get(2, [])]
         timezone = footer.get(3, [b"UTC"])[0].decode()
         return StripeFooter(streams, encodings, timezone)
+
+    @property
+    def header(self) -> bytes:
+        """What the file begins with."""
+        return _MAGIC
+
+    def tail_fields(self) -> tuple[dict[int, list[Any]], dict[int, list[Any]]]:
+        """The fields of the file's footer and of its postscript."""
+        return self._tail_fields
+
+    def footer_fields(self, stripe: Stripe) -> dict[int, list[Any]]:
+        """The fields of the footer of a stripe."""
+        start = stripe.offset + stripe.index_length + stripe.data_length
+        return message(self._decompressed(self._bytes(start, stripe.footer_length)))
+
+    def pieces(self, start: int, length: int, most: int) -> Iterator[bytes]:
+        """Bytes of the file, at most so many at once."""
+        for at in range(start, start + length, most):
+            yield self._bytes(at, min(most, start + length - at))
+
+    def framed(self, data: bytes) -> bytes:
+        """Bytes in the form that streams and footers have in this file, not compressed."""
+        if self._compression == _NONE:
+            return data
+        chunks = []
+        for at in range(0, len(data), self._block_size):
+            chunk = data[at : at + self._block_size]
+            chunks += [(len(chunk) << 1 | 1).to_bytes(3, "little"), chunk]
+        return b"".join(chunks)
 
     def stream(self, footer: StripeFooter, kind: int, column: int) -> bytes | None:
         """The bytes of a stream, decompressed; None if the column has no such stream."""
@@ -219,6 +250,26 @@ def message(data: bytes) -> dict[int, list[Any]]:
     for number, value in _fields(data):
         found.setdefault(number, []).append(value)
     return found
+
+
+def encoded_message(fields: dict[int, list[Any]]) -> bytes:
+    """A message of numbers, and of texts and messages as bytes."""
+    out = bytearray()
+    for number, values in sorted(fields.items()):
+        for value in values:
+            wire = 0 if isinstance(value, int) else 2
+            _put_varint(out, number << 3 | wire)
+            _put_varint(out, value if isinstance(value, int) else len(value))
+            if not isinstance(value, int):
+                out += value
+    return bytes(out)
+
+
+def _put_varint(out: bytearray, value: int) -> None:
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
 
 
 def _number(fields: dict[int, list[Any]], number: int) -> int:

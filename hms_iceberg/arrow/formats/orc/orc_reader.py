@@ -11,9 +11,11 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 from pyarrow import orc
 
+from hms_iceberg.arrow.columns.arrow_schema import has_field_ids
 from hms_iceberg.arrow.columns.file_schema import identified
 from hms_iceberg.arrow.formats.avro.avro_reader import top_level
 from hms_iceberg.arrow.formats.orc.orc_layout import OrcLayout
+from hms_iceberg.arrow.formats.orc.orc_statistics import problems_of
 from hms_iceberg.arrow.formats.orc.orc_timestamps import read_timestamps
 from hms_iceberg.arrow.formats.parquet_reader import RangesTest, RowRange, empty_batches
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
@@ -214,6 +216,19 @@ class OrcReader:
                 zoned = kinds[name].tz is not None
                 arrays.append(read_timestamps(layout, stripe, name, zoned, self._location).cast(_micros(kinds[name])))
         return pa.RecordBatch.from_arrays(arrays, names=names)
+
+    def is_int96(self, leaf: int) -> bool:
+        """Never: only Parquet has them."""
+        return False
+
+    def is_uuid(self, path: tuple[str, ...]) -> None:
+        """Java's readers need no mark."""
+        return
+
+    def problems(self) -> list[str]:
+        """Days that the writer counted in the Julian calendar, and times that only Java reads."""
+        layout = OrcLayout(self._file, self._file.size(), self._location)
+        return problems_of(layout, has_field_ids(self._orc.schema))
 
     def bytes_of(self, rows: RowRange, leaves: Sequence[int]) -> int:
         """The bytes of the whole stripe."""

@@ -12,6 +12,7 @@ import numpy as np
 _WIDTHS = (*range(1, 25), 26, 28, 30, 32, 40, 48, 56, 64)
 # A patch list stores values in the next width that the encoding knows.
 _U64 = np.uint64
+_LONGEST_RUN = 512
 
 
 def decode_bits(data: bytes, count: int) -> Any:
@@ -59,11 +60,38 @@ def decode_integers(data: bytes, count: int, signed: bool, version: int) -> Any:
     return np.concatenate(parts)[:count] if parts else np.empty(0, np.int64)
 
 
+def decode_all(data: bytes, signed: bool) -> Any:
+    """All values of an integer stream of version 2, as an array of int64 that may be changed."""
+    decoder = _Version2(data, signed)
+    parts = []
+    while decoder.has_more:
+        parts.append(decoder.run())
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+
+def encode_unsigned(values: Any) -> bytes:
+    """Values that are not negative as an integer stream of version 2, in direct runs of whole bytes."""
+    parts = []
+    for first in range(0, len(values), _LONGEST_RUN):
+        run = values[first : first + _LONGEST_RUN]
+        size = max((int(run.max()).bit_length() + 7) // 8, 1)
+        length = len(run) - 1
+        head = 1 << 6 | _WIDTHS.index(8 * size) << 1 | length >> 8
+        packed = run.astype(">u8").view(np.uint8).reshape(-1, 8)[:, 8 - size :]
+        parts += [bytes([head, length & 0xFF]), packed.tobytes()]
+    return b"".join(parts)
+
+
 class _Decoder:
     def __init__(self, data: bytes, signed: bool) -> None:
         self._data = data
         self._at = 0
         self._signed = signed
+
+    @property
+    def has_more(self) -> bool:
+        """Whether the stream goes on."""
+        return self._at < len(self._data)
 
     def _byte(self) -> int:
         value = self._data[self._at]

@@ -15,7 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.file_schema import FileLeaf
-from hms_iceberg.arrow.formats.orc.orc_layout import CHAR, OrcLayout, message
+from hms_iceberg.arrow.columns.legacy_calendar import GREGORIAN_DAYS
+from hms_iceberg.arrow.formats.orc.orc_layout import CHAR, UTC_NAMES, OrcLayout, message
 from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
 from hms_iceberg.arrow.metrics.metrics_modes import NONE, MetricsMode
 from hms_iceberg.errors import InvalidInputError
@@ -34,6 +35,9 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import bounds_to_bytes, from_python
 
 _VALUES, _INTS, _DOUBLES, _TEXTS, _DECIMALS, _DATES, _TIMESTAMPS, _BYTES_ON_DISK = 1, 2, 3, 4, 6, 7, 9, 11
+_DAY_MILLIS = 86_400_000
+# What nanoseconds since 1970 can hold, in milliseconds.
+_NANO_MILLIS = (1 << 63) // 1_000_000
 
 
 def metrics_from_tail(
@@ -114,6 +118,32 @@ def timestamp_range(found: dict[int, list[Any]]) -> tuple[int, int] | None:
 def date_range(found: dict[int, list[Any]]) -> tuple[int, int] | None:
     """The least and the greatest date of a column in days; None if nothing tells."""
     return _pair(found, _DATES, 1, _signed)
+
+
+def problems_of(layout: OrcLayout, of_iceberg: bool) -> list[str]:
+    """Why readers of Iceberg would return other values of a file than its writer meant, or none.
+
+    Args:
+        layout: the file's layout.
+        of_iceberg: whether Iceberg wrote it: then its days are proleptic, whatever Java's writer says of them.
+    """
+    problems = []
+    for column in layout.leaf_columns():
+        found = layout.statistics(column) or {}
+        days, millis = date_range(found), timestamp_range(found)
+        julian = (days and days[0] < GREGORIAN_DAYS) or (millis and millis[0] < GREGORIAN_DAYS * _DAY_MILLIS)
+        if julian and not layout.is_proleptic and not of_iceberg:
+            problems.append(
+                "holds days before 1582-10-15, counted in the Julian calendar, in which no reader of Iceberg counts"
+            )
+        elif millis and max(-millis[0], millis[1]) >= _NANO_MILLIS:
+            zones = {layout.footer(stripe).timezone for stripe in layout.stripes} - UTC_NAMES
+            if zones:
+                problems.append(
+                    f"holds timestamps outside of 1677 to 2262 that were written in time zone {min(zones)}, and such "
+                    "ones are read in UTC only"
+                )
+    return problems
 
 
 def _pair(found: dict[int, list[Any]], number: int, first: int, decode: Any) -> tuple[Any, Any] | None:

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hms_iceberg.arrow.formats.orc.orc_layout import DATA, DIRECT_V2, PRESENT, SECONDARY, OrcLayout
+from hms_iceberg.arrow.formats.orc.orc_layout import DATA, DIRECT_V2, PRESENT, SECONDARY, UTC_NAMES, OrcLayout
 from hms_iceberg.arrow.formats.orc.orc_runs import decode_bits, decode_integers
 from hms_iceberg.arrow.storage.failures import decoding
 from hms_iceberg.errors import UnsupportedError
 
 _BASE_SECONDS = 1_420_070_400  # 2015-01-01T00:00:00 UTC, from which ORC counts
-_UTC_NAMES = frozenset({"UTC", "GMT", "Etc/UTC", "Etc/GMT", "Z", ""})
 
 
 def read_timestamps(layout: OrcLayout, stripe_index: int, name: str, zoned: bool, location: str) -> pa.Array:
@@ -35,7 +34,7 @@ def read_timestamps(layout: OrcLayout, stripe_index: int, name: str, zoned: bool
     """
     stripe = layout.stripes[stripe_index]
     footer = layout.footer(stripe)
-    if not zoned and footer.timezone not in _UTC_NAMES:
+    if not zoned and footer.timezone not in UTC_NAMES:
         raise UnsupportedError(
             f"Cannot read timestamps outside of 1677 to 2262 from column {name!r} of {location}: the file was written "
             f"in time zone {footer.timezone}, and only UTC is supported for them."

@@ -6,9 +6,10 @@ Source: Iceberg specification, "Appendix A: Format-specific Requirements" (ORC);
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +18,9 @@ from pyarrow import orc
 
 from hms_iceberg.arrow.columns.arrow_schema import ORC_FIELD_ID_KEY, child_fields, nested_arrow_type, to_arrow_type
 from hms_iceberg.arrow.columns.nested import children_of, conform, with_children
-from hms_iceberg.arrow.formats.content_output import ContentOutput
+from hms_iceberg.arrow.formats.content_output import HELD_BYTES, ContentOutput
 from hms_iceberg.arrow.formats.file_layout import FileLayout
+from hms_iceberg.arrow.formats.orc.orc_early_times import EarlyTimes
 from hms_iceberg.arrow.formats.orc.orc_layout import OrcLayout
 from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
 from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
@@ -33,6 +35,7 @@ from hms_iceberg.spec.data_types import (
     NestedType,
     TimeType,
     UUIDType,
+    leaves,
 )
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.schema import Schema
@@ -51,6 +54,7 @@ _CODECS = {
 }
 # The last microsecond that nanoseconds since 1970 hold in 64 bits.
 _LAST_MICROS = (2**63 - 1) // 1_000
+_PIECE_BYTES = 256 * 1024
 
 
 class OrcContentWriter:
@@ -76,12 +80,19 @@ class OrcContentWriter:
         self._storage = storage
         self._layout = layout
         self._metrics = BatchMetrics(layout.schema, modes)
-        self._rows = 0
+        self._rows = self._pending = 0
         self._schema = pa.schema([_orc_field(field) for field in layout.schema.fields])
         options = _options(layout.schema, properties)
         self._output = ContentOutput(storage, location)
+        # Files with timestamps are finished elsewhere first: what pyarrow stores of early ones is made anew.
+        self._early = EarlyTimes() if _has_timestamps(layout.schema) else None
+        self._draft: IO[bytes] | None = None
         try:
-            self._writer = orc.ORCWriter(self._output.stream, **options)
+            self._sink = self._output.stream
+            if self._early is not None:
+                self._draft = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the writer
+                self._sink = pa.BufferedOutputStream(pa.PythonFile(self._draft, mode="w"), _PIECE_BYTES)
+            self._writer = orc.ORCWriter(self._sink, **options)
         except BaseException:
             self.abandon()
             raise
@@ -89,7 +100,12 @@ class OrcContentWriter:
     @property
     def size(self) -> int:
         """Bytes written so far."""
-        return self._output.size
+        return int(self._sink.tell())
+
+    @property
+    def held(self) -> int:
+        """Bytes of memory that the open file keeps, about: those of the stripe that is not whole yet."""
+        return HELD_BYTES + self._pending
 
     def write_row_group(self, batches: list[pa.RecordBatch]) -> None:
         """Writes batches; the ORC library decides where a stripe ends."""
@@ -97,7 +113,9 @@ class OrcContentWriter:
         for batch in laid_out:
             self._metrics.add(batch)
             self._rows += batch.num_rows
-        self._writer.write(pa.Table.from_batches([self._as_orc(batch) for batch in laid_out], self._schema))
+        rows, size = pa.Table.from_batches([self._as_orc(batch) for batch in laid_out], self._schema), self.size
+        self._writer.write(rows)
+        self._pending = rows.nbytes + (self._pending if self.size == size else 0)
 
     def _as_orc(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         for column, field in zip(batch.columns, self._layout.schema.fields, strict=True):
@@ -106,7 +124,8 @@ class OrcContentWriter:
             _as_orc(column, field.field_type, wanted.type)
             for column, field, wanted in zip(batch.columns, self._layout.schema.fields, self._schema, strict=True)
         ]
-        return pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        made = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        return made if self._early is None else self._early.kept(made)
 
     def close(self, **fields: Any) -> DataFile:
         """Finishes the file and makes it visible."""
@@ -114,6 +133,7 @@ class OrcContentWriter:
             if not self._rows:
                 self._writer.write(self._schema.empty_table())
             self._writer.close()
+            self._finish()
             size = self._output.close()
         except BaseException:
             self.abandon()
@@ -128,6 +148,21 @@ class OrcContentWriter:
             **fields,
         )
 
+    def _finish(self) -> None:
+        """Brings a file that was finished elsewhere to its place."""
+        if self._draft is None or self._early is None:
+            return
+        self._sink.flush()
+        size = self._draft.tell()
+        if self._early:
+            for piece in self._early.put_into(self._draft, size, self.location):
+                self._output.stream.write(piece)
+        else:
+            self._draft.seek(0)
+            while piece := self._draft.read(_PIECE_BYTES):
+                self._output.stream.write(piece)
+        self._draft.close()
+
     def _stripes(self, size: int) -> tuple[int, ...] | None:
         """Where the stripes begin, which only the file tells: the library decides where they end."""
         if not self._rows:
@@ -140,7 +175,17 @@ class OrcContentWriter:
         if hasattr(self, "_writer"):
             with suppress(Exception):
                 self._writer.close()
+        if self._draft is not None:
+            with suppress(Exception):  # otherwise the stream would write on when it is collected
+                self._sink.flush()
+            self._draft.close()
         self._output.abandon()
+
+
+def with_stripes_below(properties: Mapping[str, str], held_bytes: int) -> Mapping[str, str]:
+    """Properties of files that are open side by side: each keeps a stripe in memory until it is whole."""
+    name, least = _STRIPE_BYTES[0], 256 * 1024
+    return {**properties, name: str(min(int_property(properties, _STRIPE_BYTES), max(held_bytes, least)))}
 
 
 def _options(schema: Schema, properties: Mapping[str, str]) -> dict[str, Any]:
@@ -176,6 +221,10 @@ def _options(schema: Schema, properties: Mapping[str, str]) -> dict[str, Any]:
 
 
 # ------------------------------------------------------------------------------------------------ columns
+
+
+def _has_timestamps(schema: Schema) -> bool:
+    return any(isinstance(each, TIMESTAMPS) for each in leaves(schema.as_struct()))
 
 
 def _orc_field(field: NestedField) -> pa.Field:
@@ -231,23 +280,15 @@ def _marked(array: pa.Array) -> pa.Array:
 
 
 def _check_timestamps(array: pa.Array, kind: IcebergType, path: str, nested: bool = False) -> None:
-    """Refuses times that would be stored wrongly, or could not be read again.
+    """Refuses times that could not be read again.
 
-    pyarrow's ORC writer stores fractions of a second before 1970 as another time; its reader holds nanoseconds, and
-    what is beyond them can be decoded in top-level columns only.
+    pyarrow's ORC reader holds nanoseconds, and what is beyond them can be decoded in top-level columns only.
     """
     if isinstance(kind, NestedType):
         for child, field in zip(children_of(array), kind.children(), strict=True):
             _check_timestamps(child, field.field_type, f"{path}.{field.name}", True)
     elif isinstance(kind, TIMESTAMPS):
         values = array.view(pa.int64()).drop_null()
-        unit = 1_000_000 if isinstance(kind, MICRO_TIMESTAMPS) else 1_000_000_000
-        early = values.filter(pc.less(values, 0))
-        whole = pc.multiply(pc.divide(early, unit), unit)
-        if len(early) and not pc.all(pc.equal(whole, early)).as_py():
-            raise _unwritable(
-                path, "a time before 1970 with a fraction of a second, which pyarrow's ORC writer stores wrongly"
-            )
         if nested and isinstance(kind, MICRO_TIMESTAMPS) and len(values):
             found = pc.min_max(values)
             if found["min"].as_py() < -_LAST_MICROS or found["max"].as_py() > _LAST_MICROS:

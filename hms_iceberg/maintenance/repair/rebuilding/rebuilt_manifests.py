@@ -1,6 +1,7 @@
 """Manifests, made anew from later manifests that carry the same files, and from the footers of files.
 
-What comes out is taken for what was lost only if it has as many files and rows as manifest lists say.
+What comes out is taken for what was lost only if it has as many files and rows as manifest lists say. What is made of
+files that no manifest names is a loss to be accepted, unless sizes, partitions and summaries agree as well.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hms_iceberg.maintenance.repair.examination import Examination
+from hms_iceberg.maintenance.repair.rebuilding.proof import doubts
 from hms_iceberg.maintenance.repair.rebuilding.unnamed_files import UnnamedFiles, counts_of, own_share
 from hms_iceberg.spec.manifests.manifest_avro import encode_manifest
 from hms_iceberg.spec.manifests.manifest_values import (
@@ -54,6 +56,7 @@ def rebuild_manifests(examination: Examination) -> dict[str, Rebuilt]:
             source = "from later manifests that name the same files"
             found[manifest.manifest_path] = _without_removals(manifest, carried, source)
     left = [each for each in damaged if each.manifest_path not in found]
+    adopted: list[str] = []
     unnamed = UnnamedFiles.of(examination) if left else None
     for manifest in left:
         if unnamed is None or not (_has_exact_numbers(manifest) or not _depends_on_numbers(examination, manifest)):
@@ -63,6 +66,21 @@ def rebuild_manifests(examination: Examination) -> dict[str, Rebuilt]:
         if entries is not None:
             source = "from the footers of the files that no other manifest names"
             found[manifest.manifest_path] = _without_removals(manifest, entries, source)
+            adopted.append(manifest.manifest_path)
+    return _with_doubts(examination, found, adopted)
+
+
+def _with_doubts(examination: Examination, found: dict[str, Rebuilt], adopted: Iterable[str]) -> dict[str, Rebuilt]:
+    """The same; that files which no manifest names may be others than those that are lost is a loss to be accepted."""
+    made = {location: rebuilt.entries for location, rebuilt in found.items()}
+    rows = {place: encoded(examination.metadata, examination.rows[place], made[place], place)[1] for place in made}
+    told = doubts(examination, made, rows)
+    for location in adopted:
+        if location in told:
+            count = len(made[location])
+            loses = f"what was lost: {count} files may be of a failed attempt to write it ({told[location]})"
+            known = found[location].loses
+            found[location] = replace(found[location], loses=f"{known} and {loses}" if known else loses)
     return found
 
 

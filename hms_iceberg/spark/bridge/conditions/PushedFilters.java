@@ -33,8 +33,11 @@ final class PushedFilters {
 
   static FilterPredicate of(
       Filter[] filters, Map names, MessageType schema, ReadSettings settings, RebaseSpec rebase) {
+    // Days and times of an old calendar become others when they are read, some of them the same; Spark's own
+    // comparison of their statistics loses rows.
+    boolean asTheyStand = !"LEGACY".equals(rebase.mode().toString());
     ParquetFilters parquet = SparkVersions.parquetFilters(
-        schema, settings.pushDates, settings.pushTimestamps, settings.pushDecimals, settings.pushStrings,
+        schema, settings.pushDates && asTheyStand, settings.pushTimestamps && asTheyStand, settings.pushDecimals, settings.pushStrings,
         settings.inThreshold, rebase);
     FilterPredicate all = null;
     for (int i = 0; i < filters.length; i++) {

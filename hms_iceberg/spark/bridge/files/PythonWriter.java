@@ -23,16 +23,35 @@ import org.apache.spark.api.python.SimplePythonFunction;
  * JSON and bytes, each with its length before it; so is the answer, without bytes.
  */
 final class PythonWriter {
+  /** Says what this Python lacks, as an answer to the first message. */
+  private static final String PROGRAM = String.join("\n", new String[] {
+      "try:",
+      "    from hms_iceberg.spark.writing.worker import main",
+      "except ImportError as error:",
+      "    import json, sys",
+      "    for _ in range(2):",
+      "        sys.stdin.buffer.read(int.from_bytes(sys.stdin.buffer.read(4), 'big'))",
+      "    told = ('MissingDependencyError: Python writes ORC and Avro files of Iceberg tables, and that of this executor '",
+      "            f'({sys.executable}) cannot import what it needs for that ({error}). Install the same '",
+      "            'hms_iceberg[spark] on all executors as on the driver, or set spark.pyspark.python to a Python that '",
+      "            'has it.')",
+      "    text = json.dumps({'error': told}).encode()",
+      "    sys.stdout.buffer.write(len(text).to_bytes(4, 'big') + text)",
+      "    sys.exit(1)",
+      "main()"});
+
+  private final String python;
   private final Process process;
   private final DataOutputStream to;
   private final DataInputStream from;
 
   PythonWriter(Start start) throws IOException {
     ProcessBuilder builder = new ProcessBuilder(
-        new String[] {start.python, "-m", "hms_iceberg.spark.writing.worker"});
+        new String[] {start.python, "-c", PROGRAM});
     builder.environment().putAll(start.environment);
     builder.environment().put("PYTHONPATH", start.pythonPath());
     builder.redirectError(ProcessBuilder.Redirect.INHERIT);
+    this.python = start.python;
     this.process = builder.start();
     this.to = new DataOutputStream(new BufferedOutputStream(process.getOutputStream(), 1048576));
     this.from = new DataInputStream(new BufferedInputStream(process.getInputStream()));
@@ -60,8 +79,8 @@ final class PythonWriter {
       from.readFully(answered);
       answer = Json.read(new String(answered, StandardCharsets.UTF_8));
     } catch (IOException e) {
-      throw new IOException("UnsupportedError: Python writes ORC and Avro files of Iceberg tables, and its process ended"
-          + " (its error is in this executor's stderr). Install the same hms_iceberg[spark] on all executors as on the"
+      throw new IOException("UnsupportedError: Python writes ORC and Avro files of Iceberg tables, and its process ("
+          + python + ") ended (its error is in this executor's stderr). Install the same hms_iceberg[spark] on all executors as on the"
           + " driver, or set spark.pyspark.python to a Python that has it.", e);
     }
     if (answer.has("error")) {

@@ -18,6 +18,8 @@ import org.apache.spark.sql.types.StructType;
 
 /** A scan of a metadata table. Python writes the columns that are used as Arrow; tasks carry pieces of it. */
 final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns, Scan, Batch {
+  private static final String METRICS = "readable_metrics";
+
   private final Planner planner;
   private final String name;
   private final ObjectNode described;
@@ -32,11 +34,12 @@ final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns
     this.read = full;
   }
 
-  /** Whole columns: of a struct Spark takes the fields that it needs. */
+  /** Whole columns, of which Spark takes the fields that it needs, but for the metrics: there are six of each column. */
   public void pruneColumns(StructType required) {
     StructField[] fields = new StructField[required.fields().length];
     for (int i = 0; i < fields.length; i++) {
-      fields[i] = full.apply(required.fields()[i].name());
+      StructField asked = required.fields()[i];
+      fields[i] = asked.name().equals(METRICS) ? asked : full.apply(asked.name());
     }
     read = new StructType(fields);
   }
@@ -69,6 +72,9 @@ final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns
     String[] names = read.fieldNames();
     for (int i = 0; i < names.length; i++) {
       columns.add(names[i]);
+      if (names[i].equals(METRICS)) {
+        putMetrics(question.putObject("metrics"), (StructType) read.fields()[i].dataType());
+      }
     }
     JsonNode answer = planner.ask(question).header();
     JsonNode parts = answer.get("parts");
@@ -82,6 +88,15 @@ final class MetadataScan implements ScanBuilder, SupportsPushDownRequiredColumns
       start += size;
     }
     return partitions;
+  }
+
+  private static void putMetrics(ObjectNode metrics, StructType asked) {
+    for (StructField column : asked.fields()) {
+      ArrayNode parts = metrics.putArray(column.name());
+      for (String part : ((StructType) column.dataType()).fieldNames()) {
+        parts.add(part);
+      }
+    }
   }
 
   private static byte[] taken(JsonNode path) {

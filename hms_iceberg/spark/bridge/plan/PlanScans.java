@@ -52,6 +52,9 @@ public final class PlanScans extends Rule {
       LogicalPlan write = MatchingKeys.only((WriteDelta) plan, session.sessionState().conf());
       return (LogicalPlan) write.mapChildren(new Replace());
     }
+    if ("AddCheckConstraint".equals(plan.getClass().getSimpleName())) { // not of Spark 4.0
+      refuseConstraint(plan);
+    }
     if (plan instanceof DeleteFromTable) {
       return plan; // of whole files: Spark hands its condition to the table
     }
@@ -65,6 +68,17 @@ public final class PlanScans extends Rule {
     }
     Scan scan = Scan.of(plan);
     return scan == null ? (LogicalPlan) plan.mapChildren(new Replace()) : planned(scan, files(scan, null));
+  }
+
+  private static void refuseConstraint(LogicalPlan plan) {
+    Scan scan = Scan.of(plan);
+    if (scan != null) {
+      throw Bridge.failure("UnsupportedError: cannot add a check constraint to the table " + scan.table().name()
+          + ": Iceberg tables have no constraints. Nothing was changed.", null);
+    }
+    for (scala.collection.Iterator it = plan.children().iterator(); it.hasNext();) {
+      refuseConstraint((LogicalPlan) it.next());
+    }
   }
 
   /** What metadata knows, else the aggregates of what is read; null if the query asks for something else. */
@@ -110,7 +124,8 @@ public final class PlanScans extends Rule {
     ObjectNode question = scan.table().question("plan");
     boolean marksDeleted = marksDeleted(scan);
     question.put("deleted_column", marksDeleted);
-    if (aggregates != null && !marksDeleted) {
+    question.put("whole_files", scan.operation() instanceof CopyOnWrite);
+    if (aggregates != null && !marksDeleted && scan.operation() == null) {
       question.set("aggregates", aggregates);
     }
     ObjectNode filter = filter(scan);

@@ -36,7 +36,7 @@ final class Scan {
 
   private Scan(Project project, Filter filter, DataSourceV2Relation relation) {
     this.project = project;
-    this.filter = filter;
+    this.filter = filter == null ? null : SimpleFirst.of(filter);
     this.relation = relation;
   }
 

@@ -3,6 +3,7 @@ package hms_iceberg.bridge;
 import com.fasterxml.jackson.databind.JsonNode;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.optimizer.ConstantFolding;
+import org.apache.spark.sql.catalyst.optimizer.LikeSimplification;
 import org.apache.spark.sql.catalyst.optimizer.UnwrapCastInBinaryComparison;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
@@ -25,6 +26,7 @@ final class WhereArgument {
           + e.getMessage().trim() + ")", e);
     }
     plan = (LogicalPlan) UnwrapCastInBinaryComparison.apply((LogicalPlan) ConstantFolding.apply(plan));
+    plan = (LogicalPlan) LikeSimplification.apply(plan);
     Filter filter = find(plan);
     if (filter == null) {
       throw Bridge.failure("InvalidInputError: Cannot parse predicates in where option: " + text + " (it is more than a"

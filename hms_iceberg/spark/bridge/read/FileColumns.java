@@ -62,7 +62,7 @@ final class FileColumns {
     StructField[] fields = wanted.fields();
     for (int i = 0; i < fields.length; i++) {
       if (isNullColumn(fields[i])) {
-        found = found.add(new StructField(absent(fields[i]), fields[i].dataType(), true, Metadata.empty()));
+        found = found.add(new StructField(absent(fields[i]), bare(fields[i].dataType()), true, Metadata.empty()));
       }
     }
     return found;
@@ -74,6 +74,25 @@ final class FileColumns {
 
   private static String absent(StructField field) {
     return "_absent_" + field.metadata().getLong(ID) + "_of_iceberg";
+  }
+
+  /** Without the ids of what is nested: Spark's reader would look for ids in a file that has none, and refuse it. */
+  private static DataType bare(DataType type) {
+    if (type instanceof StructType && !isVariant(type)) {
+      StructField[] fields = ((StructType) type).fields();
+      StructField[] made = new StructField[fields.length];
+      for (int i = 0; i < fields.length; i++) {
+        made[i] = new StructField(fields[i].name(), bare(fields[i].dataType()), true, Metadata.empty());
+      }
+      return new StructType(made);
+    }
+    if (type instanceof ArrayType) {
+      return new ArrayType(bare(((ArrayType) type).elementType()), true);
+    }
+    if (type instanceof MapType) {
+      return new MapType(bare(((MapType) type).keyType()), bare(((MapType) type).valueType()), true);
+    }
+    return type;
   }
 
   private StructType toRead(StructType wanted, GroupType group, JsonNode names) {

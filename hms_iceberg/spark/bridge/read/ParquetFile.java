@@ -3,6 +3,7 @@ package hms_iceberg.bridge;
 import java.io.Closeable;
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.util.HashMap;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
@@ -32,6 +33,8 @@ import scala.runtime.AbstractFunction1;
 
 /** One Parquet file, or the row groups of one split of it, opened with its footer read once. */
 final class ParquetFile implements Closeable {
+  private static final String SPARK_VERSION = "org.apache.spark.version";
+
   private final Configuration conf;
   private final Path path;
   private final long start;
@@ -120,7 +123,7 @@ final class ParquetFile implements Closeable {
   }
 
   RebaseSpec rebase(boolean int96) {
-    Lookup lookup = new Lookup(footer.getFileMetaData().getKeyValueMetaData());
+    Lookup lookup = new Lookup(footer.getFileMetaData().getKeyValueMetaData(), int96);
     return int96 ? DataSourceUtils.int96RebaseSpec(lookup, FixedSettings.REBASE_MODE)
         : DataSourceUtils.datetimeRebaseSpec(lookup, FixedSettings.REBASE_MODE);
   }
@@ -132,11 +135,24 @@ final class ParquetFile implements Closeable {
     stream.close();
   }
 
+  /** The marks of a file's writer; those of Hive as Spark would have said the same. */
   static final class Lookup extends AbstractFunction1 {
     private final Map metadata;
 
-    Lookup(Map metadata) {
-      this.metadata = metadata;
+    Lookup(Map metadata, boolean int96) {
+      Object dates = metadata.get("writer.date.proleptic");
+      Object zone = metadata.get("writer.time.zone");
+      boolean hive = dates != null || zone != null;
+      if (metadata.get(SPARK_VERSION) != null || !hive) {
+        this.metadata = metadata;
+        return;
+      }
+      this.metadata = new HashMap();
+      if (int96 || (dates != null && !Boolean.parseBoolean((String) dates))) {
+        boolean old = Boolean.parseBoolean((String) metadata.get("writer.zone.conversion.legacy"));
+        this.metadata.put(SPARK_VERSION, "2.4");
+        this.metadata.put("org.apache.spark.timeZone", old ? zone : "UTC");
+      }
     }
 
     public Object apply(Object key) {

@@ -19,17 +19,22 @@ import org.apache.spark.unsafe.types.UTF8String;
 final class ChangedRows implements DeltaWriter {
   private final TaskFiles files;
   private final LineageColumns lineage;
+  private final String refusal;
   private final Map deleted = new HashMap();
   private UTF8String lastPath;
   private PositionSet lastPositions;
 
   /** Without files, rows are only deleted. */
-  private ChangedRows(TaskFiles files, LineageColumns lineage) {
+  private ChangedRows(TaskFiles files, LineageColumns lineage, String refusal) {
     this.files = files;
     this.lineage = lineage;
+    this.refusal = refusal;
   }
 
   public void delete(Object metadata, Object id) {
+    if (refusal != null) {
+      throw new UnsupportedOperationException(refusal);
+    }
     UTF8String path = ((InternalRow) id).getUTF8String(0);
     if (!path.equals(lastPath)) {
       lastPath = path.copy();
@@ -80,14 +85,16 @@ final class ChangedRows implements DeltaWriter {
   static final class Writers implements DeltaWriterFactory, Serializable {
     private final RowWriters rows;
     private final LineageColumns lineage;
+    private final String refusal;
 
-    Writers(RowWriters rows, LineageColumns lineage) {
+    Writers(RowWriters rows, LineageColumns lineage, String refusal) {
       this.rows = rows;
       this.lineage = lineage;
+      this.refusal = refusal;
     }
 
     public DeltaWriter createWriter(int partitionId, long taskId) {
-      return new ChangedRows(rows == null ? null : rows.files(partitionId, taskId, 0), lineage.copy());
+      return new ChangedRows(rows == null ? null : rows.files(partitionId, taskId, 0), lineage.copy(), refusal);
     }
   }
 }

@@ -14,7 +14,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.ReplaceData;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
-import org.apache.spark.sql.connector.write.RowLevelOperation;
+import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import scala.jdk.javaapi.CollectionConverters;
@@ -25,14 +25,14 @@ final class CopyOnWrite extends RowOperation {
   private ObjectNode filter;
   private LogicalPlan matching;
 
-  CopyOnWrite(IcebergTable table, RowLevelOperation.Command command) {
-    super(table, command);
+  CopyOnWrite(IcebergTable table, RowLevelOperationInfo info) {
+    super(table, info);
     replaced = new ReplacedFiles(table);
   }
 
   /** One at least: if none is asked for, Spark before 4.3 hands the writer rows with a column of its own in them. */
   public NamedReference[] requiredMetadataAttributes() {
-    List columns = lineage();
+    List columns = metadata();
     return references(columns.isEmpty() ? Collections.singletonList(MetadataColumns.SPEC_ID) : columns);
   }
 
@@ -46,7 +46,7 @@ final class CopyOnWrite extends RowOperation {
    */
   void prepare(ReplaceData plan) {
     DataSourceV2Relation relation = (DataSourceV2Relation) plan.originalTable();
-    filter = FilterText.of(plan.condition(), CollectionConverters.asJava(relation.output()));
+    filter = FilterText.of(plan.condition(), CollectionConverters.asJava(relation.withMetadataColumns().output()));
     boolean all = plan.groupFilterCondition().isEmpty() || isTrue((Expression) plan.groupFilterCondition().get());
     matching = all ? null : matching(relation, (Expression) plan.groupFilterCondition().get());
   }

@@ -3,19 +3,23 @@ package hms_iceberg.bridge;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Arrays;
+import java.util.List;
 import org.apache.spark.sql.connector.expressions.NamedReference;
 import org.apache.spark.sql.connector.write.DeltaWriteBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
-import org.apache.spark.sql.connector.write.RowLevelOperation;
+import org.apache.spark.sql.connector.write.RowLevelOperationInfo;
 import org.apache.spark.sql.connector.write.SupportsDelta;
 
 /** Leaves files as they are, and writes which of their rows are deleted beside the new ones. */
 final class MergeOnRead extends RowOperation implements SupportsDelta {
+  /** What the task says that deletes a row; null if it may. */
+  final String refusal;
   private ObjectNode filter;
   private boolean everything;
 
-  MergeOnRead(IcebergTable table, RowLevelOperation.Command command) {
-    super(table, command);
+  MergeOnRead(IcebergTable table, RowLevelOperationInfo info, String refusal) {
+    super(table, info);
+    this.refusal = refusal;
   }
 
   public NamedReference[] rowId() {
@@ -23,7 +27,10 @@ final class MergeOnRead extends RowOperation implements SupportsDelta {
   }
 
   public NamedReference[] requiredMetadataAttributes() {
-    return references(lineage());
+    List columns = metadata();
+    columns.remove(MetadataColumns.FILE); // they come as the row's id
+    columns.remove(MetadataColumns.POSITION);
+    return references(columns);
   }
 
   public DeltaWriteBuilder newWriteBuilder(LogicalWriteInfo info) {

@@ -27,7 +27,7 @@ final class MergeOnReadWrite extends RowsWrite implements DeltaWrite, DeltaBatch
   public DeltaWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
     // A DELETE writes no rows, and Python was not asked how.
     boolean deletes = operation.command() == RowLevelOperation.Command.DELETE;
-    return new ChangedRows.Writers(deletes ? null : write.writers(), lineage);
+    return new ChangedRows.Writers(deletes ? null : write.writers(), lineage, operation.refusal);
   }
 
   void describe(WriterCommitMessage[] messages, ObjectNode question) {

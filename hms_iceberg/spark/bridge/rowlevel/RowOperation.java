@@ -19,10 +19,13 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 abstract class RowOperation implements RowLevelOperation {
   final IcebergTable table;
   private final RowLevelOperation.Command command;
+  /** The metadata columns that its conditions name. */
+  private final List named;
 
-  RowOperation(IcebergTable table, RowLevelOperation.Command command) {
+  RowOperation(IcebergTable table, RowLevelOperationInfo info) {
     this.table = table;
-    this.command = command;
+    this.command = info.command();
+    this.named = NamedMetadata.of(info.options());
   }
 
   public RowLevelOperation.Command command() {
@@ -56,6 +59,13 @@ abstract class RowOperation implements RowLevelOperation {
     return columns;
   }
 
+  /** What Spark has to read besides the columns of the table: lineage, and what conditions name. */
+  final List metadata() {
+    List columns = lineage();
+    columns.addAll(named);
+    return columns;
+  }
+
   static NamedReference[] references(List names) {
     NamedReference[] references = new NamedReference[names.size()];
     for (int i = 0; i < references.length; i++) {
@@ -66,6 +76,11 @@ abstract class RowOperation implements RowLevelOperation {
 
   /** The write of the rows, for which Python is asked now. */
   final TableWrite write(LogicalWriteInfo info) {
+    if (Structs.has(info.schema(), MetadataColumns.DELETED) && table.hides(MetadataColumns.DELETED)) {
+      throw Bridge.failure("UnsupportedError: cannot " + commandName() + " rows of the table " + table.name() + ": Spark"
+          + " takes metadata columns that a condition names for columns to write, if a literal of the statement needs a"
+          + " cast. Give literals the types of their columns (_pos = 0L).", null);
+    }
     ObjectNode question = TableWriteBuilder.question(table, info);
     question.put("call", "begin-rows");
     question.put("kind", this instanceof CopyOnWrite ? "replace-rows" : "change-rows");
@@ -88,18 +103,18 @@ abstract class RowOperation implements RowLevelOperation {
       Map properties = table.properties();
       String mode = properties.containsKey(property) ? (String) properties.get(property) : "copy-on-write";
       if ("copy-on-write".equalsIgnoreCase(mode.trim())) {
-        return new CopyOnWrite(table, info.command());
+        return new CopyOnWrite(table, info);
       }
       if (!"merge-on-read".equalsIgnoreCase(mode.trim())) {
         throw Bridge.failure("ConfigurationError: the property " + property + " of the table " + table.name() + " is '"
             + mode + "', expected copy-on-write or merge-on-read. Set one of them.", null);
       }
-      if ("1".equals(properties.get("format-version"))) {
-        throw Bridge.failure("UnsupportedError: cannot change rows of the table " + table.name() + " by merge-on-read:"
-            + " format version 1 has no row deletes. Upgrade the table (format-version 2), or set " + property
-            + " to copy-on-write.", null);
-      }
-      return new MergeOnRead(table, info.command());
+      // As in Apache Iceberg, what matches no row is possible in tables without row deletes, too.
+      String refusal = !"1".equals(properties.get("format-version")) ? null
+          : "UnsupportedError: cannot change rows of the table " + table.name() + " by merge-on-read: format version 1"
+              + " has no row deletes. Nothing was changed. Upgrade the table (format-version 2), or set " + property
+              + " to copy-on-write.";
+      return new MergeOnRead(table, info, refusal);
     }
   }
 }

@@ -46,7 +46,7 @@ public final class StatementParser implements InvocationHandler {
     } catch (InvocationTargetException e) {
       LogicalPlan statement = isPlan && e.getCause() instanceof ParseException ? statement((String) arguments[0]) : null;
       if (statement == null) {
-        throw e.getCause();
+        throw SparkVersions.ofParser(e.getCause(), (String) arguments[0]);
       }
       return statement;
     }

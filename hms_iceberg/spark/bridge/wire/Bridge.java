@@ -2,10 +2,10 @@ package hms_iceberg.bridge;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.UUID;
-import java.util.function.Function;
 import org.apache.spark.QueryContext;
 import org.apache.spark.api.python.SimplePythonFunction;
 import org.apache.spark.sql.AnalysisException;
@@ -22,11 +22,27 @@ public final class Bridge {
   /**
    * A session that shares everything with the given one (context, shared state, settings, temporary views) and
    * also knows Iceberg tables. The given session itself is not changed.
+   *
+   * @param python where Python is reached, as its `BridgeServer` tells it
    */
   public static SparkSession extend(
-      SparkSession session, Map properties, Function python, SimplePythonFunction worker) {
-    Planner planner = new Planner(UUID.randomUUID().toString(), new HashMap(properties), python, worker);
-    return new Extension(planner).extended(session);
+      SparkSession session, Map properties, String python, SimplePythonFunction worker) throws IOException {
+    Planner planner = planner(properties, python, worker);
+    boolean done = false;
+    try {
+      SparkSession extended = new Extension(planner).extended(session);
+      done = true;
+      return extended;
+    } finally {
+      if (!done) {
+        planner.close();
+      }
+    }
+  }
+
+  private static Planner planner(Map properties, String python, SimplePythonFunction worker) throws IOException {
+    String id = UUID.randomUUID().toString();
+    return new Planner(id, new HashMap(properties), new PythonSocket(Json.read(python)), worker);
   }
 
   /** With what properties a session was extended; null where it was not. */
@@ -42,9 +58,13 @@ public final class Bridge {
 
   /** Rewrites the groups of files that Python has planned, and asks it about each. */
   public static void rewrite(
-      SparkSession session, String rewrite, Function python, SimplePythonFunction worker) {
-    Planner planner = new Planner(UUID.randomUUID().toString(), new HashMap(), python, worker);
-    new GroupRewrites(session, planner, Json.read(rewrite)).run();
+      SparkSession session, String rewrite, String python, SimplePythonFunction worker) throws IOException {
+    Planner planner = planner(new HashMap(), python, worker);
+    try {
+      new GroupRewrites(session, planner, Json.read(rewrite)).run();
+    } finally {
+      planner.close();
+    }
   }
 
   /** Asks for the session that runs a query in this thread. */

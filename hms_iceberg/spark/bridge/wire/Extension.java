@@ -1,5 +1,6 @@
 package hms_iceberg.bridge;
 
+import java.lang.ref.Cleaner;
 import java.lang.ref.WeakReference;
 import java.lang.reflect.Field;
 import java.util.ArrayList;
@@ -28,6 +29,8 @@ final class Extension {
   private static final String ID = "spark.hms_iceberg.extension";
   private static final String CATALOG = "spark.sql.catalog.spark_catalog";
 
+  private static final Cleaner CLEANER = Cleaner.create();
+
   /** By their ids, while a session has them. */
   private static final Map KNOWN = new ConcurrentHashMap();
 
@@ -36,6 +39,7 @@ final class Extension {
 
   Extension(Planner planner) {
     this.planner = planner;
+    CLEANER.register(this, new Gone(planner.id, planner.python));
   }
 
   /** Null if these settings are not those of an extended session. */
@@ -138,6 +142,7 @@ final class Extension {
     own.injectHintResolutionRule(new RuleBuilder(this, RuleBuilder.JOIN));
     own.injectHintResolutionRule(new RuleBuilder(this, RuleBuilder.OPTIONS));
     own.injectHintResolutionRule(new RuleBuilder(this, RuleBuilder.VIEW_STATEMENTS));
+    own.injectHintResolutionRule(new RuleBuilder(this, RuleBuilder.METADATA));
     own.injectResolutionRule(new RuleBuilder(this, RuleBuilder.STATEMENTS));
     own.injectResolutionRule(new RuleBuilder(this, RuleBuilder.LIKE));
     own.injectParser(new StatementParser.Builder(this));
@@ -155,6 +160,22 @@ final class Extension {
     return CollectionConverters.asScala(others);
   }
 
+  /** No session has the extension any more. */
+  static final class Gone implements Runnable {
+    private final String id;
+    private final PythonSocket python;
+
+    Gone(String id, PythonSocket python) {
+      this.id = id;
+      this.python = python;
+    }
+
+    public void run() {
+      KNOWN.remove(id);
+      python.close();
+    }
+  }
+
   static final class RuleBuilder extends AbstractFunction1 {
     static final int PLAN = 0;
     static final int REFUSE = 1;
@@ -165,6 +186,7 @@ final class Extension {
     static final int VIEWS = 6;
     static final int VIEW_STATEMENTS = 7;
     static final int ONE_VERSION = 8;
+    static final int METADATA = 9;
 
     private final Extension extension;
     private final int kind;
@@ -191,6 +213,8 @@ final class Extension {
           return new ExpandViews(session);
         case VIEW_STATEMENTS:
           return new ViewStatements(session);
+        case METADATA:
+          return new NamedMetadata();
         case STATEMENTS:
           return new Statements.OnlyForIceberg();
         case LIKE:

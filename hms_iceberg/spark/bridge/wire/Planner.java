@@ -2,19 +2,17 @@ package hms_iceberg.bridge;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.File;
 import java.io.IOException;
-import java.nio.file.Files;
-import java.util.Arrays;
-import java.util.HashSet;
+import java.nio.channels.SocketChannel;
+import java.nio.charset.StandardCharsets;
 import java.util.Map;
-import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.concurrent.ThreadFactory;
-import java.util.function.Function;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.spark.api.python.SimplePythonFunction;
 
 /**
@@ -22,23 +20,18 @@ import org.apache.spark.api.python.SimplePythonFunction;
  * or once a scan, never once a file.
  */
 final class Planner {
-  // Py4J keeps a connection for every JVM thread that ever called Python, and Spark plans many a query in a new
-  // thread: these few call on behalf of all.
-  private static final ExecutorService CALLERS = Executors.newFixedThreadPool(4, new DaemonThreads());
-
-  // What may take minutes (a procedure, a commit that waits for a lock) holds up no question about a read.
-  private static final ExecutorService LONG_CALLERS = Executors.newFixedThreadPool(32, new DaemonThreads());
-  private static final Set LONG = new HashSet(Arrays.asList(
-      new String[] {"call-procedure", "commit-write", "commit-rows", "delete-where", "commit-staged"}));
-
-  private static final BoundedCache ANSWERS = new BoundedCache(Runtime.getRuntime().maxMemory() / 32);
+  // A thread that is interrupted stops waiting; what it has asked goes on in one of these. No question waits for another
+  // one here: Python decides what it answers at once.
+  private static final ExecutorService CALLERS = Executors.newCachedThreadPool(new DaemonThreads());
 
   final String id;
   final Map properties;
-  private final Function python;
+  final PythonSocket python;
   private final SimplePythonFunction worker;
+  // What is made of answers may hold the session, and so goes with it.
+  private final BoundedCache answers = new BoundedCache(Runtime.getRuntime().maxMemory() / 32);
 
-  Planner(String id, Map properties, Function python, SimplePythonFunction worker) {
+  Planner(String id, Map properties, PythonSocket python, SimplePythonFunction worker) {
     this.id = id;
     this.properties = properties;
     this.python = python;
@@ -50,10 +43,22 @@ final class Planner {
     return worker;
   }
 
+  /** Ends the connections to Python, which ends its part of the session. */
+  void close() {
+    python.close();
+  }
+
   /** The answer is a JSON header, and for a scan what follows it. */
   Answer ask(ObjectNode question) {
-    ExecutorService callers = LONG.contains(question.get("call").asText()) ? LONG_CALLERS : CALLERS;
-    return new Answer(answer(question.toString(), callers));
+    Call call = new Call(python, question.toString());
+    try {
+      return new Answer(answer(call, question.has("epoch")));
+    } catch (NoAnswer e) {
+      if (e.sent && python.commits.contains(question.get("call").asText()) && !question.has("epoch")) {
+        throw unknown(question, e.getCause()); // an epoch of a stream comes again, and Python knows it then
+      }
+      throw e.failure();
+    }
   }
 
   /**
@@ -63,37 +68,75 @@ final class Planner {
   Object askOnce(ObjectNode question, AnswerReader reader) {
     String text = question.toString();
     try {
-      return ANSWERS.get(id + text, new Asking(this, text, reader));
+      return answers.get(text, new Asking(this, text, reader));
+    } catch (NoAnswer e) {
+      throw e.failure();
     } catch (Exception e) {
       throw Bridge.unchecked(e);
     }
   }
 
-  private byte[] answer(String question, ExecutorService callers) {
-    byte[] answered;
+  /**
+   * @param toEnd whether one who is interrupted waits nevertheless if the question is on its way: a stream that has
+   *     stopped has no commit under way, which the same stream would not see when it starts again
+   */
+  private static byte[] answer(Call call, boolean toEnd) throws NoAnswer {
+    Future future = CALLERS.submit(call);
+    byte[] answered = null;
+    boolean interrupted = false;
     try {
-      answered = (byte[]) callers.submit(new Call(python, question)).get();
-    } catch (Exception thrown) {
-      Throwable e = thrown instanceof ExecutionException ? thrown.getCause() : thrown;
-      throw Bridge.failure("The Iceberg planner in Python did not answer: " + e.getMessage()
-          + " (does the Python process that extended this session still run?)", e);
+      while (answered == null) {
+        try {
+          answered = (byte[]) future.get();
+        } catch (InterruptedException e) {
+          boolean sent = !call.cancel();
+          if (!sent || !toEnd) {
+            throw new NoAnswer(e, sent);
+          }
+          interrupted = true;
+        }
+      }
+    } catch (ExecutionException e) {
+      throw new NoAnswer(e.getCause(), call.sent);
+    } finally {
+      if (interrupted) {
+        Thread.currentThread().interrupt();
+      }
     }
-    JsonNode header = new Answer(answered).header();
-    JsonNode error = header.get("error");
+    JsonNode error = new Answer(answered).header().get("error");
     if (error != null) {
       throw Bridge.failure(error.get("type").asText() + ": " + error.get("message").asText(), null);
     }
-    return header.has("answer_file") ? take(new File(header.get("answer_file").asText())) : answered;
+    return answered;
   }
 
-  /** What is too large for Py4J comes as a file, for us alone. */
-  private static byte[] take(File file) {
-    try {
-      return Files.readAllBytes(file.toPath());
-    } catch (IOException e) {
-      throw Bridge.failure("The answer of the Iceberg planner cannot be read: " + e.getMessage(), e);
-    } finally {
-      file.delete();
+  private static RuntimeException unknown(ObjectNode question, Throwable cause) {
+    String name = question.hasNonNull("name") ? question.get("name").asText()
+        : question.hasNonNull("table") ? question.get("table").asText() : null;
+    return Bridge.failure("CommitStateUnknownError: Nobody can tell yet whether " + question.get("call").asText()
+        + (name == null ? "" : " of " + name) + " was carried out: "
+        + (cause instanceof InterruptedException ? "the statement was interrupted" : "the answer of Python was lost ("
+        + cause.getMessage() + ")") + " while it was under way, and it may still be. Nothing that it wrote was deleted."
+        + " Look at the table (its newest snapshots, or the catalog) before the statement is repeated.", cause);
+  }
+
+  /** There is no answer: the one who waits was interrupted, or Python cannot be reached. */
+  static final class NoAnswer extends Exception {
+    /** Whether Python may have the question. */
+    final boolean sent;
+
+    NoAnswer(Throwable cause, boolean sent) {
+      super(cause);
+      this.sent = sent;
+    }
+
+    /** Spark knows an interruption when it sees one: a stream that is stopped, a query that is cancelled. */
+    RuntimeException failure() {
+      if (getCause() instanceof InterruptedException) {
+        return Bridge.unchecked((Exception) getCause());
+      }
+      return Bridge.failure("The Iceberg planner in Python did not answer: " + getCause().getMessage()
+          + " (does the Python process that extended this session still run?)", getCause());
     }
   }
 
@@ -103,16 +146,41 @@ final class Planner {
   }
 
   static final class Call implements Callable {
-    private final Function asked;
+    private final PythonSocket python;
     private final String question;
+    private final AtomicBoolean begun = new AtomicBoolean();
+    /** Whether Python may have the question. */
+    volatile boolean sent;
 
-    Call(Function asked, String question) {
-      this.asked = asked;
+    Call(PythonSocket python, String question) {
+      this.python = python;
       this.question = question;
     }
 
-    public Object call() {
-      return asked.apply(question);
+    /** Keeps the question from being asked; false if it is on its way. */
+    boolean cancel() {
+      return begun.compareAndSet(false, true);
+    }
+
+    public Object call() throws IOException {
+      if (!begun.compareAndSet(false, true)) {
+        return null;
+      }
+      byte[] text = question.getBytes(StandardCharsets.UTF_8);
+      SocketChannel channel = python.connection();
+      boolean done = false;
+      try {
+        sent = true;
+        byte[] answer = python.ask(channel, text);
+        done = true;
+        return answer;
+      } finally {
+        if (done) {
+          python.done(channel);
+        } else {
+          channel.close();
+        }
+      }
     }
   }
 
@@ -130,8 +198,8 @@ final class Planner {
       this.reader = reader;
     }
 
-    public Object load() {
-      byte[] answered = planner.answer(question, CALLERS);
+    public Object load() throws Exception {
+      byte[] answered = Planner.answer(new Call(planner.python, question), false);
       bytes = BYTES_PER_BYTE * (long) (answered.length + question.length());
       return reader.read(new Answer(answered));
     }
@@ -143,7 +211,7 @@ final class Planner {
 
   static final class DaemonThreads implements ThreadFactory {
     public Thread newThread(Runnable task) {
-      Thread thread = new Thread(task, "hms_iceberg-planner");
+      Thread thread = new Thread(null, task, "hms_iceberg-planner", 0, false); // inherits no session, and keeps none
       thread.setDaemon(true);
       return thread;
     }

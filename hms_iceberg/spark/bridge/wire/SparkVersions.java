@@ -4,6 +4,7 @@ import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.Arrays;
+import java.util.Iterator;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.arrow.vector.types.pojo.Schema;
 import org.apache.hadoop.mapreduce.InputSplit;
@@ -13,6 +14,7 @@ import org.apache.parquet.hadoop.metadata.ParquetMetadata;
 import org.apache.parquet.hadoop.util.HadoopInputFile;
 import org.apache.parquet.io.SeekableInputStream;
 import org.apache.parquet.schema.MessageType;
+import org.apache.spark.SparkThrowable;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.NamedRelation;
 import org.apache.spark.sql.catalyst.catalog.CatalogStatistics;
@@ -233,23 +235,56 @@ final class SparkVersions {
     Arrays.fill(places, Option.empty());
     places[0] = Option.apply(Integer.valueOf(line));
     places[1] = Option.apply(Integer.valueOf(position));
-    Object origin = create(ofOrigin, places);
     Object parameters = ((scala.collection.immutable.Map) Map$.MODULE$.empty())
         .updated("error", near.isEmpty() ? "end of input" : "'" + near + "'").updated("hint", ". " + problem);
+    Object origin = origin(Option.apply(Integer.valueOf(line)), Option.apply(Integer.valueOf(position)));
+    return parseException(text, origin, "PARSE_SYNTAX_ERROR", parameters);
+  }
+
+  private static Object origin(Option line, Option position) {
+    Constructor ofOrigin = longest(Origin.class.getConstructors());
+    Object[] places = new Object[ofOrigin.getParameterTypes().length];
+    Arrays.fill(places, Option.empty());
+    places[0] = line;
+    places[1] = position;
+    return create(ofOrigin, places);
+  }
+
+  private static Exception parseException(String text, Object origin, String condition, Object parameters) {
     Constructor[] constructors = ParseException.class.getConstructors();
     for (int i = 0; i < constructors.length; i++) {
       Class[] types = constructors[i].getParameterTypes();
       boolean isPlain = types[0] == Option.class && types[types.length - 1] == scala.collection.immutable.Map.class;
       if (isPlain && types.length == 4) {
-        return (Exception) create(
-            constructors[i], new Object[] {Option.apply(text), origin, "PARSE_SYNTAX_ERROR", parameters});
+        return (Exception) create(constructors[i], new Object[] {Option.apply(text), origin, condition, parameters});
       }
       if (isPlain && types.length == 5) {
         return (Exception) create(
-            constructors[i], new Object[] {Option.apply(text), origin, origin, "PARSE_SYNTAX_ERROR", parameters});
+            constructors[i], new Object[] {Option.apply(text), origin, origin, condition, parameters});
       }
     }
     throw new IllegalStateException("This version of Spark is not supported: " + ParseException.class);
+  }
+
+  /**
+   * An error of a parser as a proxy of it may throw it: of the errors that Java checks, Spark's interface declares only
+   * those of syntax, while its parser throws those of scripts as well.
+   */
+  static Throwable ofParser(Throwable error, String text) {
+    if (error instanceof RuntimeException || error instanceof Error || error instanceof ParseException
+        || !(error instanceof SparkThrowable)) {
+      return error;
+    }
+    SparkThrowable told = (SparkThrowable) error;
+    scala.collection.immutable.Map parameters = (scala.collection.immutable.Map) Map$.MODULE$.empty();
+    for (Iterator it = told.getMessageParameters().entrySet().iterator(); it.hasNext();) {
+      java.util.Map.Entry parameter = (java.util.Map.Entry) it.next();
+      parameters = (scala.collection.immutable.Map) parameters.updated(parameter.getKey(), parameter.getValue());
+    }
+    Object nowhere = origin(Option.empty(), Option.empty());
+    Exception made = parseException(text, nowhere, told.getCondition(), parameters);
+    made.addSuppressed(error);
+    return made;
   }
 
   /** Runs a plan on those versions of tables that are in it; Spark 4.1 and later look for newer ones unless told not to. */

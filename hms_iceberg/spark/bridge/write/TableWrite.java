@@ -2,6 +2,7 @@ package hms_iceberg.bridge;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.UUID;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.distributions.Distribution;
 import org.apache.spark.sql.connector.expressions.SortOrder;
@@ -55,8 +56,8 @@ final class TableWrite implements RequiresDistributionAndOrdering {
 
   RowWriters writers() {
     unheard = new UnheardFiles(session.sparkContext(), session.sessionState().newHadoopConf());
-    WriteRules rules =
-        new WriteRules(answer.get("rules"), question.get("query_id").asText(), table.planner().worker());
+    // A stream has the same id after a restart, and Spark counts its tasks anew then: names would meet those of before.
+    WriteRules rules = new WriteRules(answer.get("rules"), UUID.randomUUID().toString(), table.planner().worker());
     return new RowWriters(session, rules, unheard.locations());
   }
 
@@ -88,9 +89,6 @@ final class TableWrite implements RequiresDistributionAndOrdering {
     ObjectNode commit = (ObjectNode) question.deepCopy();
     commit.put("call", "commit-write");
     commit.set("decided", answer.get("decided"));
-    if (answer.hasNonNull("metadata_location")) {
-      commit.set("metadata_location", answer.get("metadata_location"));
-    }
     commit.remove("schema");
     return commit;
   }

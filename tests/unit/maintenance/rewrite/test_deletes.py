@@ -92,7 +92,7 @@ ACTIONS = {
         table, strategy="sort", sort_order="zorder(id, city)", options={"min-input-files": 2}
     ),
     "dangling": remove_dangling_deletes,
-    "orphans": lambda table: remove_orphan_files(table, older_than=2**62),
+    "orphans": lambda table: remove_orphan_files(table, older_than=2**62, nobody_writes=True),
     "expire": lambda table: expire_snapshots(table, older_than=2**62, retain_last=2),
 }
 

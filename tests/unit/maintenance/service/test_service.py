@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +14,14 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.catalog import load_catalog
-from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.errors import ConfigurationError, MetastoreUnavailableError
 from hms_iceberg.maintenance import check_table
 from hms_iceberg.maintenance.service import claim as claim_module
 from hms_iceberg.maintenance.service import service as service_module
 from hms_iceberg.maintenance.service.claim import CLAIM, Claim, claimed
 from hms_iceberg.maintenance.service.policy import Policies, Policy
 from hms_iceberg.maintenance.service.service import Limits, MaintenanceService, RunReport
+from hms_iceberg.processes import Process
 from hms_iceberg.table import Table
 from tests.support.operations import BY_CITY, MERGE_ON_READ, SCHEMA, rows
 
@@ -81,6 +85,15 @@ def test_only_tables_of_the_patterns_are_looked_at(catalog: Any) -> None:
     assert [step.table for step in MaintenanceService(catalog, ["raw.*"]).run(dry_run=True).steps] == ["raw.small"]
 
 
+@pytest.mark.parametrize("settings", [{"gc.enabled": "false"}, {"snapshot": "true"}, {"snapshot": "TRUE"}])
+def test_tables_whose_files_belong_to_others_are_left_alone(catalog: Any, settings: dict[str, str]) -> None:
+    table = make(catalog, "web.follower", 6, **{"history.expire.max-snapshot-age-ms": "1"}, **settings)
+    table.set_properties({"maintenance.remove-orphans": "true"})
+    before = table.metadata_location
+    assert MaintenanceService(catalog).run().steps == ()
+    assert table.refresh().metadata_location == before
+
+
 def test_one_damaged_table_is_told_and_the_others_are_done(catalog: Any) -> None:
     broken = make(catalog, "web.broken", 5)
     make(catalog, "web.small", 5)
@@ -105,6 +118,23 @@ def test_what_cannot_be_done_is_tried_again_when_the_table_has_changed_or_after_
     assert services[0].run().failed
 
 
+def test_a_run_that_fails_is_told_in_one_line_and_the_next_one_follows(
+    catalog: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    service, runs = MaintenanceService(catalog), iter(range(2))
+
+    def down() -> None:
+        if next(runs) == 1:
+            service.stop.set()
+        raise MetastoreUnavailableError("No metastore answers.")
+
+    monkeypatch.setattr(catalog, "list_namespaces", down)
+    service.run_every(0.0)
+    assert [(record.getMessage(), record.exc_info) for record in caplog.records] == 2 * [
+        ("The run failed, and the next one follows in 0 s: No metastore answers.", None)
+    ]
+
+
 def test_limits_leave_work_for_the_next_run(catalog: Any) -> None:
     for name in ("web.a", "web.b"):
         make(catalog, name, 5)
@@ -122,6 +152,17 @@ def test_a_table_is_worked_on_by_one_service_only(catalog: Any) -> None:
         assert [(step.outcome, step.result) for step in report.steps] == [("left", "another service is at work on it")]
     assert CLAIM not in table.refresh().properties
     table.set_properties({CLAIM: f"dead/1/x until {int(time.time() * 1000) - 1}"})
+    assert [step.outcome for step in MaintenanceService(catalog).run().steps] == ["done"]
+
+
+def test_the_claim_of_a_killed_service_of_this_machine_holds_nobody_up(catalog: Any) -> None:
+    table = make(catalog, "web.small", 5)
+    end = int(time.time() * 1000) + 600_000
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
+        service = replace(Process.this(), pid=other.pid, started="")
+        table.set_properties({CLAIM: f"{service.host}/{service.mark}/x until {end}"})
+        assert [step.outcome for step in MaintenanceService(catalog).run().steps] == ["left"]
+        other.kill()
     assert [step.outcome for step in MaintenanceService(catalog).run().steps] == ["done"]
 
 
@@ -178,6 +219,8 @@ def test_policies_come_from_a_file_and_from_table_properties(tmp_path: Path) -> 
     assert policies.of("web.t", {}).compact_min_files == 10 and policies.of("web.t", {}).expire_snapshots
     assert not policies.of("raw.t", {}).expire_snapshots
     assert policies.of("raw.t", {"maintenance.expire-snapshots": "true"}) == Policy(compact_min_files=10)
+    young = policies.of("web.t", {"maintenance.remove-orphans-age-ms": "0", "maintenance.nobody-writes": "true"})
+    assert young.remove_orphans_age_ms == 0 and young.nobody_writes
 
 
 @pytest.mark.parametrize(
@@ -186,6 +229,8 @@ def test_policies_come_from_a_file_and_from_table_properties(tmp_path: Path) -> 
         ("- a", "mapping"),
         ("default: {nope: 1}", "nope"),
         ("tables: {'a.*': {compact-min-files: many}}", "whole number"),
+        ("default: {remove-orphans-age-ms: 86399999}", "default in .*24 hours.*nobody-writes"),
+        ("tables: {'a.*': {remove-orphans-age-ms: 0}}", r"a\.\* in .*24 hours"),
         ("other: {}", "`default` and `tables`"),
         ("default: [", "Cannot read"),
     ],

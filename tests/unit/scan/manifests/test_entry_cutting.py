@@ -13,7 +13,7 @@ import fastavro
 import pytest
 
 from hms_iceberg.scan.manifests import manifest_frames
-from hms_iceberg.scan.manifests.entry_cutting import MAPS, without_maps
+from hms_iceberg.scan.manifests.entry_cutting import MAPS, CutEntries, without_maps
 from hms_iceberg.scan.manifests.manifest_frames import METRIC_COLUMNS, ManifestDecoder
 from hms_iceberg.scan.manifests.metric_columns import map_values
 from hms_iceberg.scan.partition_columns import partition_columns
@@ -52,7 +52,7 @@ def decoded(files: list[DataFile]) -> tuple[ManifestDecoder, dict[Any, Any]]:
         [(table.storage.read(manifest.manifest_path), manifest)], partition_columns(table.metadata)
     )
     whole = decoder.entries()
-    return decoder, {metric: map_values(whole[metric[0]], metric[1]).to_list() for metric in WANTED}
+    return decoder, {metric: map_values(whole[metric[0]], [metric[1]])[0].to_list() for metric in WANTED}
 
 
 def same_columns(number: int) -> list[int]:
@@ -91,7 +91,7 @@ def test_the_metrics_of_a_field_are_those_of_the_maps(columns: Any, capfd: pytes
     assert capfd.readouterr().err == ""
 
 
-def flat(decoder: ManifestDecoder, entries: int, metrics: list[Any]) -> tuple[bytes, bytes] | None:
+def flat(decoder: ManifestDecoder, entries: int, metrics: list[Any]) -> CutEntries | None:
     return without_maps([decoder.body()], entries, decoder.flat_schema, metrics)
 
 
@@ -100,19 +100,26 @@ def test_maps_are_cut_out_of_entries_that_differ(columns: Any) -> None:
     decoder, _ = decoded([data_file(number, columns(number)) for number in range(1, 1201)])
     left = flat(decoder, 1200, [("value_counts", 1)])
     assert left is not None
-    assert len(left[0]) < len(decoder.body())
-    assert not {field["name"] for field in json.loads(left[1])["fields"]} & set(MAPS)
+    assert len(left.body) < len(decoder.body())
+    assert not {field["name"] for field in json.loads(left.schema)["fields"]} & set(MAPS)
 
 
-def test_bounds_of_many_sizes_are_left_to_polars_unless_metrics_are_asked_for() -> None:
+@pytest.mark.parametrize("longest", [30, 63, 64, 70, 20_000])
+def test_bounds_of_many_sizes_are_cut_out(longest: int) -> None:
     chance = random.Random(1)
     files = [
-        replace(data_file(n, [9]), lower_bounds={key: b"x" * chance.randrange(30) for key in range(1, 10)})
+        replace(
+            data_file(n, [9]),
+            lower_bounds={key: b"x" * chance.choice([0, n % 31, longest]) for key in chance.sample(range(1, 300), 9)},
+        )
         for n in range(1, 401)
     ]
     decoder, _ = decoded(files)
-    assert flat(decoder, 400, []) is None
-    assert flat(decoder, 400, [("lower_bounds", 9)]) is not None
+    wanted = [("lower_bounds", key) for key in (1, 63, 64, 255, 299)]
+    found = flat(decoder, 400, wanted)
+    assert found is not None
+    for metric in wanted:
+        assert found.metrics[metric].to_list() == [(each.lower_bounds or {}).get(metric[1]) for each in files]
 
 
 def test_what_is_left_of_entries_is_what_they_hold() -> None:
@@ -127,10 +134,9 @@ def test_what_is_left_of_entries_is_what_they_hold() -> None:
             assert len(list(_records(body, schema, 50))) == 50
             found = without_maps([body], 50, decoder.flat_schema, [("upper_bounds", 9), ("value_counts", 3)])
             assert found is not None
-            for number, left in enumerate(_records(found[0], json.loads(found[1]), 50)):
-                before = records[number]
-                assert left.pop("upper_bounds.9") == (files[number].upper_bounds or {})[9]
-                assert left.pop("value_counts.3") == (files[number].value_counts or {})[3]
+            assert found.metrics["upper_bounds", 9].to_list() == [(each.upper_bounds or {})[9] for each in files]
+            assert found.metrics["value_counts", 3].to_list() == [(each.value_counts or {})[3] for each in files]
+            for before, left in zip(records, _records(found.body, json.loads(found.schema), 50), strict=True):
                 assert left == {name: value for name, value in before.items() if name not in MAPS}
 
 
@@ -177,11 +183,12 @@ def test_damaged_entries_are_cut_as_they_are_or_not_at_all(damage: int) -> None:
     found = without_maps([bytes(body)], 29, decoder.flat_schema, [("value_counts", 1)])
     if found is not None:
         # Texts as bytes, because damaged ones need not be text: that is for who reads what is left.
-        before, after = (json.loads(each.replace(b'"string"', b'"bytes"')) for each in (decoder.flat_schema, found[1]))
-        whole, left = _records(bytes(body), before, 29), _records(found[0], after, 29)
-        assert all("value_counts.1" in each for each in left)
-        left = [{name: value for name, value in each.items() if name != "value_counts.1"} for each in left]
+        schemas = (decoder.flat_schema, found.schema)
+        before, after = (json.loads(each.replace(b'"string"', b'"bytes"')) for each in schemas)
+        whole, left = _records(bytes(body), before, 29), _records(found.body, after, 29)
         assert left == [{name: value for name, value in each.items() if name not in MAPS} for each in whole]
+        counts = [{pair["key"]: pair["value"] for pair in each["value_counts"] or ()} for each in whole]
+        assert found.metrics["value_counts", 1].to_list() == [each.get(1) for each in counts]
 
 
 def test_nothing_is_cut_out_of_entries_whose_bounds_hold_their_paths() -> None:
@@ -210,4 +217,4 @@ def test_only_the_metrics_asked_for_are_decoded(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(manifest_frames, "_read_avro", remembering)
     assert decoder.metrics([("lower_bounds", 5)])["lower_bounds", 5].to_list() == expected["lower_bounds", 5]
-    assert read == ["status", "lower_bounds.5"]
+    assert read == ["status"]

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import datetime as dt
+import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import fastavro
 import pyarrow as pa
@@ -16,7 +20,26 @@ from hms_iceberg.errors import (
     SchemaMismatchError,
     TypeMismatchError,
 )
-from hms_iceberg.spec.data_types import IntegerType, LongType, NestedField, StringType, TimestampType
+from hms_iceberg.spec.data_types import (
+    BinaryType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    IcebergType,
+    IntegerType,
+    ListType,
+    LongType,
+    MapType,
+    NestedField,
+    StringType,
+    StructType,
+    TimestampNanoType,
+    TimestampType,
+    TimeType,
+    UUIDType,
+)
+from hms_iceberg.spec.manifests.avro_container import parsed_schema, write_container
 from hms_iceberg.spec.partition_transforms import BucketTransform, HourTransform, TruncateTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
@@ -173,6 +196,107 @@ def test_files_that_do_not_fit_are_refused(
         table.add_files([write("a.parquet", rows)])
     assert table.snapshots() == []
     assert "schema.name-mapping.default" not in table.properties
+
+
+@pytest.mark.parametrize(
+    ("kind", "column"),
+    [
+        (DecimalType(9, 2), pa.array([Decimal("1.5")], pa.decimal128(8, 1))),
+        (TimestampType(), pa.array([1], pa.timestamp("ns"))),
+        (TimestampType(), pa.array([1], pa.timestamp("ms"))),
+        (TimestampNanoType(), pa.array([1], pa.timestamp("us"))),
+        (IntegerType(), pa.array([1], pa.uint16())),
+        (DoubleType(), pa.array([1.5], pa.float16())),
+        (StringType(), pa.array([b"a"])),
+        (BinaryType(), pa.array(["a"])),
+        (TimeType(), pa.array([1], pa.time32("ms"))),
+        (ListType(2, DecimalType(9, 2), False), pa.array([[Decimal("1.5")]], pa.list_(pa.decimal128(8, 1)))),
+    ],
+    ids=str,
+)
+def test_values_that_other_readers_take_for_others_or_refuse_are_refused(
+    tmp_path: Path, write: Any, kind: IcebergType, column: pa.Array
+) -> None:
+    table = create(tmp_path, version=3, schema=Schema(NestedField(1, "c", kind)))
+    with pytest.raises(TypeMismatchError, match=r"its column 'c.*other readers of Iceberg"):
+        table.add_files([write("a.parquet", pa.table({"c": column}))])
+    assert table.snapshots() == []
+
+
+@pytest.mark.parametrize("place", ["top", "struct", "list", "map"])
+@pytest.mark.parametrize("marked", [True, False], ids=["uuid", "fixed"])
+@pytest.mark.parametrize(
+    ("kind", "taken"),
+    [
+        (UUIDType(), {True: True, False: False}),
+        (FixedType(16), {True: False, False: True}),
+        (BinaryType(), {True: False, False: True}),
+    ],
+    ids=str,
+)
+def test_bytes_in_avro_are_uuids_if_they_are_marked_and_only_then(
+    tmp_path: Path, kind: IcebergType, taken: dict[bool, bool], marked: bool, place: str
+) -> None:
+    plain: dict[str, Any] = {"type": "fixed", "name": "f", "size": 16}
+    value = {**plain, "logicalType": "uuid"} if marked else plain
+    member = [{"name": "i", "type": "int"}, {"name": "x", "type": value}]
+    raw = bytes(range(16))
+    stored, wanted, rows = {
+        "top": (value, kind, raw),
+        "struct": (
+            {"type": "record", "name": "s", "fields": member},
+            StructType(NestedField(2, "i", IntegerType()), NestedField(3, "x", kind)),
+            {"i": 1, "x": raw},
+        ),
+        "list": ({"type": "array", "items": value}, ListType(2, kind, True), [raw]),
+        "map": ({"type": "map", "values": value}, MapType(2, StringType(), 3, kind, True), {"k": raw}),
+    }[place]
+    table = create(tmp_path, schema=Schema(NestedField(1, "c", wanted)))
+    path = tmp_path / "x.avro"
+    header = {"type": "record", "name": "r", "fields": [{"name": "c", "type": stored}]}
+    written = json.loads(json.dumps(header).replace(', "logicalType": "uuid"', ""))
+    decoder = parsed_schema(json.dumps(written).encode())
+    path.write_bytes(write_container(decoder, json.dumps(header).encode(), [{"c": rows}], "null", {}))
+    if taken[marked]:
+        table.add_files([str(path)])
+        [found] = table.scan().to_arrow().to_pylist()
+        assert repr(UUID(bytes=raw) if "UUID" in repr(found) else raw) in repr(found)
+    else:
+        with pytest.raises(TypeMismatchError, match=r"its column 'c.*other readers of Iceberg"):
+            table.add_files([str(path)])
+        assert table.snapshots() == []
+
+
+@pytest.mark.parametrize("kind", [UUIDType(), FixedType(16)], ids=str)
+@pytest.mark.parametrize("nested", [False, True])
+def test_bytes_in_orc_of_another_length_than_the_tables_are_refused(
+    tmp_path: Path, write: Any, kind: IcebergType, nested: bool
+) -> None:
+    raw = bytes(range(16))
+    wanted = StructType(NestedField(2, "i", IntegerType()), NestedField(3, "l", ListType(4, kind, False)))
+    table = create(tmp_path, schema=Schema(NestedField(1, "c", wanted if nested else kind)))
+    shape = pa.struct({"i": pa.int32(), "l": pa.list_(pa.binary())}) if nested else pa.binary()
+
+    def rows(*values: bytes | None) -> pa.Table:
+        column = [{"i": 1, "l": [value, raw]} for value in values] if nested else values
+        return pa.table({"c": pa.array(column, shape)})
+
+    for number, bad in enumerate((raw[1:], raw + raw, b"")):
+        with pytest.raises(TypeMismatchError, match=r"bytes that are not 16 long.*other readers"):
+            table.add_files([write(f"{number}.orc", rows(raw, None, bad, raw))])
+    assert table.snapshots() == []
+    table.add_files([write("good.orc", rows(raw, None, raw))])
+    found = repr(table.scan().to_arrow().to_pylist())
+    assert found.count(repr(UUID(bytes=raw) if "UUID" in found else raw)) == (5 if nested else 2)
+
+
+def test_days_of_the_julian_calendar_are_refused(tmp_path: Path, write: Any) -> None:
+    table = create(tmp_path, schema=Schema(NestedField(1, "d", DateType())))
+    days = pa.table({"d": [dt.date(1500, 1, 10)]})
+    with pytest.raises(InvalidInputError, match=r"old calendar of Java.*\(in d\)"):
+        table.add_files([write("a.parquet", days.replace_schema_metadata({"org.apache.spark.version": "2.4.8"}))])
+    table.add_files([write("b.parquet", days)])
+    assert table.scan().to_arrow()["d"].to_pylist() == [dt.date(1500, 1, 10)]
 
 
 def test_what_is_no_data_file_is_refused(tmp_path: Path) -> None:

@@ -13,12 +13,16 @@ from hms_iceberg.spec.data_types import (
     BooleanType,
     DateType,
     DoubleType,
+    FixedType,
+    ListType,
     LongType,
+    MapType,
     NestedField,
     StringType,
     StructType,
     TimestampType,
     TimestamptzType,
+    UUIDType,
 )
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table import Table
@@ -129,3 +133,36 @@ def test_a_scan_without_rows_has_its_columns(table: Table) -> None:
     assert lazy.collect_schema().names() == [field.name for field in SCHEMA.fields]
     assert lazy.collect().schema == lazy.collect_schema()
     assert lazy.select("day").collect().schema == {"day": pl.Date}
+
+
+def test_uuids_and_fixed_bytes_in_nested_columns_are_bytes(tmp_path: Path) -> None:
+    kind, raw = pa.binary(16), bytes(range(16))
+    uuids = pa.schema(
+        [
+            ("u", kind),
+            ("l", pa.list_(kind)),
+            ("m", pa.map_(pa.string(), kind)),
+            ("s", pa.struct([("x", kind), ("l", pa.list_(pa.struct([("y", kind)])))])),
+        ]
+    )
+    within = StructType(NestedField(16, "y", UUIDType()))
+    deep = StructType(NestedField(13, "x", UUIDType()), NestedField(14, "l", ListType(15, within, False)))
+    schema = Schema(
+        NestedField(1, "u", UUIDType()),
+        NestedField(2, "l", ListType(10, UUIDType(), False)),
+        NestedField(3, "m", MapType(11, StringType(), 12, FixedType(16), False)),
+        NestedField(4, "s", deep),
+    )
+    value = {"u": raw, "l": [raw, None], "m": [("k", raw)], "s": {"x": raw, "l": [{"y": raw}, None]}}
+    table = create(tmp_path / "uuids", schema=schema)
+    table.append(pa.Table.from_pylist([value, dict.fromkeys(uuids.names)], schema=uuids))
+
+    lazy = table.to_polars()
+    frames = [table.scan().to_polars(), lazy.collect(), lazy.filter(pl.col("u") == raw).collect()]
+
+    assert [frame.height for frame in frames] == [2, 2, 1]
+    for frame in frames:
+        assert frame.schema == frames[0].schema
+        full = frame.filter(pl.col("u").is_not_null()).to_arrow().to_pylist()
+        assert [row["l"] for row in full] == [value["l"]] and [row["s"] for row in full] == [value["s"]]
+    assert table.scan("l is null").to_polars_lazy().collect().height == 1

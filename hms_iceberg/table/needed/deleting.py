@@ -1,4 +1,4 @@
-"""Deleting files of a table that nothing needs."""
+"""Deleting files that nothing needs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.errors import IcebergError, StorageError
-from hms_iceberg.table.table import Table
+from hms_iceberg.storage import Storage
 
 logger = logging.getLogger(__name__)
 
@@ -31,12 +31,13 @@ def path_of(location: str) -> str:
     return re.sub("/+", "/", path) if "//" in path else path
 
 
-def delete_files(table: Table, locations: Iterable[str], workers: int = _DELETERS) -> dict[str, str]:
+def delete_files(storage: Storage, locations: Iterable[str], name: str, workers: int = _DELETERS) -> dict[str, str]:
     """Deletes files, several at once.
 
     Args:
-        table: whose files they are.
+        storage: where they are.
         locations: the files; one that is gone already counts as deleted.
+        name: the table whose files they are, for messages.
         workers: how many are deleted at once.
 
     Returns:
@@ -47,10 +48,9 @@ def delete_files(table: Table, locations: Iterable[str], workers: int = _DELETER
         left = {}
         for location in part:
             try:
-                table.storage.delete(location)
+                storage.delete(location)
             except IcebergError as error:
-                name = ".".join(table.name())
-                logger.warning("Could not delete %s, which no snapshot of %s needs: %s", location, name, error)
+                logger.warning("Could not delete %s, which %s does not need: %s", location, name, error)
                 left[location] = str(error)
         return left
 

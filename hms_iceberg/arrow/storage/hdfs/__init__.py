@@ -1,0 +1,1 @@
+"""HDFS without a Hadoop installation, by hdfs-native; or with one, by libhdfs."""

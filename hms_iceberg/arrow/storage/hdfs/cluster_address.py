@@ -1,0 +1,151 @@
+"""Which NameNodes a location means: an address, a nameservice, the default file system, or a table of mounts."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hms_iceberg.errors import ConfigurationError, StorageError
+
+_DEFAULT_PORT = 8020
+_CONNECT_SECONDS = 3.0
+_DEFAULT = "fs.defaultFS"
+_NAMENODES = "dfs.ha.namenodes."
+_RPC_ADDRESS = "dfs.namenode.rpc-address."
+_MOUNTS = "fs.viewfs.mounttable."
+_LIBHDFS = "set the property hdfs.client to libhdfs, which needs a Hadoop installation"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAddress:
+    """What a client is to connect to.
+
+    Args:
+        url: for hdfs-native.
+        settings: those of Hadoop.
+        mounts: for viewfs, the folders that are mounted, if nothing outside of them is.
+    """
+
+    url: str
+    settings: Mapping[str, str] = field(repr=False)
+    mounts: tuple[str, ...] | None = None
+
+
+def cluster_address(scheme: str, authority: str, settings: Mapping[str, str]) -> ClusterAddress:
+    """Finds the NameNodes of a location, and that one of them can be reached.
+
+    Args:
+        scheme: ``hdfs`` or ``viewfs``.
+        authority: ``host``, ``host:port``, a nameservice, or nothing for ``fs.defaultFS``.
+        settings: those of Hadoop.
+
+    Raises:
+        ConfigurationError: nothing says where it is.
+        StorageError: no NameNode can be reached.
+    """
+    authority = (authority or _default_authority(scheme, settings)).rpartition("@")[2]
+    if scheme == "viewfs":
+        return _mounted(authority, settings)
+    return _of_namenodes(authority, settings)
+
+
+def _default_authority(scheme: str, settings: Mapping[str, str]) -> str:
+    default = settings.get(_DEFAULT, "")
+    own, _, rest = default.partition("://")
+    if own == scheme and rest.strip("/"):
+        return rest.partition("/")[0]
+    if scheme == "viewfs":
+        return "default"  # Hadoop's name of the table without a name
+    said = f"{_DEFAULT} is {default}" if default else f"there is no {_DEFAULT}"
+    raise ConfigurationError(
+        f"Cannot tell which cluster {scheme}:/// is: {said}. Set HADOOP_CONF_DIR to the folder of core-site.xml, set "
+        f"the property {_DEFAULT} or hdfs.host, or write the location with its host or nameservice."
+    )
+
+
+def _of_namenodes(authority: str, settings: Mapping[str, str]) -> ClusterAddress:
+    name, port = _host_and_port(authority)
+    if f"{_NAMENODES}{name}" not in settings:
+        own = settings.get(f"{_RPC_ADDRESS}{name}")  # a nameservice of one NameNode
+        address = own or f"{name}:{port or _DEFAULT_PORT}"
+        _reachable(authority, {name: address}, _known(settings))
+        return ClusterAddress(f"hdfs://{address}", settings)
+    named = [each.strip() for each in settings[f"{_NAMENODES}{name}"].split(",") if each.strip()]
+    addresses = {each: settings.get(f"{_RPC_ADDRESS}{name}.{each}", "") for each in named}
+    missing = [each for each, address in addresses.items() if not address]
+    if missing or not addresses:
+        raise ConfigurationError(
+            f"Cannot connect to the nameservice {name}: {_NAMENODES}{name} names {', '.join(named) or 'nothing'}, and "
+            f"there is no {_RPC_ADDRESS}{name}.{(missing or ['…'])[0]}. Complete the configuration."
+        )
+    # The client waits for a machine that is switched off much longer than for one that refuses: those come last.
+    reached = _reachable(name, addresses, "")
+    ordered = ",".join([*reached, *(each for each in named if each not in reached)])
+    return ClusterAddress(f"hdfs://{name}", {**settings, f"{_NAMENODES}{name}": ordered})
+
+
+def _mounted(name: str, settings: Mapping[str, str]) -> ClusterAddress:
+    prefix = f"{_MOUNTS}{name}."
+    own = {key[len(prefix) :]: value for key, value in settings.items() if key.startswith(prefix)}
+    links = {key[len("link.") :]: target for key, target in own.items() if key.startswith("link.")}
+    others = sorted(key for key in own if re.match(r"link(?!\.|Fallback$)", key))
+    if others:
+        raise ConfigurationError(f"Cannot use viewfs://{name}: {prefix}{others[0]} is not known here; {_LIBHDFS}.")
+    fallback = own.get("linkFallback")
+    if not links and not fallback:
+        raise ConfigurationError(
+            f"Cannot use viewfs://{name}: it has no mounts. Set HADOOP_CONF_DIR to the folder of a core-site.xml with "
+            f"{prefix}link./folder, or write locations with hdfs://."
+        )
+    changed = dict(settings)
+    for key, target in own.items():
+        if key == "linkFallback" or key.startswith("link."):
+            scheme, _, rest = target.partition("://")
+            if scheme != "hdfs":
+                raise ConfigurationError(f"Cannot use viewfs://{name}: {prefix}{key} is {target!r}, not hdfs://…")
+            authority, slash, path = rest.partition("/")
+            reached = _of_namenodes(authority, changed)
+            changed = {**reached.settings, f"{prefix}{key}": f"{reached.url}{slash}{path}"}
+    if fallback is None:
+        # The client wants one. It is never used: the handler refuses what is not below a mount.
+        changed[f"{prefix}linkFallback"] = changed[f"{prefix}link.{next(iter(links))}"]
+    return ClusterAddress(f"viewfs://{name}", changed, None if fallback else tuple(sorted(links)))
+
+
+def _host_and_port(authority: str) -> tuple[str, int | None]:
+    host, colon, port = authority.rpartition(":")
+    if not colon or port.endswith("]"):
+        return authority, None
+    try:
+        return host, int(port)
+    except ValueError as error:
+        raise ConfigurationError(f"Cannot use hdfs://{authority}: {port!r} is no port.") from error
+
+
+def _known(settings: Mapping[str, str]) -> str:
+    services = sorted(key[len(_NAMENODES) :] for key in settings if key.startswith(_NAMENODES))
+    return f"Nameservices that are known: {', '.join(services)}. " if services else "No nameservice is known. "
+
+
+def _reachable(what: str, addresses: Mapping[str, str], known: str) -> list[str]:
+    """The NameNodes that take a connection.
+
+    Raises:
+        StorageError: none of them does.
+    """
+    reached, failures = [], []
+    for name, address in addresses.items():
+        host, port = _host_and_port(address)
+        try:
+            with socket.create_connection((host.strip("[]"), port or _DEFAULT_PORT), _CONNECT_SECONDS):
+                reached.append(name)
+        except (OSError, UnicodeError) as error:
+            failures.append(f"{address}: {error}")
+    if not reached:
+        raise StorageError(
+            f"Cannot connect to hdfs://{what}: no NameNode can be reached ({'; '.join(failures)}). {known}Check "
+            "the name, HADOOP_CONF_DIR and the network."
+        )
+    return reached

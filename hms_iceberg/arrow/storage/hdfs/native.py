@@ -1,0 +1,228 @@
+"""pyarrow's view of HDFS by hdfs-native, which needs neither Java nor a Hadoop installation."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from hms_iceberg.arrow.storage.hdfs.cluster_address import ClusterAddress
+from hms_iceberg.arrow.storage.hdfs.native_failures import errors_of_hdfs
+from hms_iceberg.arrow.storage.hdfs.native_files import HdfsInput, HdfsOutput
+from hms_iceberg.errors import ConfigurationError
+
+# The client's own are 181 seconds without a NameNode; with these it is nine.
+_PATIENCE = {
+    "dfs.client.failover.max.attempts": "8",
+    "dfs.client.failover.sleep.base.millis": "500",
+    "dfs.client.failover.sleep.max.millis": "1000",
+}
+_UMASK, _USUAL_UMASK = "fs.permissions.umask-mode", "022"
+_SIZES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+
+
+class NativeHdfs(fs.FileSystemHandler):
+    """Implements pyarrow's file system; a move never replaces what is there.
+
+    Args:
+        address: the cluster.
+        kerberos: hdfs-native's arguments of that name.
+
+    Raises:
+        ConfigurationError: hdfs-native cannot use the settings.
+    """
+
+    def __init__(self, address: ClusterAddress, kerberos: Mapping[str, str]) -> None:
+        self._address = address
+        self._kerberos = dict(kerberos)
+        self._lock = threading.Lock()
+        # Those of a parent process stay: they neither work nor end in a child.
+        self._clients: dict[int, Any] = {}
+        settings = address.settings
+        umask = _number({_UMASK: _USUAL_UMASK, **settings}, _UMASK, _umask) or 0
+        self._folder_mode = 0o777 & ~umask
+        self._written: dict[str, Any] = {
+            "permission": 0o666 & ~umask,
+            "replication": _number(settings, "dfs.replication", int),
+            "block_size": _number(settings, "dfs.blocksize", _size),
+        }
+        self._client()
+
+    def _client(self) -> Any:
+        from hdfs_native import Client
+
+        process = os.getpid()
+        with self._lock:
+            if process not in self._clients:
+                settings = {**_PATIENCE, **self._address.settings}
+                try:
+                    # The folder was read already.
+                    self._clients[process] = Client(self._address.url, settings, os.devnull, **self._kerberos)
+                except (RuntimeError, ValueError, OSError) as error:
+                    raise ConfigurationError(f"Cannot connect to {self._address.url}: {error}") from error
+            return self._clients[process]
+
+    def _checked(self, path: str, changes: bool = False) -> str:
+        """A path as the client wants it."""
+        path = "/" + path.strip("/")
+        mounts = self._address.mounts
+        if mounts is not None and not any(path == mount or path.startswith(f"{mount}/") for mount in mounts):
+            said = f"{path} is outside of the mounts of {self._address.url}, which are {', '.join(mounts)}"
+            raise OSError(errno.EACCES if changes else errno.ENOENT, said)
+        return path
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NativeHdfs) and self._address == other._address and self._kerberos == other._kerberos
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def get_type_name(self) -> str:
+        """`hdfs-native`."""
+        return "hdfs-native"
+
+    def normalize_path(self, path: str) -> str:
+        """The path itself."""
+        return path
+
+    def get_file_info(self, paths: Iterable[str]) -> list[fs.FileInfo]:
+        """What is at each path."""
+        return [self._info(path) for path in paths]
+
+    def _info(self, path: str) -> fs.FileInfo:
+        try:
+            with errors_of_hdfs():
+                return _info(self._client().get_file_info(self._checked(path)), path)
+        except (FileNotFoundError, NotADirectoryError):
+            return fs.FileInfo(path, fs.FileType.NotFound)
+
+    def get_file_info_selector(self, selector: fs.FileSelector) -> list[fs.FileInfo]:
+        """What is in a folder."""
+        try:
+            return list(self._listed(selector))
+        except FileNotFoundError:
+            if selector.allow_not_found:
+                return []
+            raise
+
+    def _listed(self, selector: fs.FileSelector) -> Iterator[fs.FileInfo]:
+        base = self._checked(selector.base_dir)
+        given = selector.base_dir.rstrip("/")
+        with errors_of_hdfs():
+            for status in self._client().list_status(base, selector.recursive):
+                if status.path == base:
+                    raise NotADirectoryError(errno.ENOTDIR, f"{base} is a file, not a folder")
+                yield _info(status, given + status.path[len(base.rstrip("/")) :])
+
+    def create_dir(self, path: str, recursive: bool) -> None:
+        """Makes a folder; one that is there is no error."""
+        with errors_of_hdfs():
+            self._client().mkdirs(self._checked(path, changes=True), self._folder_mode, recursive)
+
+    def delete_dir(self, path: str) -> None:
+        """Removes a folder with all that is in it."""
+        self._delete(path, recursive=True)
+
+    def delete_dir_contents(self, path: str, missing_dir_ok: bool = False) -> None:
+        """Removes what is in a folder."""
+        selector = fs.FileSelector(path, allow_not_found=missing_dir_ok)
+        for info in self.get_file_info_selector(selector):
+            self._delete(info.path, recursive=True)
+
+    def delete_root_dir_contents(self) -> None:
+        """Not done: it is the whole cluster."""
+        raise NotImplementedError("the root of HDFS is not emptied")
+
+    def delete_file(self, path: str) -> None:
+        """Removes a file."""
+        if self._info(path).type == fs.FileType.Directory:
+            raise IsADirectoryError(errno.EISDIR, f"{path} is a folder, not a file")
+        self._delete(path, recursive=False)
+
+    def _delete(self, path: str, recursive: bool) -> None:
+        with errors_of_hdfs():
+            if not self._client().delete(self._checked(path), recursive):
+                raise FileNotFoundError(errno.ENOENT, path)
+
+    def move(self, src: str, dest: str) -> None:
+        """Gives a file another name, at once; `FileExistsError` if there is one of that name."""
+        with errors_of_hdfs():
+            self._client().rename(self._checked(src), self._checked(dest, changes=True), False)
+
+    def copy_file(self, src: str, dest: str) -> None:
+        """Copies a file; one that is there is not replaced."""
+        source = self.open_input_file(src)
+        with source, self.open_output_stream(dest, None) as target:
+            while part := source.read(8 * 2**20):
+                target.write(part)
+
+    def open_input_stream(self, path: str) -> pa.NativeFile:
+        """A file to read."""
+        return self.open_input_file(path)
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        """A file to read."""
+        return pa.PythonFile(HdfsInput(self._opener(self._checked(path))), mode="r")
+
+    def _opener(self, path: str) -> Callable[[], Any]:
+        def opened() -> Any:
+            try:
+                with errors_of_hdfs():
+                    return self._client().read(path)
+            except FileNotFoundError as error:
+                if "Path is not a file" in str(error):
+                    raise IsADirectoryError(errno.EISDIR, f"{path} is a folder, not a file") from error
+                raise
+
+        return opened
+
+    def open_output_stream(self, path: str, metadata: Mapping[str, str] | None) -> pa.NativeFile:
+        """A new file to write, and the folders that it is in; `FileExistsError` if there is one."""
+        from hdfs_native import WriteOptions
+
+        with errors_of_hdfs():
+            file = self._client().create(self._checked(path, changes=True), WriteOptions(**self._written))
+        return pa.PythonFile(HdfsOutput(file), mode="w")
+
+    def open_append_stream(self, path: str, metadata: Mapping[str, str] | None) -> pa.NativeFile:
+        """Not done: files of tables never change."""
+        raise NotImplementedError("files of HDFS are not appended to")
+
+
+def _info(status: Any, path: str) -> fs.FileInfo:
+    if status.isdir:
+        return fs.FileInfo(path, fs.FileType.Directory, mtime_ns=status.modification_time * 1_000_000)
+    return fs.FileInfo(path, fs.FileType.File, size=status.length, mtime_ns=status.modification_time * 1_000_000)
+
+
+def _number(settings: Mapping[str, str], name: str, read: Callable[[str], int]) -> int | None:
+    if name not in settings:
+        return None
+    try:
+        return read(settings[name])
+    except (ValueError, KeyError) as error:
+        raise ConfigurationError(f"Hadoop's setting {name} must be a number, but is {settings[name]!r}.") from error
+
+
+def _umask(text: str) -> int:
+    """A umask as a number, or as what it leaves: `u=rwx,g=rx,o=`."""
+    if "=" not in text:
+        return int(text, 8)
+    left = 0
+    for clause in text.replace("a", "ugo").split(","):
+        who, _, rights = clause.partition("=")
+        bits = sum({"r": 4, "w": 2, "x": 1}[right] for right in rights)
+        left |= sum(bits << {"u": 6, "g": 3, "o": 0}[each] for each in who)
+    return 0o777 & ~left
+
+
+def _size(text: str) -> int:
+    number = text.rstrip("kmgtKMGT")
+    return int(number) * _SIZES[text[len(number) :].lower()]

@@ -1,0 +1,106 @@
+"""Files of HDFS as Python has files: what Arrow reads from and writes to."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from typing import Any
+
+from hms_iceberg.arrow.storage.hdfs.native_failures import errors_of_hdfs
+
+
+class HdfsInput(io.RawIOBase):
+    """A file to read, from its start.
+
+    Args:
+        opened: opens it with hdfs-native; called again in a child of this process, where no connection works on.
+    """
+
+    def __init__(self, opened: Callable[[], Any]) -> None:
+        super().__init__()
+        self._opened = opened
+        self._process = os.getpid()
+        self._file = opened()
+        self._size = len(self._file)
+        self._position = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Bytes from the position on, as many as there are."""
+        left = max(self._size - self._position, 0)
+        length = left if size is None or size < 0 else min(size, left)
+        if length == 0:
+            return b""
+        if self._process != os.getpid():
+            self._file, self._process = self._opened(), os.getpid()
+        with errors_of_hdfs():
+            data: bytes = self._file.read_range(self._position, length)
+        self._position += len(data)
+        return data
+
+    def readall(self) -> bytes:
+        """What is left."""
+        return self.read()
+
+    def readinto(self, buffer: Any) -> int:
+        """Fills a buffer as far as there are bytes."""
+        view = memoryview(buffer).cast("B")
+        data = self.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Goes to a position, which may be behind the end."""
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._size}[whence]
+        if start + offset < 0:
+            raise ValueError(f"negative seek position {start + offset}")
+        self._position = start + offset
+        return self._position
+
+    def tell(self) -> int:
+        """The position."""
+        return self._position
+
+    def size(self) -> int:
+        """The length in bytes."""
+        return self._size
+
+    def readable(self) -> bool:
+        """Always true."""
+        return True
+
+    def seekable(self) -> bool:
+        """Always true."""
+        return True
+
+
+class HdfsOutput(io.RawIOBase):
+    """A file that is written with hdfs-native; others see its name from the start."""
+
+    def __init__(self, file: Any) -> None:
+        super().__init__()
+        self._file = file
+        self._position = 0
+
+    def write(self, data: Any) -> int:
+        """Appends all bytes of a buffer."""
+        view = memoryview(data).cast("B")  # another format would be taken number by number
+        with errors_of_hdfs():
+            self._file.write(view)
+        self._position += len(view)
+        return len(view)
+
+    def tell(self) -> int:
+        """Bytes written so far."""
+        return self._position
+
+    def writable(self) -> bool:
+        """Always true."""
+        return True
+
+    def close(self) -> None:
+        """Ends the file; raises if not all of it is kept."""
+        if not self.closed:
+            super().close()
+            with errors_of_hdfs():
+                self._file.close()

@@ -1,0 +1,133 @@
+"""Chooses the client of HDFS: hdfs-native, or libhdfs if the user says so."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+from collections.abc import Mapping
+from importlib.util import find_spec
+from urllib.parse import urlencode
+
+from pyarrow import fs
+
+from hms_iceberg.arrow.storage.hdfs.cluster_address import cluster_address
+from hms_iceberg.arrow.storage.hdfs.hadoop_settings import hadoop_settings
+from hms_iceberg.arrow.storage.hdfs.native import NativeHdfs
+from hms_iceberg.errors import ConfigurationError, MissingDependencyError
+
+HDFS_SCHEMES = frozenset({"hdfs", "viewfs"})
+_CLIENT = "hdfs.client"
+_CLIENTS = ("native", "libhdfs")
+_USER_VARIABLE = "HADOOP_USER_NAME"
+
+
+def open_hdfs(scheme: str, authority: str, properties: Mapping[str, str]) -> fs.FileSystem:
+    """The file system of a cluster.
+
+    Args:
+        scheme: ``hdfs`` or ``viewfs``.
+        authority: of the location; without one, ``hdfs.host`` and ``hdfs.port`` count, and then ``fs.defaultFS``.
+        properties: catalog properties: ``hdfs.client`` (``native`` or ``libhdfs``), ``hdfs.user``,
+            ``hdfs.kerberos_ticket``, ``hdfs.kerberos-principal``, ``hdfs.kerberos-keytab``, and settings of Hadoop.
+
+    Raises:
+        ConfigurationError: the properties, or Hadoop's configuration, cannot be used.
+        MissingDependencyError: there is neither client.
+        StorageError: no NameNode can be reached.
+    """
+    client = properties.get(_CLIENT, _CLIENTS[0]).strip().lower()
+    if client not in _CLIENTS:
+        raise ConfigurationError(f"Property {_CLIENT} must be native or libhdfs, but is {properties[_CLIENT]!r}.")
+    if not authority and scheme == "hdfs" and properties.get("hdfs.host"):
+        authority = properties["hdfs.host"].partition("://")[2] or properties["hdfs.host"]
+        authority += f":{_port(properties)}" if properties.get("hdfs.port") else ""
+    if client == "libhdfs":
+        return _libhdfs(scheme, authority, properties)
+    if find_spec("hdfs_native") is None:
+        raise MissingDependencyError(
+            f"Cannot open {scheme}://{authority}: HDFS needs the package hdfs-native. Run pip install "
+            "'hms_iceberg[hdfs]'; or, with a Hadoop installation, set the property hdfs.client to libhdfs."
+        )
+    settings = hadoop_settings(properties)
+    if settings.get("hadoop.security.authentication", "simple").lower() == "simple":
+        _act_as(properties.get("hdfs.user"))
+    return fs.PyFileSystem(NativeHdfs(cluster_address(scheme, authority, settings), _kerberos(properties)))
+
+
+def default_cluster(properties: Mapping[str, str]) -> str | None:
+    """Scheme and authority of paths without a scheme, if the properties themselves say that they are on HDFS.
+
+    What the configuration folder says does not count: there a path of Python is local, as its user expects.
+    """
+    default = properties.get("hadoop.fs.defaultFS") or properties.get("fs.defaultFS", "")
+    match = re.match(r"(hdfs|viewfs)://[^/]+", default)
+    return match[0] if match else None
+
+
+def moves_exclusively(filesystem: fs.FileSystem) -> bool:
+    """Whether a file that is moved never replaces another, so that exactly one of several writers of a name wins."""
+    return isinstance(filesystem, fs.PyFileSystem) and isinstance(filesystem.handler, NativeHdfs)
+
+
+def _port(properties: Mapping[str, str]) -> int:
+    try:
+        return int(properties["hdfs.port"])
+    except ValueError as error:
+        raise ConfigurationError(f"Property hdfs.port must be a number, but is {properties['hdfs.port']!r}.") from error
+
+
+def _act_as(user: str | None) -> None:
+    """Has the process be one user to clusters that believe what a client says.
+
+    The client reads the variable whenever it connects, and so again in the middle of its work: a process has one user.
+    """
+    name = os.environ.setdefault(_USER_VARIABLE, user or _own_name())
+    if user and name != user:
+        raise ConfigurationError(
+            f"Cannot use HDFS as {user} (property hdfs.user): this process uses it as {name} ({_USER_VARIABLE}), "
+            "and one process has one user there. Set the variable before the first use, or start another process."
+        )
+
+
+def _own_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container's user without a name
+        return str(os.getuid())
+
+
+def _kerberos(properties: Mapping[str, str]) -> dict[str, str]:
+    principal = properties.get("hdfs.kerberos-principal") or properties.get("hdfs.user", "")
+    found = {
+        "kerberos_keytab": properties.get("hdfs.kerberos-keytab"),
+        "kerberos_cache": properties.get("hdfs.kerberos_ticket"),
+    }
+    given = {name: value for name, value in found.items() if value}
+    if given and not principal:
+        raise ConfigurationError(
+            "A ticket cache or keytab is given without its principal: set the property hdfs.kerberos-principal."
+        )
+    if given or properties.get("hdfs.kerberos-principal"):
+        given["kerberos_principal"] = principal
+    return given
+
+
+def _libhdfs(scheme: str, authority: str, properties: Mapping[str, str]) -> fs.FileSystem:
+    options = {"user": properties.get("hdfs.user"), "kerb_ticket": properties.get("hdfs.kerberos_ticket")}
+    given = urlencode({name: value for name, value in options.items() if value})
+    host = authority or "default"
+    try:
+        return fs.HadoopFileSystem.from_uri(f"{scheme}://{host}/" + (f"?{given}" if given else ""))
+    except (AttributeError, ImportError) as error:
+        raise MissingDependencyError(
+            "This build of pyarrow has no HadoopFileSystem, which libhdfs needs. Install a pyarrow wheel from PyPI, or "
+            f"remove the property {_CLIENT}."
+        ) from error
+    except OSError as error:
+        line = str(error).strip().partition("\n")[0]
+        raise ConfigurationError(
+            f"Cannot connect to {scheme}://{authority} by libhdfs: {line} It needs a Hadoop installation: set "
+            "HADOOP_HOME, and CLASSPATH to the output of `hadoop classpath --glob` (PySpark's jars are not enough). "
+            f"Without one, remove the property {_CLIENT} and run pip install 'hms_iceberg[hdfs]'."
+        ) from error

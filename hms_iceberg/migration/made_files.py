@@ -1,0 +1,175 @@
+"""The files that a migration and its Iceberg table made, told from those that others have in the same folders.
+
+Nothing is known to be a migration's by its place. What is deleted is named: by the Iceberg table's own metadata, or by
+the migration's id in a file's name or contents; and nobody else's row in the metastore names it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from hms_iceberg.errors import (
+    CorruptFileError,
+    IcebergError,
+    MetastoreUnavailableError,
+    MissingFileError,
+    UnsupportedError,
+)
+from hms_iceberg.hms.hive_tables import HiveTables
+from hms_iceberg.metastore import MetadataVersion, TableRow
+from hms_iceberg.migration.migration_journal import Journal
+from hms_iceberg.migration.migration_progress import in_threads
+from hms_iceberg.migration.state import METADATA
+from hms_iceberg.storage import Storage
+from hms_iceberg.table.needed.deleting import path_of
+from hms_iceberg.table.needed.named_files import files_of
+from hms_iceberg.table.needed.others import may_be_copy, names_of
+from hms_iceberg.table.needed.ways_back import MIGRATION_ID, MIGRATION_JOURNALS
+from hms_iceberg.transaction.metadata_files import read_version
+
+logger = logging.getLogger(__name__)
+
+_THREADS = 8
+
+
+class MadeFiles:
+    """What the Iceberg table of a migration consists of, as it is when it is first asked for.
+
+    Args:
+        hive: the metastore's rows.
+        storage: where the files are.
+        folder: the folder that holds the journal.
+        journal: the migration's.
+        version: location of the Iceberg table's version that was given up; None if names were never switched, or not
+            by this package.
+    """
+
+    def __init__(
+        self, hive: HiveTables, storage: Storage, folder: str, journal: Journal, version: str | None = None
+    ) -> None:
+        self._hive = hive
+        self._storage = storage
+        self._journal = journal
+        self._version = version
+        self._metadata = f"{journal.iceberg_location}/{METADATA}" if journal.is_copy else folder
+
+    @cached_property
+    def other_tables(self) -> tuple[TableRow, ...]:
+        """Iceberg tables that may use the same files: copies, neighbours, and the table under another name."""
+        uuids = {None, *(version.metadata.table_uuid for version in self._marked)}  # None asks for the place alone
+        place = path_of(self._journal.iceberg_location)
+        # Without a version there is nothing that others could name, but the table may have another name. A version that
+        # was given up and is gone already had files that others may name.
+        made = self._marked or self._version is not None
+        rows = self._hive.table_rows.rows(None if made else self._journal.database)
+        return tuple(
+            row
+            for row in rows
+            if row.is_iceberg
+            and not self._is_own(row)
+            and (self._is_marked(row) or any(may_be_copy(row, each, (place,)) for each in uuids))
+        )
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether it is certain that the Hive table takes the name back."""
+        return self._version is not None
+
+    @property
+    def renamed(self) -> TableRow | None:
+        """The Iceberg table under another name than the migration gave it, if there is one."""
+        return next((row for row in self.other_tables if self._is_marked(row)), None)
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        """Locations of the Iceberg table's metadata files, as far as no other table names them."""
+        kept = self._kept
+        found = (version.location for version in self._marked)
+        return tuple(each for each in found if kept is not None and path_of(each) not in kept)
+
+    def delete(self) -> None:
+        """Delete them; what was deleted before is no error, so that this can be repeated.
+
+        Data files of a migration in place are the Hive table's, or were added to the folders around it, and stay.
+        """
+        kept = self._kept
+        if kept is None:
+            return
+        doomed: dict[str, None] = {}
+        for version in self._marked:
+            files = files_of(version.metadata, version.location, self._storage, _pass_over)
+            doomed.update((each, None) for each in files.data if self._is_of_copy(each))
+            doomed.update((each, None) for each in files.metadata)
+        if self._journal.is_copy and self._version is None:  # nobody has used it: the folder is the copy's alone
+            doomed.update((info.location, None) for info in self._storage.list(self._journal.iceberg_location))
+        doomed.update(
+            (info.location, None) for info in self._storage.list(self._metadata) if self._is_named(info.location)
+        )
+        versions = {version.location for version in self._marked}
+        first = (each for each in doomed if path_of(each) not in kept and each not in versions)
+        for _ in in_threads(self._storage.delete, first, _THREADS):
+            pass
+        for each in versions:
+            if path_of(each) not in kept:
+                self._storage.delete(each)
+
+    def _is_named(self, location: str) -> bool:
+        """Whether a file carries the migration's id in its name, and is not one of its notes."""
+        name = location.rpartition("/")[2]
+        return self._journal.migration_id in name and not name.startswith(MIGRATION_JOURNALS)
+
+    def _is_of_copy(self, location: str) -> bool:
+        place = f"{path_of(self._journal.iceberg_location)}/"
+        return self._journal.is_copy and path_of(location).startswith(place)
+
+    def _is_own(self, row: TableRow) -> bool:
+        journal = self._journal
+        names = ((journal.database, journal.table), (journal.database, journal.staging))
+        return self._is_marked(row) and row.identifier in names
+
+    def _is_marked(self, row: TableRow) -> bool:
+        return row.properties.get(MIGRATION_ID) == self._journal.migration_id
+
+    @cached_property
+    def _marked(self) -> tuple[MetadataVersion, ...]:
+        """The version that was given up; else every version in the folder that has the migration's id."""
+        if self._version is not None:
+            return tuple(self._read([self._version]))
+        listed = (info.location for info in self._storage.list(self._metadata))
+        found = self._read(each for each in listed if each.endswith(".metadata.json"))
+        return tuple(version for version in found if self._is_version(version))
+
+    def _is_version(self, version: MetadataVersion) -> bool:
+        return version.metadata.properties.get(MIGRATION_ID) == self._journal.migration_id
+
+    def _read(self, locations: Iterable[str]) -> Iterator[MetadataVersion]:
+        for location in locations:
+            try:
+                yield read_version(location, self._storage)
+            except (MissingFileError, CorruptFileError, UnsupportedError) as error:
+                logger.info("Not taken for a part of the migration of %s: %s", self._journal.name, error)
+
+    @cached_property
+    def _kept(self) -> frozenset[str] | None:
+        """The paths that other tables name; None if that cannot be told, and everything stays."""
+        tables = self.other_tables
+        try:
+            return frozenset(path_of(each) for row in tables for each in names_of(row, self._storage))
+        except MetastoreUnavailableError:
+            raise
+        except IcebergError as error:
+            logger.warning(
+                "Whether other Iceberg tables use files of the migration of %s cannot be told (%s); all in %s stay.",
+                self._journal.name,
+                error,
+                self._metadata,
+            )
+            return None
+
+
+def _pass_over(error: Exception) -> None:
+    if not isinstance(error, (MissingFileError, CorruptFileError)):
+        raise error
+    logger.info("Files that were deleted already are passed over: %s", error)

@@ -1,0 +1,114 @@
+package hms_iceberg.bridge;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.TreeSet;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedAttribute;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.plans.QueryPlan;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
+import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
+import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.Function1;
+import scala.jdk.javaapi.CollectionConverters;
+import scala.runtime.AbstractPartialFunction;
+
+/**
+ * DELETE, UPDATE and MERGE with conditions on metadata columns: Spark knows only those in the rewritten statement that
+ * its operation requires. Which these are is seen before names are resolved, and reaches the operation as an option of
+ * the table: a statement that names none does not pay for them.
+ */
+final class NamedMetadata extends Rule {
+  private static final String OPTION = "hms_iceberg.metadata-columns";
+  private static final List NAMES = Arrays.asList(new Object[] {
+      MetadataColumns.FILE, MetadataColumns.POSITION, MetadataColumns.SPEC_ID, MetadataColumns.PARTITION});
+
+  public TreeNode apply(TreeNode plan) {
+    return ((LogicalPlan) plan).resolveOperators(new Note());
+  }
+
+  /** The columns that the statement of an operation names. */
+  static List of(CaseInsensitiveStringMap options) {
+    String names = options.get(OPTION);
+    return names == null ? new ArrayList() : new ArrayList(Arrays.asList(names.split(",")));
+  }
+
+  static final class Note extends AbstractPartialFunction {
+    public boolean isDefinedAt(Object plan) {
+      return plan instanceof DeleteFromTable || plan instanceof UpdateTable || plan instanceof MergeIntoTable;
+    }
+
+    public Object applyOrElse(Object plan, Function1 otherwise) {
+      if (!isDefinedAt(plan)) {
+        return otherwise.apply(plan);
+      }
+      TreeSet names = new TreeSet();
+      collect(((QueryPlan) plan).expressions().iterator(), names);
+      if (names.isEmpty()) {
+        return plan;
+      }
+      List children = new ArrayList(CollectionConverters.asJava(((LogicalPlan) plan).children()));
+      children.set(0, ((LogicalPlan) children.get(0)).resolveOperators(new Tell(String.join(",", names))));
+      return ((LogicalPlan) plan).withNewChildren(CollectionTools.seq(children));
+    }
+
+    private static void collect(scala.collection.Iterator expressions, TreeSet names) {
+      while (expressions.hasNext()) {
+        TreeNode expression = (TreeNode) expressions.next();
+        if (expression instanceof UnresolvedAttribute) {
+          List parts = CollectionConverters.asJava(((UnresolvedAttribute) expression).nameParts());
+          for (int i = 0; i < parts.size(); i++) {
+            String part = ((String) parts.get(i)).toLowerCase(Locale.ROOT);
+            if (NAMES.contains(part)) {
+              names.add(part);
+            }
+          }
+        }
+        if (expression instanceof SubqueryExpression) {
+          collectPlan((QueryPlan) ((SubqueryExpression) expression).plan(), names);
+        }
+        collect(expression.children().iterator(), names);
+      }
+    }
+
+    private static void collectPlan(QueryPlan plan, TreeSet names) {
+      collect(plan.expressions().iterator(), names);
+      for (scala.collection.Iterator it = plan.children().iterator(); it.hasNext();) {
+        collectPlan((QueryPlan) it.next(), names);
+      }
+    }
+  }
+
+  /** Adds the option to a table that is not resolved yet. */
+  static final class Tell extends AbstractPartialFunction {
+    private final String names;
+
+    Tell(String names) {
+      this.names = names;
+    }
+
+    public boolean isDefinedAt(Object plan) {
+      return plan instanceof UnresolvedRelation && !((UnresolvedRelation) plan).options().containsKey(OPTION);
+    }
+
+    public Object applyOrElse(Object plan, Function1 otherwise) {
+      if (!isDefinedAt(plan)) {
+        return otherwise.apply(plan);
+      }
+      UnresolvedRelation relation = (UnresolvedRelation) plan;
+      Map options = new HashMap(relation.options().asCaseSensitiveMap());
+      options.put(OPTION, names);
+      return relation.copy(
+          relation.multipartIdentifier(), new CaseInsensitiveStringMap(options), relation.isStreaming());
+    }
+  }
+}

@@ -1,0 +1,68 @@
+"""What the questions of one extended session share: its catalogs, staged tables, rewritings, and metadata read last."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any
+
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+from hms_iceberg.metastore import MetadataVersion
+from hms_iceberg.spark.catalogs import OpenCatalogs
+from hms_iceberg.spark.rewriting.runs import OpenRewrites
+from hms_iceberg.spark.targets import Targets
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.storage import Storage
+from hms_iceberg.transaction.metadata_files import read_version
+
+_KEPT_TABLES = 64
+
+
+class OpenTables:
+    """The catalogs and tables that a session has open.
+
+    Args:
+        properties: storage properties.
+        storage: a storage to use instead.
+
+    Attributes:
+        properties: the storage properties.
+        catalogs: the catalogs.
+        targets: what questions change.
+        rewrites: the rewritings that are under way.
+    """
+
+    def __init__(self, properties: Mapping[str, str] | None = None, storage: Storage | None = None) -> None:
+        self.properties = dict(properties or {})
+        self.catalogs = OpenCatalogs()
+        self.targets = Targets(self.catalogs)
+        self.rewrites = OpenRewrites()
+        self._storage = storage or ArrowStorage(self.properties)
+        self._metadata: OrderedDict[str, TableMetadata] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def storage(self, question: Mapping[str, Any]) -> Storage:
+        """The storage that a question's table is on."""
+        if "rewrite" in question:
+            return self.rewrites.of(question).storage
+        return self.catalogs.storage(question, self._storage)
+
+    def version(self, question: Mapping[str, Any]) -> MetadataVersion:
+        """The version of a table that a question is about."""
+        location = question["metadata_location"]
+        return MetadataVersion(location, self.metadata(location, self.storage(question)))
+
+    def metadata(self, location: str, storage: Storage) -> TableMetadata:
+        """A metadata file never changes, so that a few of those read last are kept."""
+        with self._lock:
+            known = self._metadata.get(location)
+            if known is not None:
+                self._metadata.move_to_end(location)
+                return known
+        metadata = read_version(location, storage).metadata
+        with self._lock:
+            self._metadata[location] = metadata
+            while len(self._metadata) > _KEPT_TABLES:
+                self._metadata.popitem(last=False)
+        return metadata

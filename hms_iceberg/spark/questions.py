@@ -1,0 +1,270 @@
+"""Every question of the bridge, in one place: its name, its struct, what answers it, and whether it may wait.
+
+The bridge's side is told the names of those that commit (`commits`); it knows no other list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from hms_iceberg.metastore import MetadataVersion
+from hms_iceberg.spark.answers import AnswerWriter
+from hms_iceberg.spark.catalog_questions import FindTable, InCatalog, OpenCatalog, OpenSessionCatalog
+from hms_iceberg.spark.catalogs import (
+    find_table,
+    list_namespaces,
+    list_tables,
+    list_views,
+    namespace_properties,
+    open_catalog,
+    open_session_catalog,
+)
+from hms_iceberg.spark.ddl.alter import AlterTable, alter_table
+from hms_iceberg.spark.ddl.definition import DefineTable
+from hms_iceberg.spark.ddl.namespace_changes import (
+    AlterNamespace,
+    CreateNamespace,
+    DropNamespace,
+    alter_namespace,
+    create_namespace,
+    drop_namespace,
+)
+from hms_iceberg.spark.ddl.staging import StagedTable, StageTable, abort_staged, commit_staged, stage_table
+from hms_iceberg.spark.ddl.table_changes import DropTable, RenameTable, create_table, drop_table, rename_table
+from hms_iceberg.spark.ddl.view_changes import (
+    AlterView,
+    CreateView,
+    DropView,
+    RenameView,
+    alter_view,
+    create_view,
+    drop_view,
+    rename_view,
+)
+from hms_iceberg.spark.open_tables import OpenTables
+from hms_iceberg.spark.procedures.procedure_questions import (
+    CallProcedure,
+    ListProcedures,
+    call_procedure,
+    list_procedures,
+)
+from hms_iceberg.spark.read_questions import (
+    AskVersion,
+    CheckStream,
+    DescribeMetadataTable,
+    InspectRows,
+    LatestOffset,
+    LoadTable,
+    LoadView,
+    PlanScan,
+    ReadChanges,
+    WorkerCommand,
+)
+from hms_iceberg.spark.reading.changes import changed_rows, describe_changes
+from hms_iceberg.spark.reading.descriptions import describe, release
+from hms_iceberg.spark.reading.inspection import describe_inspection, inspection_rows
+from hms_iceberg.spark.reading.plan_answer import plan_answer
+from hms_iceberg.spark.reading.plan_questions import answer_form, scan_answer
+from hms_iceberg.spark.reading.streams import check_stream, latest_offset
+from hms_iceberg.spark.reading.view_answers import describe_view
+from hms_iceberg.spark.reading.worker_files import worker_command
+from hms_iceberg.spark.rewriting.rewrite_questions import (
+    FailedRewrite,
+    OfRewrite,
+    abandon_rewrite,
+    end_rewrite,
+    failed_rewrite,
+    may_rewrite,
+)
+from hms_iceberg.spark.rowlevel.begin_rows import BeginRows, begin_rows
+from hms_iceberg.spark.rowlevel.commit_rows import CommitRows, commit_rows
+from hms_iceberg.spark.rowlevel.metadata_deletes import can_delete, delete_where
+from hms_iceberg.spark.sql.execution import ReadStatement, RunStatement, read_statement, run_statement
+from hms_iceberg.spark.writing.begin_write import begin_write
+from hms_iceberg.spark.writing.commit_write import commit_write
+from hms_iceberg.spark.writing.write_questions import BeginWrite, CommitWrite, DeleteWhere
+from hms_iceberg.table import Table
+
+Answer = bytes | dict[str, Any]
+Handler = Callable[[OpenTables, Any, Mapping[str, Any]], Answer]
+
+
+class Work(Enum):
+    """What an answer takes."""
+
+    BRIEF = "a metadata file or a request to the metastore"
+    PLANNING = "manifests: memory and processors, so that few are answered at once"
+    COMMIT = "a commit, which may wait for locks, and of which nobody can tell the outcome if it is interrupted"
+
+
+@dataclass(frozen=True)
+class Question:
+    """A kind of question.
+
+    Args:
+        asked: its struct.
+        answer: from the open tables, the struct, and the question as it came (which also names a table) to the answer.
+        work: what that takes.
+    """
+
+    asked: type[msgspec.Struct]
+    answer: Handler
+    work: Work = Work.BRIEF
+
+
+def _of_catalogs(answer: Callable[..., dict[str, Any]]) -> Handler:
+    return lambda tables, asked, question: answer(tables.catalogs, asked)
+
+
+def _of_targets(answer: Callable[..., dict[str, Any]]) -> Handler:
+    return lambda tables, asked, question: answer(asked, tables.targets)
+
+
+def _of_rewrites(answer: Callable[..., dict[str, Any]]) -> Handler:
+    return lambda tables, asked, question: answer(tables.rewrites, asked, question)
+
+
+def _of_metadata(answer: Callable[..., Answer]) -> Handler:
+    def of_metadata(tables: OpenTables, asked: Any, question: Mapping[str, Any]) -> Answer:
+        return answer(tables.version(question).metadata, tables.storage(question), asked)
+
+    return of_metadata
+
+
+def _of_table(answer: Callable[[Any, Table], dict[str, Any]]) -> Handler:
+    def of_table(tables: OpenTables, asked: Any, question: Mapping[str, Any]) -> Answer:
+        seen_at = asked.decided.at if isinstance(asked, CommitWrite) else None
+        storage = tables.storage(question)
+        return answer(asked, tables.catalogs.table_at(question, tables.version(question), seen_at, storage))
+
+    return of_table
+
+
+def _open_catalog(tables: OpenTables, asked: OpenCatalog, question: Mapping[str, Any]) -> Answer:
+    return open_catalog(tables.catalogs, asked, tables.properties)
+
+
+def _open_session_catalog(tables: OpenTables, asked: OpenSessionCatalog, question: Mapping[str, Any]) -> Answer:
+    return open_session_catalog(tables.catalogs, asked, tables.properties)
+
+
+def _find(tables: OpenTables, asked: FindTable, question: Mapping[str, Any]) -> Answer:
+    return find_table(tables.catalogs, asked, tables.storage(question))
+
+
+def _plan(tables: OpenTables, asked: PlanScan, question: Mapping[str, Any]) -> Answer:
+    if asked.rewrite is not None:
+        return plan_answer(tables.rewrites.of(question).plan(asked.rewrite["group"]), asked.name, answer_form(asked))
+    return scan_answer(tables.version(question).metadata, tables.storage(question), asked)
+
+
+def _worker_command(tables: OpenTables, asked: WorkerCommand, question: Mapping[str, Any]) -> Answer:
+    metadata, storage = tables.version(question).metadata, tables.storage(question)
+    schema = metadata.schema_by_id(asked.schema_id)
+    command = worker_command(metadata, schema, asked.columns, storage, asked.deleted_column)
+    return AnswerWriter({}).blobs([command]).done()
+
+
+def _run_statement(tables: OpenTables, asked: RunStatement, question: Mapping[str, Any]) -> Answer:
+    run_statement(tables.catalogs.table(question, tables.storage(question)), asked)
+    return {}
+
+
+def _alter_table(tables: OpenTables, asked: AlterTable, question: Mapping[str, Any]) -> Answer:
+    return alter_table(asked, question, tables.targets, tables.storage(question))
+
+
+def _begin_write(tables: OpenTables, asked: BeginWrite, question: Mapping[str, Any]) -> Answer:
+    if "rewrite" in question:
+        return tables.rewrites.of(question).begin(question["rewrite"]["group"], question)
+    storage = tables.storage(question)
+    version = _written_version(tables, question)
+    metadata = version.metadata if version else tables.targets.metadata(question, storage)
+    return begin_write(question, metadata, storage)
+
+
+def _commit_write(tables: OpenTables, asked: CommitWrite, question: Mapping[str, Any]) -> Answer:
+    if "rewrite" in question:
+        tables.rewrites.of(question).commit(question["rewrite"]["group"], question)
+        return {}
+    storage = tables.storage(question)
+    version, table = _written_version(tables, question), None
+    metadata = version.metadata if version else tables.targets.metadata(question, storage)
+    if version and asked.epoch is None:  # a stream goes on and on from the version that it began with
+        table = tables.catalogs.table_at(question, version, asked.decided.at, storage)
+    with tables.targets.transaction(question, storage, table) as transaction:
+        commit_write(asked, transaction, metadata, is_staged=version is None)
+    return {}
+
+
+def _written_version(tables: OpenTables, question: Mapping[str, Any]) -> MetadataVersion | None:
+    """The version that a query was resolved on; None for a staged table, which has none."""
+    return None if "staged" in question else tables.version(question)
+
+
+QUESTIONS: dict[str, Question] = {
+    "version": Question(AskVersion, lambda tables, asked, question: release()),
+    "procedures": Question(ListProcedures, lambda tables, asked, question: list_procedures()),
+    "read-statement": Question(ReadStatement, lambda tables, asked, question: read_statement(asked)),
+    "catalog": Question(OpenCatalog, _open_catalog),
+    "session-catalog": Question(OpenSessionCatalog, _open_session_catalog),
+    "namespaces": Question(InCatalog, _of_catalogs(list_namespaces)),
+    "namespace": Question(InCatalog, _of_catalogs(namespace_properties)),
+    "tables": Question(InCatalog, _of_catalogs(list_tables)),
+    "views": Question(InCatalog, _of_catalogs(list_views)),
+    "find": Question(FindTable, _find),
+    "view": Question(LoadView, lambda tables, asked, question: describe_view(asked, tables.storage(question))),
+    # reads
+    "load": Question(LoadTable, _of_metadata(describe)),
+    "changes": Question(LoadTable, _of_metadata(describe_changes)),
+    "inspect": Question(DescribeMetadataTable, _of_metadata(describe_inspection), Work.PLANNING),
+    "inspect-rows": Question(InspectRows, _of_metadata(inspection_rows), Work.PLANNING),
+    "changed-rows": Question(ReadChanges, _of_metadata(changed_rows), Work.PLANNING),
+    "plan": Question(PlanScan, _plan, Work.PLANNING),
+    "worker-command": Question(WorkerCommand, _worker_command),
+    "stream-check": Question(CheckStream, _of_metadata(check_stream)),
+    "stream-latest": Question(LatestOffset, _of_metadata(latest_offset), Work.PLANNING),
+    # writes
+    "begin-write": Question(BeginWrite, _begin_write),
+    "commit-write": Question(CommitWrite, _commit_write, Work.COMMIT),
+    "begin-rows": Question(BeginRows, _of_metadata(begin_rows)),
+    "commit-rows": Question(CommitRows, _of_table(commit_rows), Work.COMMIT),
+    "can-delete": Question(DeleteWhere, _of_table(can_delete), Work.PLANNING),
+    "delete-where": Question(DeleteWhere, _of_table(delete_where), Work.COMMIT),
+    # statements
+    "run-statement": Question(RunStatement, _run_statement, Work.COMMIT),
+    "call-procedure": Question(
+        CallProcedure,
+        lambda tables, asked, question: call_procedure(asked, tables.catalogs, tables.rewrites),
+        Work.COMMIT,
+    ),
+    "create-table": Question(DefineTable, _of_targets(create_table), Work.COMMIT),
+    "alter-table": Question(AlterTable, _alter_table, Work.COMMIT),
+    "drop-table": Question(DropTable, _of_targets(drop_table), Work.COMMIT),
+    "rename-table": Question(RenameTable, _of_targets(rename_table), Work.COMMIT),
+    "create-view": Question(CreateView, _of_targets(create_view), Work.COMMIT),
+    "alter-view": Question(AlterView, _of_targets(alter_view), Work.COMMIT),
+    "drop-view": Question(DropView, _of_targets(drop_view), Work.COMMIT),
+    "rename-view": Question(RenameView, _of_targets(rename_view), Work.COMMIT),
+    "create-namespace": Question(CreateNamespace, _of_targets(create_namespace), Work.COMMIT),
+    "alter-namespace": Question(AlterNamespace, _of_targets(alter_namespace), Work.COMMIT),
+    "drop-namespace": Question(DropNamespace, _of_targets(drop_namespace), Work.COMMIT),
+    "stage-table": Question(StageTable, _of_targets(stage_table)),
+    "commit-staged": Question(StagedTable, _of_targets(commit_staged), Work.COMMIT),
+    "abort-staged": Question(StagedTable, _of_targets(abort_staged)),
+    # rewritings that Spark carries out
+    "may-rewrite": Question(OfRewrite, _of_rewrites(may_rewrite)),
+    "failed-rewrite": Question(FailedRewrite, _of_rewrites(failed_rewrite)),
+    "end-rewrite": Question(OfRewrite, _of_rewrites(end_rewrite), Work.COMMIT),
+    "abandon-rewrite": Question(OfRewrite, _of_rewrites(abandon_rewrite)),
+}
+
+
+def commits() -> list[str]:
+    """The names of the questions that commit."""
+    return [name for name, question in QUESTIONS.items() if question.work is Work.COMMIT]

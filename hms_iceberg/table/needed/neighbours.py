@@ -1,0 +1,198 @@
+"""Other tables in and around a folder: what is theirs there is not to be deleted for another table's sake."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from hms_iceberg.errors import CorruptMetadataError, MissingFileError, NoSuchTableError, UnsupportedError
+from hms_iceberg.metastore import Identifier, TableRow, TableRows
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.storage import FileInfo, Storage
+from hms_iceberg.table.needed.deleting import path_of
+from hms_iceberg.table.needed.folders import METADATA_LOCATION, OwnFolders, is_in
+from hms_iceberg.table.needed.others import may_be_copy
+from hms_iceberg.table.needed.ways_back import HiveFolders
+from hms_iceberg.transaction.metadata_files import read_version
+
+logger = logging.getLogger(__name__)
+
+_ASKED_AT_ONCE = 8
+_TRIES = 2
+_METADATA_FILES = (".metadata.json", ".metadata.json.gz")
+# Folders of metadata below a table's own: of most tables, and of one that was migrated without partitions.
+_USUAL = ("/metadata", "/_iceberg")
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Others who need files below a folder.
+
+    Attributes:
+        folders: folders of others, as `path_of` has them, and as they are told.
+        hive: Hive tables with files in the table's own folders.
+        sharers: Iceberg tables that may name any file of the table: what they name has to be read.
+    """
+
+    folders: Mapping[str, str] = field(default_factory=dict)
+    hive: tuple[HiveFolders, ...] = ()
+    sharers: tuple[TableRow, ...] = ()
+
+    def needs(self, path: str) -> bool:
+        """Whether a file is in a folder of others; a path as `path_of` has it."""
+        return self._in_folders(path.rpartition("/")[0]) or any(each.needs(path) for each in self.hive)
+
+    def refuse(self, what: str) -> None:
+        """Refuses to delete the folder as a whole.
+
+        Raises:
+            UnsupportedError: others have files in it.
+        """
+        others = (*self.folders.values(), *(each.name for each in self.hive), *map(str, self.sharers))
+        if others:
+            raise UnsupportedError(
+                f"Cannot {what}: others have files in its folder, or share its files: {', '.join(sorted(others))}. "
+                "Drop or move them first."
+            )
+
+    def _in_folders(self, folder: str) -> bool:
+        while folder:
+            if folder in self.folders:
+                return True
+            folder = folder.rpartition("/")[0]
+        return "" in self.folders
+
+
+class Search:
+    """Looks for the neighbours of a table.
+
+    Args:
+        identifier: the table.
+        metadata: the table.
+        metadata_location: its metadata file.
+        folder: the folder whose files are asked about.
+        but: a table that does not count.
+    """
+
+    def __init__(
+        self, identifier: Identifier, metadata: TableMetadata, metadata_location: str, folder: str, but: str = ""
+    ) -> None:
+        self._but = {".".join(part.lower() for part in identifier), but}
+        self._uuid = metadata.table_uuid
+        self._own = OwnFolders.of(metadata, metadata_location)
+        self._folder = path_of(folder).rstrip("/")
+        self._folders: dict[str, str] = {}
+        self._hive: dict[str, list[str]] = {}
+        self._sharers: list[TableRow] = []
+
+    def found(self) -> Neighbours:
+        """The neighbours that were found."""
+        hive = (HiveFolders(name, frozenset(places), self._own) for name, places in self._hive.items())
+        return Neighbours(self._folders, tuple(hive), tuple(self._sharers))
+
+    def in_metastore(self, rows: TableRows) -> None:
+        """Finds those that a metastore knows: every table's folders, and every partition's.
+
+        Raises:
+            NoSuchTableError: tables are renamed again and again while they are looked for.
+        """
+        for _ in range(_TRIES):
+            try:
+                self._in_rows(rows)
+                return
+            except NoSuchTableError as error:
+                logger.info("The metastore's tables are looked at again: %s", error)
+        self._in_rows(rows)
+
+    def _in_rows(self, rows: TableRows) -> None:
+        partitioned = []
+        for row in rows.rows():
+            if str(row).lower() in self._but:
+                continue
+            if row.is_iceberg:
+                self._iceberg(row)
+            elif row.has_partitions:
+                partitioned.append(row)
+                self._of_partitioned(row)
+            else:
+                self._of_hive(str(row), row.location)
+        with ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="iceberg-partitions") as pool:
+            asked = pool.map(lambda row: list(self._near(rows.partition_locations(row.identifier))), partitioned)
+            for row, places in zip(partitioned, asked, strict=True):
+                for place in places:
+                    self._of_hive(str(row), place)
+
+    def in_listing(self, listed: Iterable[FileInfo], storage: Storage) -> None:
+        """Finds those whose metadata files are in the folder, whoever knows them."""
+        newest: dict[str, FileInfo] = {}
+        for file in listed:
+            if file.location.endswith(_METADATA_FILES):
+                folder = file.location.rpartition("/")[0]
+                if path_of(folder) not in self._own.metadata:
+                    newest[folder] = max(
+                        file, newest.get(folder, file), key=lambda each: (each.modified_ms, each.location)
+                    )
+        for folder, file in newest.items():
+            try:
+                metadata = read_version(file.location, storage).metadata
+            except (MissingFileError, CorruptMetadataError):
+                self._claim(_without_usual_folders(folder))
+                continue
+            theirs = OwnFolders.of(metadata, "")
+            if theirs.location == self._own.location and metadata.table_uuid == self._uuid:
+                continue  # where the table's own metadata files were once
+            # Through a link its folder may have another name here than its metadata has.
+            for place in (_without_usual_folders(folder), metadata.location, *theirs.all()):
+                if path_of(place) != self._own.location:
+                    self._claim(place)
+
+    # ------------------------------------------------------------------------------------------- one row
+
+    def _iceberg(self, row: TableRow) -> None:
+        theirs = OwnFolders.by_properties(row.location, row.properties, row.properties.get(METADATA_LOCATION, ""))
+        shares = may_be_copy(row, self._uuid, frozenset(self._own.all()))
+        # A snapshot of a Hive table reads files of others wherever they are.
+        shares |= row.properties.get("snapshot", "").lower() == "true"
+        for place in theirs.all():
+            shares |= not self._claim(place)
+        if shares:
+            self._sharers.append(row)
+
+    def _of_partitioned(self, row: TableRow) -> None:
+        """The folder of partitions that are there, or come: not if it is the table's own too."""
+        place = path_of(row.location).rstrip("/")
+        if not any(is_in(own, place) for own in self._own.all()):
+            self._claim(row.location)
+
+    def _of_hive(self, name: str, location: str) -> None:
+        """A folder of Hive files. One far above the table is not read down to it."""
+        place = path_of(location).rstrip("/")
+        if not self._claim(location) and not self._own.location.startswith(f"{place}/"):
+            self._hive.setdefault(name, []).append(place)
+
+    def _near(self, locations: Iterable[str]) -> Iterator[str]:
+        """Those of many that concern the folder."""
+        for location in locations:
+            if self._is_near(path_of(location).rstrip("/")):
+                yield location
+
+    def _claim(self, location: str) -> bool:
+        """Notes a folder of others; False if folders of the table itself are in it, so that files decide."""
+        place = path_of(location).rstrip("/")
+        if not self._is_near(place):
+            return True
+        if any(is_in(own, place) for own in self._own.all()):
+            return False
+        self._folders[place] = location.rstrip("/")
+        return True
+
+    def _is_near(self, place: str) -> bool:
+        return is_in(place, self._folder) or is_in(self._folder, place)
+
+
+def _without_usual_folders(folder: str) -> str:
+    for ending in _USUAL:
+        folder = folder.removesuffix(ending)
+    return folder

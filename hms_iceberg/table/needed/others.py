@@ -1,0 +1,109 @@
+"""Which files that a table names, and is about to delete, others need: its way back, and copies of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Iterator
+
+from hms_iceberg.errors import MissingFileError
+from hms_iceberg.metastore import Identifier, MetadataVersion, TableRow, TableRows
+from hms_iceberg.storage import Storage
+from hms_iceberg.table.needed.deleting import path_of
+from hms_iceberg.table.needed.folders import METADATA_LOCATION, OwnFolders, is_in
+from hms_iceberg.table.needed.named_files import files_of
+from hms_iceberg.table.needed.ways_back import backup_of
+from hms_iceberg.transaction.metadata_files import read_version
+
+logger = logging.getLogger(__name__)
+
+
+def needed_by_others(
+    identifier: Identifier,
+    version: MetadataVersion,
+    locations: Iterable[str],
+    storage: Storage,
+    rows: TableRows | None,
+    *,
+    keep_backup: bool = True,
+) -> dict[str, str]:
+    """Files of a table that others need, each with who does.
+
+    Others are the Hive table that it was before its migration, while that is kept as the way back, and tables that
+    were registered from metadata of it.
+
+    Args:
+        identifier: the table.
+        version: the table.
+        locations: files that it names, or named.
+        storage: where they are.
+        rows: the metastore; None if it does not tell of other tables.
+        keep_backup: whether the Hive table counts.
+
+    Raises:
+        StorageError, CorruptManifestError, CorruptMetadataError: what a copy names cannot be told.
+    """
+    asked = {path_of(location): location for location in locations}
+    if rows is None or not asked:
+        return {}
+    found: dict[str, str] = {}
+    backup = backup_of(identifier, version.metadata, version.location, rows) if keep_backup else None
+    if backup is not None:
+        who = f"the Hive table {backup.name}, its way back from the migration"
+        found = {asked[path]: who for path in asked if backup.needs(path)}
+    own = tuple(part.lower() for part in identifier)
+    for row in copies_of(version, rows):
+        if tuple(part.lower() for part in row.identifier) != own:
+            for location in names_of(row, storage):
+                path = path_of(location)
+                if path in asked:
+                    found[asked[path]] = f"table {row}, a copy"
+    return found
+
+
+def copies_of(version: MetadataVersion, rows: TableRows) -> tuple[TableRow, ...]:
+    """The Iceberg tables that may be copies of a table, and itself.
+
+    They are asked for by properties: to look at every table of a metastore takes minutes where there are many.
+    """
+    metadata = version.metadata
+    own = OwnFolders.of(metadata, version.location)
+    logged = (path_of(entry.metadata_file).rpartition("/")[0] for entry in metadata.metadata_log)
+    folders = frozenset((*own.all(), *logged))
+    uuid = metadata.table_uuid
+    asked = (rows.rows_with("uuid", uuid), rows.iceberg_rows_without("uuid")) if uuid else (rows.rows(),)
+    found = {row.identifier: row for each in asked for row in each}
+    return tuple(row for row in found.values() if may_be_copy(row, uuid, folders))
+
+
+def may_be_copy(row: TableRow, table_uuid: str | None, folders: Collection[str]) -> bool:
+    """Whether a row of a metastore may be a table, or a copy that was registered from its metadata.
+
+    Not all writers of rows tell the UUID. Of theirs the place counts.
+
+    Args:
+        row: the row.
+        table_uuid: the table's; None if it has none.
+        folders: folders of the table, as `path_of` has them.
+    """
+    if not row.is_iceberg:
+        return False
+    told = row.properties.get("uuid")
+    if told and table_uuid:
+        return told == table_uuid
+    places = (path_of(each) for each in (row.location, row.properties.get(METADATA_LOCATION, "")))
+    return any(is_in(place, folder) for place in places for folder in folders)
+
+
+def names_of(row: TableRow, storage: Storage) -> Iterator[str]:
+    """Every file that another Iceberg table names; nothing if its metadata file is gone, so that nobody can read it.
+
+    Raises:
+        StorageError, CorruptManifestError, CorruptMetadataError: it cannot be told.
+    """
+    location = row.properties.get(METADATA_LOCATION, "")
+    try:
+        metadata = read_version(location, storage).metadata
+    except MissingFileError:
+        logger.warning("Table %s names nothing: its metadata file %s is gone", row, location)
+        return
+    yield from files_of(metadata, location, storage)

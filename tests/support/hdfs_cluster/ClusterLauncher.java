@@ -1,0 +1,91 @@
+import java.io.BufferedReader;
+import java.io.File;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.io.StringWriter;
+import java.io.PrintWriter;
+import java.util.Arrays;
+
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.hdfs.MiniDFSCluster;
+import org.apache.hadoop.hdfs.MiniDFSNNTopology;
+import org.apache.hadoop.hdfs.tools.DFSAdmin;
+import org.apache.hadoop.util.ToolRunner;
+
+/**
+ * Starts an HDFS of two NameNodes and one DataNode, does what is said on standard input, and ends with its owner.
+ *
+ * Janino compiles it, so it keeps to plain Java without generics and lambdas. Arguments: the folder, and a file of
+ * settings. It first answers the ports of the NameNodes. Each line of input is a command of words with tabs between
+ * them; each answer is a line, which starts with "ok" or "failed".
+ */
+public final class ClusterLauncher {
+    private static MiniDFSCluster cluster;
+
+    public static void main(String[] args) throws Throwable {
+        PrintStream answers = System.out;
+        System.setOut(System.err);
+        try {
+            Configuration conf = new Configuration();
+            conf.addResource(new File(args[1]).toURI().toURL());
+            conf.set(MiniDFSCluster.HDFS_MINIDFS_BASEDIR, args[0]);
+            MiniDFSNNTopology topology = MiniDFSNNTopology.simpleHATopology();
+            cluster = new MiniDFSCluster.Builder(conf).nnTopology(topology).numDataNodes(1).build();
+            cluster.waitActive();
+            cluster.transitionToActive(0);
+            answers.println("ok " + cluster.getNameNodePort(0) + " " + cluster.getNameNodePort(1));
+            BufferedReader commands = new BufferedReader(new InputStreamReader(System.in, "UTF-8"));
+            String line = commands.readLine();
+            while (line != null) {
+                answers.println(answer(line.split("\t")));
+                line = commands.readLine();
+            }
+            System.exit(0);
+        } catch (Throwable error) {
+            error.printStackTrace();
+            System.exit(1);
+        }
+    }
+
+    private static String answer(String[] words) {
+        try {
+            run(words);
+            return "ok";
+        } catch (Throwable error) {
+            StringWriter text = new StringWriter();
+            error.printStackTrace(new PrintWriter(text));
+            return "failed " + text.toString().replace('\n', ' ');
+        }
+    }
+
+    private static void run(String[] words) throws Throwable {
+        if (words[0].equals("activate")) {
+            int active = Integer.parseInt(words[1]);
+            cluster.transitionToStandby(1 - active);
+            cluster.transitionToActive(active);
+            while (cluster.getNamesystem(active).isInSafeMode()) {
+                Thread.sleep(50);
+            }
+        } else if (words[0].equals("stop-namenode")) {
+            cluster.shutdownNameNode(Integer.parseInt(words[1]));
+        } else if (words[0].equals("start-namenode")) {
+            cluster.restartNameNode(Integer.parseInt(words[1]), false);
+        } else if (words[0].equals("restart-datanode")) {
+            cluster.restartDataNode(0, true);
+            cluster.waitActive(0);
+        } else if (words[0].equals("setowner")) {
+            cluster.getFileSystem(0).setOwner(new Path(words[1]), words[2], null);
+        } else if (words[0].equals("dfsadmin")) {
+            String[] rest = (String[]) Arrays.copyOfRange(words, 2, words.length);
+            Configuration conf = new Configuration(cluster.getConfiguration(0));
+            conf.set("fs.defaultFS", "hdfs://127.0.0.1:" + cluster.getNameNodePort(Integer.parseInt(words[1])));
+            int result = ToolRunner.run(new DFSAdmin(conf), rest);
+            if (result != 0) {
+                throw new IllegalStateException("dfsadmin answered " + result);
+            }
+        } else {
+            throw new IllegalArgumentException(words[0]);
+        }
+    }
+}
