@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
@@ -17,13 +17,15 @@ if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
     from hms_iceberg.hms.embedded import EmbeddedMetastore
 
+STARTED = pytest.StashKey["EmbeddedMetastore"]()
+
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")
-def metastore() -> Iterator[EmbeddedMetastore]:
+def metastore(request: pytest.FixtureRequest) -> Iterator[EmbeddedMetastore]:
     """The real Hive Metastore, started once for the whole test run."""
     from hms_iceberg.hms.embedded import EmbeddedMetastore
 
@@ -32,8 +34,34 @@ def metastore() -> Iterator[EmbeddedMetastore]:
         server.start()
     except (JavaNotFoundError, MissingDependencyError) as error:
         pytest.skip(str(error))
+    request.config.stash[STARTED] = server
     yield server
+    del request.config.stash[STARTED]
     server.stop()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def metastore_as_before(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Namespaces that the tests of a file made go with it: what looks at every table would take longer and longer."""
+    before = _namespaces(request)
+    yield
+    for name in _namespaces(request) - before:
+        _call(request, "drop_database", name, False, True)
+
+
+def _namespaces(request: pytest.FixtureRequest) -> set[str]:
+    """Names in the test run's metastore; none before it was started."""
+    return set(_call(request, "get_all_databases")) if STARTED in request.config.stash else {"default"}
+
+
+def _call(request: pytest.FixtureRequest, method: str, *arguments: Any) -> Any:
+    from contextlib import closing
+
+    from hms_iceberg.hms.connection.client_settings import ClientSettings
+    from hms_iceberg.hms.connection.pool import ConnectionPool
+
+    with closing(ConnectionPool(ClientSettings.from_properties({"uri": request.config.stash[STARTED].uri}))) as pool:
+        return pool.call(method, *arguments, repeatable=False)
 
 
 @pytest.fixture(scope="session")
