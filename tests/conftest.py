@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import settings
 
 from hms_iceberg.errors import JavaNotFoundError, MissingDependencyError
+from tests.support import spread
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -17,11 +19,30 @@ if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
     from hms_iceberg.hms.embedded import EmbeddedMetastore
 
+# Spark's JVMs live for minutes at most: compiling their code twice costs two fifths of all their time.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+SLOW = {"slow", "spark", "interop"}
 STARTED = pytest.StashKey["EmbeddedMetastore"]()
 
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of slow tests with several parameters, a short run takes not every combination, but every value."""
+    if spread.ALL:
+        return
+    cases: dict[str, list[pytest.Function]] = {}
+    for item in items:
+        slow = SLOW & {mark.name for mark in item.iter_markers()}
+        if slow and isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left_out = {case for each in cases.values() for case in set(each) - set(spread.covering(each))}
+    left_out |= {item for item in items if item.get_closest_marker("whole")}
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")

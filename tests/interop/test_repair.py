@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +16,7 @@ from hms_iceberg.maintenance.repair import repair_table
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent
 from hms_iceberg.table import Table
 from tests.support.file_damages import DAMAGES
+from tests.support.spread import ALL
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
 
@@ -76,14 +76,13 @@ LOSSES: dict[Any, list[list[Any]]] = {
 
 
 HARMS = [*SAFE, *LOSSES]
-_ALL = os.environ.get("HMS_ICEBERG_FAULTS") == "all"
-# Each harm with two damages, by turns; with HMS_ICEBERG_FAULTS=all with every one.
+# Each harm with one damage, by turns; with HMS_ICEBERG_TESTS=all with every one.
 CELLS = [
     (harm, damage, version)
     for number, harm in enumerate(HARMS)
     for version in (2, 3)
     for turn, damage in enumerate(DAMAGES)
-    if turn == (number + 2 * version) % 4 or (_ALL and harm is not _file_twice)
+    if (turn == number % 4 and version == 2 + number % 2) or (ALL and harm is not _file_twice)
 ]
 
 

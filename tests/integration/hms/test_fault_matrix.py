@@ -1,13 +1,12 @@
 """Every step of a commit x every operation x every mode x every fault: what is reported is true, and nothing is lost.
 
 Steps are found by an unharmed run, so that none is forgotten. A test run takes a sample of the matrix, another one
-for every commit; HMS_ICEBERG_FAULTS=all takes all of it.
+for every commit; HMS_ICEBERG_TESTS=all takes all of it.
 """
 
 from __future__ import annotations
 
 import logging
-import os
 import shutil
 import subprocess
 import uuid
@@ -29,12 +28,11 @@ from hms_iceberg.table.file_system import FileSystemLease
 from tests.support.commit_operations import MODES, OPERATIONS, OTHERS, Operation, find_out_capability, outcome
 from tests.support.commit_victims import Victims
 from tests.support.failing_steps import CALLS, KINDS, STORAGE, Steps
+from tests.support.spread import ALL
 from tests.support.thrift_proxy import Fault, ThriftProxy
 
 pytestmark = pytest.mark.slow
 logger = logging.getLogger(__name__)
-
-ALL = os.environ.get("HMS_ICEBERG_FAULTS") == "all"
 
 
 def _number_of_commit() -> int:

@@ -1,6 +1,6 @@
 """A migration, or a way back, that is killed after each of its changes: the same command, or the other, mends it.
 
-For some, a spread of the changes is taken; HMS_ICEBERG_FAULTS=all takes all.
+For some, a spread of the changes is taken; HMS_ICEBERG_TESTS=all takes all.
 """
 
 from __future__ import annotations
@@ -380,8 +380,8 @@ def test_a_recovery_that_is_killed_too_can_be_recovered(warehouse: HiveWarehouse
         name = f"t{first}_{second}"
         before = make(warehouse, name, partitioned=True)
         files = data_files(before.location)
-        for changes in (first, second, second):
-            crash("migrate", f"{warehouse.namespace}.{name}", changes)
+        for number in (first, second, second):
+            crash("migrate", f"{warehouse.namespace}.{name}", number)
 
         migrate(warehouse.catalog, (warehouse.namespace, name))
 

@@ -1,11 +1,10 @@
 """A whole warehouse, whose migration is killed again and again: each run goes on, and the last one ends.
 
-A few tables are taken; HMS_ICEBERG_FAULTS=all takes thirty, with kept plans and new ones, one and four jobs.
+A few tables are taken; HMS_ICEBERG_TESTS=all takes thirty, with kept plans and new ones, one and four jobs.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from itertools import product
 from pathlib import Path
@@ -19,10 +18,10 @@ from hms_iceberg.catalog import Catalog
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from tests.support.crash_server import DEAD, Crash
 from tests.support.hive_warehouse import HiveWarehouse, Rows, data_files, local_path, write_files
+from tests.support.spread import ALL
 
 pytestmark = pytest.mark.slow
 
-ALL = os.environ.get("HMS_ICEBERG_FAULTS") == "all"
 TABLES = 30 if ALL else 3
 SERDES = {
     "parquet": "org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe",

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hms_iceberg.spark import SparkEngine, compiler, extend
+from tests.support.spread import ALL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-ROUNDS = 50
+ROUNDS = 50 if ALL else 12  # of which each would leave a connection
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are counted in /proc")
@@ -162,7 +163,7 @@ def test_commits_that_wait_for_a_lock_hold_up_no_query(
     with locked(metastore, namespace, tables):
         for thread in running:
             thread.start()
-        time.sleep(3)
+        time.sleep(1)
         assert spark.sql(f"select count(*) from {tables[0]} where id < 5").collect()[0][0] == 1
         waiting = [thread.is_alive() for thread in running]
     for thread in running:

@@ -2,7 +2,7 @@
 whole, files that nothing references are those of killed processes only, and nobody waits for a lock.
 
 A test run kills each statement of one driver at one of three points, other ones for every commit;
-HMS_ICEBERG_FAULTS=all takes all.
+HMS_ICEBERG_TESTS=all takes all.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.integration.hms.test_fault_matrix import ALL, SEED
+from tests.integration.hms.test_fault_matrix import SEED
 from tests.support.spark_statements import SLOWLY, Driver
+from tests.support.spread import ALL
 from tests.support.thrift_proxy import Fault, ThriftProxy
 
 if TYPE_CHECKING:

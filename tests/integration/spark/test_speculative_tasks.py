@@ -18,10 +18,10 @@ import pytest
 
 from hms_iceberg.spec.partition_transforms import BucketTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
-from tests.integration.hms.test_fault_matrix import ALL
 from tests.integration.spark.test_killed_writers import OLD, ROWS, SELECT, SLOWLY, content, wait_for
 from tests.support.spark_cluster import StandaloneCluster
 from tests.support.spark_statements import Driver
+from tests.support.spread import ALL
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.spark,
     pytest.mark.slow,
-    pytest.mark.skipif(not ALL, reason="with HMS_ICEBERG_FAULTS=all: it starts a cluster of five processes"),
+    pytest.mark.skipif(not ALL, reason="with HMS_ICEBERG_TESTS=all: it starts a cluster of five processes"),
 ]
 
 STEPS = 6_000
