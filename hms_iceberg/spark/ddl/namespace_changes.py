@@ -62,9 +62,14 @@ def create_namespace(question: CreateNamespace, targets: Targets) -> dict[str, A
 
     Raises:
         NamespaceAlreadyExistsError: it is there already.
+        UnsupportedError: properties, where there is no place for them.
     """
-    properties = _for_hive(question.properties)
-    targets.catalogs.numbered(question.catalog).create_namespace(question.namespace, properties)
+    catalog = targets.catalogs.numbered(question.catalog)
+    if isinstance(catalog.metastore, HiveMetastore):
+        properties = _for_hive(question.properties)
+    else:  # Spark names an owner of every namespace; a folder has none
+        properties = {key: value for key, value in question.properties.items() if key != OWNER}
+    catalog.create_namespace(question.namespace, properties)
     return {}
 
 

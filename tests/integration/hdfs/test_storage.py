@@ -10,10 +10,11 @@ import random
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -298,16 +299,51 @@ def test_without_a_default_the_cluster_is_asked_for() -> None:
         ArrowStorage().read("hdfs:///a")
 
 
-def test_a_cluster_that_ends_in_the_middle_is_said_in_a_line(storage: ArrowStorage, folder: str) -> None:
+@contextmanager
+def forwarded(port: int) -> Iterator[int]:
+    """A port that leads to another one, until the end."""
+    open_sockets: list[socket.socket] = []
+
+    def pump(source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while part := source.recv(65536):
+                target.sendall(part)
+
+    def serve() -> None:
+        with suppress(OSError):
+            while True:
+                ends = listening.accept()[0], socket.create_connection(("127.0.0.1", port))
+                open_sockets.extend(ends)
+                for pair in (ends, ends[::-1]):
+                    threading.Thread(target=pump, args=pair, daemon=True).start()
+
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        settings = {
-            "dfs.ha.namenodes.gone": "a",
-            "dfs.namenode.rpc-address.gone.a": f"127.0.0.1:{listening.getsockname()[1]}",
-        }
+        serving = threading.Thread(target=serve)
+        serving.start()
+        yield listening.getsockname()[1]
+        listening.shutdown(socket.SHUT_RDWR)
+        serving.join()
+    for each in open_sockets:
+        with suppress(OSError):
+            each.shutdown(socket.SHUT_RDWR)
+        each.close()
+
+
+def test_a_cluster_that_ends_in_the_middle_is_said_in_a_line(cluster: HdfsCluster) -> None:
+    with forwarded(cluster.ports[0]) as port:
+        settings = {"dfs.ha.namenodes.gone": "a", "dfs.namenode.rpc-address.gone.a": f"127.0.0.1:{port}"}
         gone = ArrowStorage(settings)
         gone.filesystem("hdfs://gone/a")
     with one_line_within_ten_seconds(StorageError, "hdfs://gone/a", "refused"):
         gone.read("hdfs://gone/a")
+
+
+def test_what_takes_connections_and_never_answers_is_said_in_a_line() -> None:
+    pytest.importorskip("hdfs_native", reason="needs hdfs-native: pip install 'hms_iceberg[hdfs]'")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = f"hdfs://127.0.0.1:{silent.getsockname()[1]}"
+        with one_line_within_ten_seconds(StorageError, place, "has not answered", "hadoop.security.authentication"):
+            ArrowStorage().read(f"{place}/a")
 
 
 def test_in_safe_mode_nothing_is_written_and_all_is_read(

@@ -55,6 +55,10 @@ def test_a_catalog_of_folders_with_settings_of_java(spark: SparkSession, tmp_pat
         spark.table("folders.db.other")
     with pytest.raises(AnalysisException, match="SCHEMA_NOT_FOUND"):
         spark.sql("show tables in folders.other")
+    spark.sql("create namespace folders.more")
+    with pytest.raises(AnalysisException, match=r"UnsupportedError: .* a folder has none"):
+        spark.sql("create namespace folders.told comment 'of a test'")
+    assert {row[0] for row in spark.sql("show namespaces in folders").collect()} == {"db", "more"}
     other = extend(spark.newSession(), catalogs={"unset": {}})
     with pytest.raises(AnalysisException, match=r"ConfigurationError: The catalog unset has no metastore"):
         other.table("unset.db.t")

@@ -6,6 +6,7 @@ import errno
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from pyarrow import fs
 from hms_iceberg.arrow.storage.hdfs.cluster_address import ClusterAddress
 from hms_iceberg.arrow.storage.hdfs.native_failures import errors_of_hdfs
 from hms_iceberg.arrow.storage.hdfs.native_files import HdfsInput, HdfsOutput
-from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.errors import ConfigurationError, StorageError
 
 # The client's own are 181 seconds without a NameNode; with these it is nine.
 _PATIENCE = {
@@ -22,6 +23,7 @@ _PATIENCE = {
     "dfs.client.failover.sleep.base.millis": "500",
     "dfs.client.failover.sleep.max.millis": "1000",
 }
+_ANSWER_SECONDS = 8.0
 _UMASK, _USUAL_UMASK = "fs.permissions.umask-mode", "022"
 _SIZES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
@@ -35,6 +37,7 @@ class NativeHdfs(fs.FileSystemHandler):
 
     Raises:
         ConfigurationError: hdfs-native cannot use the settings.
+        StorageError: a NameNode takes the connection and does not answer.
     """
 
     def __init__(self, address: ClusterAddress, kerberos: Mapping[str, str]) -> None:
@@ -62,10 +65,29 @@ class NativeHdfs(fs.FileSystemHandler):
                 settings = {**_PATIENCE, **self._address.settings}
                 try:
                     # The folder was read already.
-                    self._clients[process] = Client(self._address.url, settings, os.devnull, **self._kerberos)
+                    client = Client(self._address.url, settings, os.devnull, **self._kerberos)
                 except (RuntimeError, ValueError, OSError) as error:
                     raise ConfigurationError(f"Cannot connect to {self._address.url}: {error}") from error
+                self._wait_for_answer(client)
+                self._clients[process] = client
             return self._clients[process]
+
+    def _wait_for_answer(self, client: Any) -> None:
+        """The client itself waits without an end; what it is answered, be it an error, comes with the next call."""
+        answered = threading.Event()
+
+        def ask() -> None:
+            with suppress(BaseException):  # a panic of the client's Rust is no Exception
+                client.get_file_info("/")
+            answered.set()
+
+        threading.Thread(target=ask, daemon=True).start()
+        if not answered.wait(_ANSWER_SECONDS):
+            raise StorageError(
+                f"Cannot use {self._address.url}: what takes connections there has not answered for "
+                f"{_ANSWER_SECONDS:g} seconds. Check that it is a NameNode and not busy; if the cluster has Kerberos, "
+                "its configuration has to say hadoop.security.authentication=kerberos."
+            )
 
     def _checked(self, path: str, changes: bool = False) -> str:
         """A path as the client wants it."""
