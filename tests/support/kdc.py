@@ -52,7 +52,7 @@ class Kdc:
     @staticmethod
     def missing_program() -> str | None:
         """The first of its programs that this machine lacks."""
-        return next((name for name in ("krb5kdc", "kdb5_util", "kadmin.local") if _find(name) is None), None)
+        return next((name for name in ("krb5kdc", "kdb5_util", "kadmin.local", "kinit") if _find(name) is None), None)
 
     @property
     def krb5_conf(self) -> Path:
@@ -89,13 +89,17 @@ class Kdc:
             self._process.kill()
             self._process.wait()
 
-    def keytab(self, principal: str) -> Path:
-        """A keytab with the key of a new principal."""
+    def keytab(self, principal: str, longest: str = "1h") -> Path:
+        """A keytab with the key of a new principal, whose tickets are valid for so long at most."""
         path = self.folder / f"{principal.replace('/', '_')}.keytab"
-        self._run("kadmin.local", "-r", REALM, "-q", f"addprinc -randkey {principal}")
+        self._run("kadmin.local", "-r", REALM, "-q", f"addprinc -randkey -maxlife {longest} {principal}")
         self._run("kadmin.local", "-r", REALM, "-q", f"ktadd -k {path} -norandkey {principal}")
         assert path.exists(), principal
         return path
+
+    def ticket(self, principal: str, keytab: Path, cache: Path, lifetime: str = "1h") -> None:
+        """Has a file of tickets hold one that is valid for so long, as kinit does."""
+        self._run("kinit", "-k", "-t", str(keytab), "-c", str(cache), "-l", lifetime, principal)
 
     def _run(self, program: str, *arguments: str) -> None:
         command = [str(_find(program)), *arguments]

@@ -25,6 +25,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from hms_iceberg.arrow.storage.filesystems import GCS_SCHEMES, ParsedLocation, create_filesystem, parse_location
+from hms_iceberg.arrow.storage.hdfs.native_failures import LoginError
 from hms_iceberg.arrow.storage.hdfs.opening import HDFS_SCHEMES, default_cluster, moves_exclusively
 from hms_iceberg.errors import FileAlreadyExistsError, MissingFileError, StorageDeniedError, StorageError
 from hms_iceberg.storage import FileInfo, Storage
@@ -448,6 +449,8 @@ def translated_errors(action: str, location: str) -> Iterator[None]:
             f"Cannot {action} {location}: there is no such file. Check that the table's location is reachable from "
             f"here and that nothing outside Iceberg removed files below it."
         ) from error
+    except LoginError as error:
+        raise StorageDeniedError(f"Cannot {action} {location}: {error.strerror}.") from error
     except (OSError, pa.ArrowInvalid) as error:
         detail = str(error).strip() or type(error).__name__
         if isinstance(error, PermissionError) or getattr(error, "errno", None) == errno.EROFS or _DENIED.search(detail):

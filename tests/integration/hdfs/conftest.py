@@ -12,6 +12,7 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from tests.support.hdfs_cluster.cluster import HdfsCluster
+from tests.support.kdc import Kdc
 from tests.support.maven import UnavailableError
 from tests.support.store_tables import catalog_of, metastore_in
 
@@ -22,6 +23,27 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsCluster]:
     pytest.importorskip("hdfs_native", reason="needs hdfs-native: pip install 'hms_iceberg[hdfs]'")
     try:
         with HdfsCluster(tmp_path_factory.mktemp("hdfs")) as running:
+            yield running
+    except UnavailableError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def realm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kdc]:
+    """A real server of tickets."""
+    if Kdc.missing_program() is not None:  # a real one, or nothing is shown
+        pytest.skip(f"needs a Kerberos server: {Kdc.missing_program()} is not installed (apt install krb5-kdc)")
+    with Kdc(tmp_path_factory.mktemp("realm")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def secured(realm: Kdc, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HdfsCluster]:
+    """A real HDFS that knows only users of that realm, and encrypts all; anybody may make folders in its root."""
+    pytest.importorskip("hdfs_native", reason="needs hdfs-native: pip install 'hms_iceberg[hdfs]'")
+    try:
+        with HdfsCluster(tmp_path_factory.mktemp("secured"), realm) as running:
+            running.command("setpermission", "/", "777")
             yield running
     except UnavailableError as error:
         pytest.skip(str(error))

@@ -10,11 +10,7 @@ import random
 import socket
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -31,10 +27,11 @@ from hms_iceberg.errors import (
     StorageDeniedError,
     StorageError,
 )
+from hms_iceberg.hms.embedded import EmbeddedMetastore
+from tests.support.forwarded_port import ForwardedPort
 from tests.support.hdfs_cluster.cluster import HdfsCluster
+from tests.support.refusals import one_line_within_ten_seconds
 from tests.support.storage_contract import StorageContract
-
-LONGEST = 10.0
 
 
 class TestHdfsStorage(StorageContract):
@@ -50,18 +47,6 @@ class TestHdfsStorage(StorageContract):
             "path": path,
         }
         return ArrowStorage({**cluster.settings, **mounts}), roots[request.param]
-
-
-@contextmanager
-def one_line_within_ten_seconds(kind: type[IcebergError], *words: str) -> Iterator[None]:
-    started = time.monotonic()
-    with pytest.raises(kind) as caught:
-        yield
-    text = str(caught.value)
-    assert time.monotonic() - started < LONGEST
-    assert "\n" not in text
-    assert "org.apache" not in text
-    assert [word for word in words if word not in text] == [], text
 
 
 # --------------------------------------------------------------------------------------------- whole files
@@ -299,51 +284,39 @@ def test_without_a_default_the_cluster_is_asked_for() -> None:
         ArrowStorage().read("hdfs:///a")
 
 
-@contextmanager
-def forwarded(port: int) -> Iterator[int]:
-    """A port that leads to another one, until the end."""
-    open_sockets: list[socket.socket] = []
-
-    def pump(source: socket.socket, target: socket.socket) -> None:
-        with suppress(OSError):
-            while part := source.recv(65536):
-                target.sendall(part)
-
-    def serve() -> None:
-        with suppress(OSError):
-            while True:
-                ends = listening.accept()[0], socket.create_connection(("127.0.0.1", port))
-                open_sockets.extend(ends)
-                for pair in (ends, ends[::-1]):
-                    threading.Thread(target=pump, args=pair, daemon=True).start()
-
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        serving = threading.Thread(target=serve)
-        serving.start()
-        yield listening.getsockname()[1]
-        listening.shutdown(socket.SHUT_RDWR)
-        serving.join()
-    for each in open_sockets:
-        with suppress(OSError):
-            each.shutdown(socket.SHUT_RDWR)
-        each.close()
-
-
 def test_a_cluster_that_ends_in_the_middle_is_said_in_a_line(cluster: HdfsCluster) -> None:
-    with forwarded(cluster.ports[0]) as port:
-        settings = {"dfs.ha.namenodes.gone": "a", "dfs.namenode.rpc-address.gone.a": f"127.0.0.1:{port}"}
+    with ForwardedPort(cluster.ports[0]) as way:
+        settings = {"dfs.ha.namenodes.gone": "a", "dfs.namenode.rpc-address.gone.a": f"127.0.0.1:{way.port}"}
         gone = ArrowStorage(settings)
-        gone.filesystem("hdfs://gone/a")
+        assert not gone.exists("hdfs://gone/a")
     with one_line_within_ten_seconds(StorageError, "hdfs://gone/a", "refused"):
         gone.read("hdfs://gone/a")
+
+
+def test_a_cluster_without_kerberos_is_not_used_as_if_it_had_it(
+    cluster: HdfsCluster, storage: ArrowStorage, folder: str
+) -> None:
+    storage.create(f"{folder}/a", b"x")
+    name, allowed = "hadoop.security.authentication", "ipc.client.fallback-to-simple-auth-allowed"
+    for location in (f"{folder}/a", cluster.address + folder.removeprefix(cluster.nameservice) + "/a"):
+        settings = {**cluster.settings, name: "kerberos"}
+        with one_line_within_ten_seconds(ConfigurationError, "the cluster has no Kerberos", f"{allowed}=true"):
+            ArrowStorage(settings).read(location)
+        assert ArrowStorage({**settings, allowed: "true"}).read(location) == b"x"
 
 
 def test_what_takes_connections_and_never_answers_is_said_in_a_line() -> None:
     pytest.importorskip("hdfs_native", reason="needs hdfs-native: pip install 'hms_iceberg[hdfs]'")
     with socket.create_server(("127.0.0.1", 0)) as silent:
         place = f"hdfs://127.0.0.1:{silent.getsockname()[1]}"
-        with one_line_within_ten_seconds(StorageError, place, "has not answered", "hadoop.security.authentication"):
+        with one_line_within_ten_seconds(StorageError, place, "has not answered"):
             ArrowStorage().read(f"{place}/a")
+
+
+def test_what_answers_and_is_no_namenode_is_said_in_a_line(metastore: EmbeddedMetastore) -> None:
+    place = f"hdfs://127.0.0.1:{metastore.port}"
+    with one_line_within_ten_seconds(StorageError, place):
+        ArrowStorage().read(f"{place}/a")
 
 
 def test_in_safe_mode_nothing_is_written_and_all_is_read(

@@ -4,13 +4,19 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.io.StringWriter;
 import java.io.PrintWriter;
+import java.net.URI;
+import java.security.PrivilegedExceptionAction;
 import java.util.Arrays;
 
 import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.hdfs.MiniDFSCluster;
 import org.apache.hadoop.hdfs.MiniDFSNNTopology;
 import org.apache.hadoop.hdfs.tools.DFSAdmin;
+import org.apache.hadoop.security.Credentials;
+import org.apache.hadoop.security.UserGroupInformation;
 import org.apache.hadoop.util.ToolRunner;
 
 /**
@@ -30,6 +36,7 @@ public final class ClusterLauncher {
             Configuration conf = new Configuration();
             conf.addResource(new File(args[1]).toURI().toURL());
             conf.set(MiniDFSCluster.HDFS_MINIDFS_BASEDIR, args[0]);
+            UserGroupInformation.setConfiguration(conf);
             MiniDFSNNTopology topology = MiniDFSNNTopology.simpleHATopology();
             cluster = new MiniDFSCluster.Builder(conf).nnTopology(topology).numDataNodes(1).build();
             cluster.waitActive();
@@ -84,8 +91,29 @@ public final class ClusterLauncher {
             if (result != 0) {
                 throw new IllegalStateException("dfsadmin answered " + result);
             }
+        } else if (words[0].equals("setpermission")) {
+            cluster.getFileSystem(0).setPermission(new Path(words[1]), new FsPermission(words[2]));
+        } else if (words[0].equals("token")) {
+            writeToken(words[1], words[2], new File(words[3]), URI.create(words[4]), new File(words[5]));
         } else {
             throw new IllegalArgumentException(words[0]);
         }
+    }
+
+    /** A file with the token that a user of a keytab gets for a file system by the settings of a client. */
+    private static void writeToken(String user, String keytab, File settings, final URI place, File file)
+            throws Throwable {
+        final Configuration conf = new Configuration();
+        conf.addResource(settings.toURI().toURL());
+        final Credentials tokens = new Credentials();
+        UserGroupInformation.loginUserFromKeytabAndReturnUGI(user, keytab).doAs(new PrivilegedExceptionAction() {
+            public Object run() throws Exception {
+                FileSystem files = FileSystem.newInstance(place, conf);
+                files.addDelegationTokens("nobody", tokens);
+                files.close();
+                return null;
+            }
+        });
+        tokens.writeTokenStorageFile(new Path(file.toURI()), conf);
     }
 }

@@ -10,6 +10,7 @@ from xml.sax.saxutils import escape
 
 from hms_iceberg.errors import JavaNotFoundError, MissingDependencyError
 from hms_iceberg.hms.embedded.jars import find_java, find_metastore_jars
+from tests.support.kdc import REALM, Kdc
 from tests.support.maven import Artifact, UnavailableError, fetched
 
 NAMESERVICE = "ns1"
@@ -32,17 +33,36 @@ _SETTINGS = {
     "dfs.permissions.superusergroup": "superusers",
     "fs.permissions.umask-mode": "022",
 }
+_SERVER = f"hdfs/localhost@{REALM}"
+_SECURITY = {
+    "hadoop.security.authentication": "kerberos",
+    "hadoop.rpc.protection": "privacy",
+    "dfs.data.transfer.protection": "privacy",
+    "dfs.namenode.kerberos.principal": _SERVER,
+}
+_OF_SECURED_SERVERS = {
+    "hadoop.security.authorization": "true",
+    "dfs.block.access.token.enable": "true",
+    "dfs.datanode.kerberos.principal": _SERVER,
+    "dfs.web.authentication.kerberos.principal": _SERVER,
+    "hadoop.proxyuser.metastore.hosts": "*",
+    "hadoop.proxyuser.metastore.groups": "*",
+    "ignore.secure.ports.for.testing": "true",  # of HTTP: data is transferred with SASL all the same
+}
+_KEYTABS = ("dfs.namenode.keytab.file", "dfs.datanode.keytab.file", "dfs.web.authentication.kerberos.keytab")
 
 
 class HdfsCluster:
-    """A running cluster, as a context manager; its superuser is the user of this process.
+    """A running cluster, as a context manager; its superuser is the user of this process, or `hdfs` with Kerberos.
 
     Args:
         folder: an empty folder for its blocks, its log, and `conf`, which is a HADOOP_CONF_DIR for its clients.
+        kdc: of the realm whose users it knows, and then all that is sent is encrypted; without one it believes anybody.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kdc: Kdc | None = None) -> None:
         self.folder = folder
+        self._kdc = kdc
         self.ports: tuple[int, int] = (0, 0)
         self._process: subprocess.Popen[str] | None = None
 
@@ -67,6 +87,7 @@ class HdfsCluster:
             f"dfs.namenode.rpc-address.{NAMESERVICE}.nn0": f"127.0.0.1:{self.ports[0]}",
             f"dfs.namenode.rpc-address.{NAMESERVICE}.nn1": f"127.0.0.1:{self.ports[1]}",
             f"dfs.client.failover.proxy.provider.{NAMESERVICE}": f"{prefix}.ConfiguredFailoverProxyProvider",
+            **(_SECURITY if self._kdc else {}),
         }
 
     @property
@@ -87,10 +108,16 @@ class HdfsCluster:
         minicluster = sorted(minicluster_jars(jars).glob("*.jar"))
         (self.folder / "conf").mkdir(parents=True)
         (self.folder / "log4j2.properties").write_text(_LOG4J)
-        (self.folder / "server.xml").write_text(_site(_SETTINGS))
+        settings, options = _SETTINGS, []
+        if self._kdc is not None:
+            keytab = str(self._kdc.keytab(_SERVER))
+            settings = {**settings, **_SECURITY, **_OF_SECURED_SERVERS, **dict.fromkeys(_KEYTABS, keytab)}
+            opened = "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED"
+            options = [f"-Djava.security.krb5.conf={self._kdc.krb5_conf}", opened]
+        (self.folder / "server.xml").write_text(_site(settings))
         class_path = os.pathsep.join(map(str, [self.folder, *minicluster, *jars]))
         command = [
-            *(str(java), "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+            *(str(java), "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *options),
             *("-cp", class_path, "org.codehaus.janino.SimpleCompiler", str(_LAUNCHER), "ClusterLauncher"),
             *(str(self.folder / "blocks"), str(self.folder / "server.xml")),
         ]
@@ -129,6 +156,12 @@ class HdfsCluster:
     def dfsadmin(self, *words: str) -> None:
         """What `hdfs dfsadmin` does, with the active NameNode, which is the first one."""
         self.command("dfsadmin", "0", *words)
+
+    def token(self, user: str, keytab: Path, place: str) -> Path:
+        """A file with the delegation token that a user gets for a nameservice or the address of a NameNode."""
+        file = self.folder / f"token-{len(list(self.folder.glob('token-*')))}"
+        self.command("token", user, str(keytab), str(self.folder / "conf" / "core-site.xml"), place, str(file))
+        return file
 
     def command(self, *words: str) -> None:
         """Has the cluster do something; see ClusterLauncher."""

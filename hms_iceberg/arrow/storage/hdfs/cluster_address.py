@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-import socket
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from hms_iceberg.arrow.storage.hdfs import tokens
+from hms_iceberg.arrow.storage.hdfs.negotiation import check_login, has_kerberos, login_methods
 from hms_iceberg.errors import ConfigurationError, StorageError
 
 _DEFAULT_PORT = 8020
-_CONNECT_SECONDS = 3.0
 _DEFAULT = "fs.defaultFS"
 _NAMENODES = "dfs.ha.namenodes."
 _RPC_ADDRESS = "dfs.namenode.rpc-address."
@@ -67,22 +68,29 @@ def _default_authority(scheme: str, settings: Mapping[str, str]) -> str:
 
 def _of_namenodes(authority: str, settings: Mapping[str, str]) -> ClusterAddress:
     name, port = _host_and_port(authority)
+    named = tokens.services() if has_kerberos(settings) else ()  # hdfs-native takes one for the very name it is given
     if f"{_NAMENODES}{name}" not in settings:
         own = settings.get(f"{_RPC_ADDRESS}{name}")  # a nameservice of one NameNode
         address = own or f"{name}:{port or _DEFAULT_PORT}"
-        _reachable(authority, {name: address}, _known(settings))
-        return ClusterAddress(f"hdfs://{address}", settings)
-    named = [each.strip() for each in settings[f"{_NAMENODES}{name}"].split(",") if each.strip()]
-    addresses = {each: settings.get(f"{_RPC_ADDRESS}{name}.{each}", "") for each in named}
+        for service in (each.removeprefix(tokens.OF_NAMESERVICE) for each in named):
+            if tokens.service_of(address, _namenodes(service, settings).values()):
+                return _of_namenodes(service, settings)
+        _reachable(authority, {name: address}, settings)
+        return ClusterAddress(f"hdfs://{tokens.service_of(address, named) or address}", settings)
+    addresses = _namenodes(name, settings)
     missing = [each for each, address in addresses.items() if not address]
     if missing or not addresses:
         raise ConfigurationError(
-            f"Cannot connect to the nameservice {name}: {_NAMENODES}{name} names {', '.join(named) or 'nothing'}, and "
-            f"there is no {_RPC_ADDRESS}{name}.{(missing or ['…'])[0]}. Complete the configuration."
+            f"Cannot connect to the nameservice {name}: {_NAMENODES}{name} names {', '.join(addresses) or 'nothing'}, "
+            f"and there is no {_RPC_ADDRESS}{name}.{(missing or ['…'])[0]}. Complete the configuration."
         )
+    reached = _reachable(name, addresses, settings)
+    if f"{tokens.OF_NAMESERVICE}{name}" not in named:
+        for each in reached:
+            if found := tokens.service_of(addresses[each], named):
+                return ClusterAddress(f"hdfs://{found}", settings)
     # The client waits for a machine that is switched off much longer than for one that refuses: those come last.
-    reached = _reachable(name, addresses, "")
-    ordered = ",".join([*reached, *(each for each in named if each not in reached)])
+    ordered = ",".join([*reached, *(each for each in addresses if each not in reached)])
     return ClusterAddress(f"hdfs://{name}", {**settings, f"{_NAMENODES}{name}": ordered})
 
 
@@ -124,28 +132,43 @@ def _host_and_port(authority: str) -> tuple[str, int | None]:
         raise ConfigurationError(f"Cannot use hdfs://{authority}: {port!r} is no port.") from error
 
 
+def _namenodes(name: str, settings: Mapping[str, str]) -> dict[str, str]:
+    named = (each.strip() for each in settings.get(f"{_NAMENODES}{name}", "").split(","))
+    return {each: settings.get(f"{_RPC_ADDRESS}{name}.{each}", "") for each in named if each}
+
+
 def _known(settings: Mapping[str, str]) -> str:
     services = sorted(key[len(_NAMENODES) :] for key in settings if key.startswith(_NAMENODES))
     return f"Nameservices that are known: {', '.join(services)}. " if services else "No nameservice is known. "
 
 
-def _reachable(what: str, addresses: Mapping[str, str], known: str) -> list[str]:
-    """The NameNodes that take a connection.
+def _reachable(what: str, addresses: Mapping[str, str], settings: Mapping[str, str]) -> list[str]:
+    """The NameNodes that answer.
 
     Raises:
+        ConfigurationError: only one of cluster and settings has Kerberos.
         StorageError: none of them does.
     """
     reached, failures = [], []
-    for name, address in addresses.items():
-        host, port = _host_and_port(address)
+    with ThreadPoolExecutor(len(addresses)) as pool:
+        asked = {name: pool.submit(login_methods, *_with_port(address)) for name, address in addresses.items()}
+    for name, answer in asked.items():
         try:
-            with socket.create_connection((host.strip("[]"), port or _DEFAULT_PORT), _CONNECT_SECONDS):
-                reached.append(name)
+            methods = answer.result()
         except (OSError, UnicodeError) as error:
-            failures.append(f"{address}: {error}")
+            failures.append(f"{addresses[name]}: {error}")
+        else:
+            check_login(f"hdfs://{what}", methods, settings)
+            reached.append(name)
     if not reached:
+        known = "" if f"{_NAMENODES}{what}" in settings else _known(settings)
         raise StorageError(
             f"Cannot connect to hdfs://{what}: no NameNode can be reached ({'; '.join(failures)}). {known}Check "
             "the name, HADOOP_CONF_DIR and the network."
         )
     return reached
+
+
+def _with_port(address: str) -> tuple[str, int]:
+    host, port = _host_and_port(address)
+    return host.strip("[]"), port or _DEFAULT_PORT

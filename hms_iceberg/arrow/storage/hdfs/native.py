@@ -6,16 +6,17 @@ import errno
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import fs
 
 from hms_iceberg.arrow.storage.hdfs.cluster_address import ClusterAddress
+from hms_iceberg.arrow.storage.hdfs.login import Login
 from hms_iceberg.arrow.storage.hdfs.native_failures import errors_of_hdfs
 from hms_iceberg.arrow.storage.hdfs.native_files import HdfsInput, HdfsOutput
-from hms_iceberg.errors import ConfigurationError, StorageError
+from hms_iceberg.errors import ConfigurationError
 
 # The client's own are 181 seconds without a NameNode; with these it is nine.
 _PATIENCE = {
@@ -23,7 +24,6 @@ _PATIENCE = {
     "dfs.client.failover.sleep.base.millis": "500",
     "dfs.client.failover.sleep.max.millis": "1000",
 }
-_ANSWER_SECONDS = 8.0
 _UMASK, _USUAL_UMASK = "fs.permissions.umask-mode", "022"
 _SIZES = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 
@@ -33,16 +33,15 @@ class NativeHdfs(fs.FileSystemHandler):
 
     Args:
         address: the cluster.
-        kerberos: hdfs-native's arguments of that name.
+        login: who the client is with Kerberos.
 
     Raises:
         ConfigurationError: hdfs-native cannot use the settings.
-        StorageError: a NameNode takes the connection and does not answer.
     """
 
-    def __init__(self, address: ClusterAddress, kerberos: Mapping[str, str]) -> None:
+    def __init__(self, address: ClusterAddress, login: Login) -> None:
         self._address = address
-        self._kerberos = dict(kerberos)
+        self._login = login
         self._lock = threading.Lock()
         # Those of a parent process stay: they neither work nor end in a child.
         self._clients: dict[int, Any] = {}
@@ -65,29 +64,14 @@ class NativeHdfs(fs.FileSystemHandler):
                 settings = {**_PATIENCE, **self._address.settings}
                 try:
                     # The folder was read already.
-                    client = Client(self._address.url, settings, os.devnull, **self._kerberos)
+                    client = Client(self._address.url, settings, os.devnull, **self._login.arguments)
                 except (RuntimeError, ValueError, OSError) as error:
                     raise ConfigurationError(f"Cannot connect to {self._address.url}: {error}") from error
-                self._wait_for_answer(client)
                 self._clients[process] = client
             return self._clients[process]
 
-    def _wait_for_answer(self, client: Any) -> None:
-        """The client itself waits without an end; what it is answered, be it an error, comes with the next call."""
-        answered = threading.Event()
-
-        def ask() -> None:
-            with suppress(BaseException):  # a panic of the client's Rust is no Exception
-                client.get_file_info("/")
-            answered.set()
-
-        threading.Thread(target=ask, daemon=True).start()
-        if not answered.wait(_ANSWER_SECONDS):
-            raise StorageError(
-                f"Cannot use {self._address.url}: what takes connections there has not answered for "
-                f"{_ANSWER_SECONDS:g} seconds. Check that it is a NameNode and not busy; if the cluster has Kerberos, "
-                "its configuration has to say hadoop.security.authentication=kerberos."
-            )
+    def _errors(self) -> AbstractContextManager[None]:
+        return errors_of_hdfs(self._login)
 
     def _checked(self, path: str, changes: bool = False) -> str:
         """A path as the client wants it."""
@@ -99,7 +83,7 @@ class NativeHdfs(fs.FileSystemHandler):
         return path
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, NativeHdfs) and self._address == other._address and self._kerberos == other._kerberos
+        return isinstance(other, NativeHdfs) and self._address == other._address and self._login == other._login
 
     def __ne__(self, other: object) -> bool:
         return not self == other
@@ -120,7 +104,7 @@ class NativeHdfs(fs.FileSystemHandler):
 
     def _info(self, path: str) -> fs.FileInfo:
         try:
-            with errors_of_hdfs():
+            with self._errors():
                 return _info(self._client().get_file_info(self._checked(path)), path)
         except (FileNotFoundError, NotADirectoryError):
             return fs.FileInfo(path, fs.FileType.NotFound)
@@ -137,7 +121,7 @@ class NativeHdfs(fs.FileSystemHandler):
     def _listed(self, selector: fs.FileSelector) -> Iterator[fs.FileInfo]:
         base = self._checked(selector.base_dir)
         given = selector.base_dir.rstrip("/")
-        with errors_of_hdfs():
+        with self._errors():
             for status in self._client().list_status(base, selector.recursive):
                 if status.path == base:
                     raise NotADirectoryError(errno.ENOTDIR, f"{base} is a file, not a folder")
@@ -145,7 +129,7 @@ class NativeHdfs(fs.FileSystemHandler):
 
     def create_dir(self, path: str, recursive: bool) -> None:
         """Makes a folder; one that is there is no error."""
-        with errors_of_hdfs():
+        with self._errors():
             self._client().mkdirs(self._checked(path, changes=True), self._folder_mode, recursive)
 
     def delete_dir(self, path: str) -> None:
@@ -169,13 +153,13 @@ class NativeHdfs(fs.FileSystemHandler):
         self._delete(path, recursive=False)
 
     def _delete(self, path: str, recursive: bool) -> None:
-        with errors_of_hdfs():
+        with self._errors():
             if not self._client().delete(self._checked(path), recursive):
                 raise FileNotFoundError(errno.ENOENT, path)
 
     def move(self, src: str, dest: str) -> None:
         """Gives a file another name, at once; `FileExistsError` if there is one of that name."""
-        with errors_of_hdfs():
+        with self._errors():
             self._client().rename(self._checked(src), self._checked(dest, changes=True), False)
 
     def copy_file(self, src: str, dest: str) -> None:
@@ -191,12 +175,12 @@ class NativeHdfs(fs.FileSystemHandler):
 
     def open_input_file(self, path: str) -> pa.NativeFile:
         """A file to read."""
-        return pa.PythonFile(HdfsInput(self._opener(self._checked(path))), mode="r")
+        return pa.PythonFile(HdfsInput(self._opener(self._checked(path)), self._errors), mode="r")
 
     def _opener(self, path: str) -> Callable[[], Any]:
         def opened() -> Any:
             try:
-                with errors_of_hdfs():
+                with self._errors():
                     return self._client().read(path)
             except FileNotFoundError as error:
                 if "Path is not a file" in str(error):
@@ -209,9 +193,9 @@ class NativeHdfs(fs.FileSystemHandler):
         """A new file to write, and the folders that it is in; `FileExistsError` if there is one."""
         from hdfs_native import WriteOptions
 
-        with errors_of_hdfs():
+        with self._errors():
             file = self._client().create(self._checked(path, changes=True), WriteOptions(**self._written))
-        return pa.PythonFile(HdfsOutput(file), mode="w")
+        return pa.PythonFile(HdfsOutput(file, self._errors), mode="w")
 
     def open_append_stream(self, path: str, metadata: Mapping[str, str] | None) -> pa.NativeFile:
         """Not done: files of tables never change."""

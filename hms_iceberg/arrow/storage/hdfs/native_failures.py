@@ -7,7 +7,11 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from hms_iceberg.arrow.storage.hdfs.login import Login
+
 _REMOTE = re.compile(r'^(?:Fatal)?RPCError\("(?P<java>[\w.$]+)", "(?P<text>.*)"\)$', re.DOTALL)
+_GSSAPI = re.compile(r'GSSAPIError\(.*, "(?P<text>.*)"\)$', re.DOTALL)
+_GSSAPI_VAGUE = "Unspecified GSS failure.  Minor code may provide more information: "
 _PACKAGE = re.compile(r"\b(?:[a-z]\w*\.)+(?=[A-Z]\w*(?:Exception|Error)\b)")
 _NUMBERS = {
     "AccessControlException": errno.EACCES,
@@ -23,17 +27,26 @@ _NUMBERS = {
     "SafeModeException": errno.EBUSY,
     "StandbyException": errno.EHOSTDOWN,
 }
+_NOT_ACCEPTED = ("SaslException", "SecretManager$InvalidToken")
 _REMEDIES = {
     "SafeModeException": "HDFS takes no changes until it leaves safe mode (hdfs dfsadmin -safemode get)",
     "StandbyException": "use the nameservice instead of one NameNode's address, or wait until one is active",
 }
 
 
+class LoginError(PermissionError):
+    """The cluster does not know who this process is; the text says what to do."""
+
+
 @contextmanager
-def errors_of_hdfs() -> Iterator[None]:
+def errors_of_hdfs(login: Login) -> Iterator[None]:
     """Turns hdfs-native's errors into the operating system's, of one line.
 
+    Args:
+        login: who the client is, which what helps depends on.
+
     Raises:
+        LoginError: Kerberos gives no ticket.
         OSError: what failed, with its number: Python chooses the class by it.
     """
     try:
@@ -47,7 +60,7 @@ def errors_of_hdfs() -> Iterator[None]:
     except OSError as error:
         raise _numbered(error.errno or errno.EIO, error) from error
     except (RuntimeError, NotImplementedError) as error:
-        raise _remote(str(error)) from error
+        raise _login_error(str(error), login) or _remote(str(error), login) from error
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # of the client's Rust: no Exception, and not importable
             raise
@@ -59,7 +72,18 @@ def _numbered(number: int, error: Exception) -> OSError:
     return OSError(number, _first_line(text))
 
 
-def _remote(text: str) -> OSError:
+def _login_error(text: str, login: Login) -> LoginError | None:
+    if "Failed to load libgssapi_krb" in text:
+        said = "Kerberos needs the library libgssapi_krb5: apt install libgssapi-krb5-2, or yum install krb5-libs"
+        return LoginError(errno.EACCES, said)
+    match = _GSSAPI.match(text)
+    if match is None:
+        return None
+    reason = _first_line(match["text"].replace("\\'", "'")).replace(_GSSAPI_VAGUE, "")
+    return LoginError(errno.EACCES, login.advice(reason.rpartition("inaccessible: ")[2]))
+
+
+def _remote(text: str, login: Login) -> OSError:
     match = _REMOTE.match(text)
     if match is None:
         return OSError(errno.EIO, _first_line(text))
@@ -70,6 +94,8 @@ def _remote(text: str) -> OSError:
     inner = next((name for name in _NUMBERS if line.startswith(f"{name}: ")), java)
     remedy = _REMEDIES.get(inner)
     line = line if inner != java or line.startswith(inner) else f"{inner}: {line}"
+    if inner in _NOT_ACCEPTED:
+        return LoginError(errno.EACCES, login.advice_if_refused(line))
     return OSError(_NUMBERS.get(inner, errno.EIO), f"{line} ({remedy})" if remedy else line)
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import Any, TypeAlias
 
-from hms_iceberg.arrow.storage.hdfs.native_failures import errors_of_hdfs
+Errors: TypeAlias = Callable[[], AbstractContextManager[None]]
 
 
 class HdfsInput(io.RawIOBase):
@@ -15,11 +16,13 @@ class HdfsInput(io.RawIOBase):
 
     Args:
         opened: opens it with hdfs-native; called again in a child of this process, where no connection works on.
+        errors: turns hdfs-native's errors into the operating system's.
     """
 
-    def __init__(self, opened: Callable[[], Any]) -> None:
+    def __init__(self, opened: Callable[[], Any], errors: Errors) -> None:
         super().__init__()
         self._opened = opened
+        self._errors = errors
         self._process = os.getpid()
         self._file = opened()
         self._size = len(self._file)
@@ -33,7 +36,7 @@ class HdfsInput(io.RawIOBase):
             return b""
         if self._process != os.getpid():
             self._file, self._process = self._opened(), os.getpid()
-        with errors_of_hdfs():
+        with self._errors():
             data: bytes = self._file.read_range(self._position, length)
         self._position += len(data)
         return data
@@ -75,17 +78,23 @@ class HdfsInput(io.RawIOBase):
 
 
 class HdfsOutput(io.RawIOBase):
-    """A file that is written with hdfs-native; others see its name from the start."""
+    """A file that is written with hdfs-native; others see its name from the start.
 
-    def __init__(self, file: Any) -> None:
+    Args:
+        file: of hdfs-native.
+        errors: turns hdfs-native's errors into the operating system's.
+    """
+
+    def __init__(self, file: Any, errors: Errors) -> None:
         super().__init__()
         self._file = file
+        self._errors = errors
         self._position = 0
 
     def write(self, data: Any) -> int:
         """Appends all bytes of a buffer."""
         view = memoryview(data).cast("B")  # another format would be taken number by number
-        with errors_of_hdfs():
+        with self._errors():
             self._file.write(view)
         self._position += len(view)
         return len(view)
@@ -102,5 +111,5 @@ class HdfsOutput(io.RawIOBase):
         """Ends the file; raises if not all of it is kept."""
         if not self.closed:
             super().close()
-            with errors_of_hdfs():
+            with self._errors():
                 self._file.close()

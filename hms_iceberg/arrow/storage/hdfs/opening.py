@@ -13,7 +13,9 @@ from pyarrow import fs
 
 from hms_iceberg.arrow.storage.hdfs.cluster_address import cluster_address
 from hms_iceberg.arrow.storage.hdfs.hadoop_settings import hadoop_settings
+from hms_iceberg.arrow.storage.hdfs.login import Login
 from hms_iceberg.arrow.storage.hdfs.native import NativeHdfs
+from hms_iceberg.arrow.storage.hdfs.negotiation import has_kerberos
 from hms_iceberg.errors import ConfigurationError, MissingDependencyError
 
 HDFS_SCHEMES = frozenset({"hdfs", "viewfs"})
@@ -50,9 +52,10 @@ def open_hdfs(scheme: str, authority: str, properties: Mapping[str, str]) -> fs.
             "'hms_iceberg[hdfs]'; or, with a Hadoop installation, set the property hdfs.client to libhdfs."
         )
     settings = hadoop_settings(properties)
-    if settings.get("hadoop.security.authentication", "simple").lower() == "simple":
+    login = Login.of(properties)
+    if not has_kerberos(settings):
         _act_as(properties.get("hdfs.user"))
-    return fs.PyFileSystem(NativeHdfs(cluster_address(scheme, authority, settings), _kerberos(properties)))
+    return fs.PyFileSystem(NativeHdfs(cluster_address(scheme, authority, settings), login))
 
 
 def default_cluster(properties: Mapping[str, str]) -> str | None:
@@ -95,22 +98,6 @@ def _own_name() -> str:
         return getpass.getuser()
     except (KeyError, OSError):  # a container's user without a name
         return str(os.getuid())
-
-
-def _kerberos(properties: Mapping[str, str]) -> dict[str, str]:
-    principal = properties.get("hdfs.kerberos-principal") or properties.get("hdfs.user", "")
-    found = {
-        "kerberos_keytab": properties.get("hdfs.kerberos-keytab"),
-        "kerberos_cache": properties.get("hdfs.kerberos_ticket"),
-    }
-    given = {name: value for name, value in found.items() if value}
-    if given and not principal:
-        raise ConfigurationError(
-            "A ticket cache or keytab is given without its principal: set the property hdfs.kerberos-principal."
-        )
-    if given or properties.get("hdfs.kerberos-principal"):
-        given["kerberos_principal"] = principal
-    return given
 
 
 def _libhdfs(scheme: str, authority: str, properties: Mapping[str, str]) -> fs.FileSystem:
