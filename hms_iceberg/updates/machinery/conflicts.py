@@ -177,6 +177,14 @@ class Concurrent:
         for snapshot, file in removed:
             raise self._conflict(snapshot, f"removed data that may match {row_filter}:", file, "Repeat the change.")
 
+    def check_no_removed_data_in(self, partitions: frozenset[PartitionKey]) -> None:
+        """Refuses if rows of one of these partitions, by their keys, were removed since; a compaction removes none."""
+        for snapshot, file in self._files(ManifestContent.DATA, ManifestEntryStatus.DELETED, _ADDS_DELETES):
+            if file.partition_key in partitions:
+                raise self._conflict(
+                    snapshot, "removed data of a partition that is replaced:", file, "Repeat the change."
+                )
+
     def check_no_new_vectors_for(self, paths: frozenset[str]) -> None:
         """Refuses deletion vectors added since for one of these data files: a file has at most one vector."""
         if not paths:

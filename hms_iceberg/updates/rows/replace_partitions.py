@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.spec.manifests.manifest_values import DataFile, PartitionKey
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation, new_snapshot_id
@@ -22,7 +23,8 @@ from hms_iceberg.updates.rows.append import check_data
 class ReplacePartitions(Update):
     """Removes everything in the partitions of `files` (of their spec), and adds the files.
 
-    An unpartitioned spec has one partition, so that it replaces all data that was written with it.
+    A file of a spec without fields replaces all data of the table, that of other specs too, as in Apache Iceberg
+    (`BaseReplacePartitions`).
 
     Attributes:
         files: data files, already written.
@@ -43,6 +45,9 @@ class ReplacePartitions(Update):
     def _partitions(self) -> frozenset[PartitionKey]:
         return frozenset(file.partition_key for file in self.files)
 
+    def _replaces_all(self, base: TableMetadata) -> bool:
+        return any(not base.spec_by_id(spec_id).fields for spec_id, _ in self._partitions)
+
     @property
     def new_files(self) -> tuple[DataFile, ...]:
         """The files that it adds."""
@@ -56,8 +61,15 @@ class ReplacePartitions(Update):
         concurrent = Concurrent.between(
             head.snapshot_id if head else None, base, self.branch, reader, "replace partitions of"
         )
+        if self._replaces_all(base):
+            if self.isolation is Isolation.SERIALIZABLE:
+                concurrent.check_no_new_data(AlwaysTrue())
+            concurrent.check_no_removed_data(AlwaysTrue())
+            concurrent.check_no_new_deletes(AlwaysTrue())
+            return
         if self.isolation is Isolation.SERIALIZABLE:
             concurrent.check_no_new_data_in(self._partitions)
+        concurrent.check_no_removed_data_in(self._partitions)
         concurrent.check_no_new_deletes_in(self._partitions)
 
     def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
@@ -68,10 +80,11 @@ class ReplacePartitions(Update):
         """
         check_data(self.files, base)
         partitions = self._partitions
+        everything = self._replaces_all(base)
         spec_ids = {spec_id for spec_id, _ in partitions}
 
         def replaced(file: DataFile) -> bool:
-            if file.partition_key not in partitions:
+            if not everything and file.partition_key not in partitions:
                 return False
             if self.append_only:
                 raise InvalidInputError(
@@ -86,7 +99,7 @@ class ReplacePartitions(Update):
             operation=always(Operation.OVERWRITE),
             added=self.files,
             matches=lambda entries: [replaced(entry.data_file) for entry in entries],
-            may_match=lambda manifest: manifest.partition_spec_id in spec_ids,
+            may_match=lambda manifest: everything or manifest.partition_spec_id in spec_ids,
             drops_deletes=replaced,
             branch=None if self.stage_only else self.branch,
             properties={"replace-partitions": "true", **self.properties},

@@ -108,6 +108,7 @@ CONFLICTS: dict[str, set[str]] = {
         "overwrite file, serializable",
         "overwrite file, snapshot",
         "overwrite by filter, serializable",
+        "replace partitions, serializable",
         "row delta, serializable",
         "row delta, snapshot",
         "rewrite",

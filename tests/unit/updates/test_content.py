@@ -6,6 +6,7 @@ import pytest
 
 from hms_iceberg.errors import CommitConflictError, InvalidInputError
 from hms_iceberg.expressions.tree import EqualTo, GreaterThanOrEqual, LessThan
+from hms_iceberg.updates.partition_spec import PartitionSpecUpdate, RemovePartitionField
 from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.rows.append import FastAppend
 from hms_iceberg.updates.rows.delete import DeleteFiles
@@ -180,6 +181,17 @@ def test_replacing_an_unpartitioned_table_replaces_all_of_it(any_version: World)
     any_version.commit(ReplacePartitions((new,)))
     assert any_version.live_paths() == [new.file_path]
     any_version.check()
+
+
+def test_a_file_without_a_partition_replaces_files_of_specs_before_it(by_city: World) -> None:
+    bonn = data_file(0, 3, "Bonn")
+    by_city.append(bonn)
+    by_city.commit(RowDelta(added=(position_deletes(bonn),)))
+    by_city.commit(PartitionSpecUpdate((RemovePartitionField("city"),)))
+    new = data_file(0, 3, spec_id=1)
+    by_city.commit(ReplacePartitions((new,)))
+    assert [entry.data_file.file_path for entry in by_city.live()] == [new.file_path]
+    by_city.check()
 
 
 def test_an_append_only_replacement_refuses_a_partition_with_data(by_city: World) -> None:
