@@ -210,6 +210,20 @@ def test_a_token_counts_by_whichever_name_the_location_has(
     assert use(storage, f"{place.format(secured.ports[0])}/own") == USER
 
 
+def test_a_token_comes_before_the_ticket_of_the_cache_and_a_principal_before_both(
+    secured: HdfsCluster, process: Process, token: Path
+) -> None:
+    keytab = process.realm.keytab("loader")
+    process.realm.ticket("loader", keytab, process.cache)
+    assert use(ArrowStorage(secured.settings), "hdfs://ns1/loader") == "loader"
+    process.patch.setenv(TOKENS, str(token))
+    assert use(ArrowStorage(secured.settings), "hdfs://ns1/own") == USER
+    assert use(ArrowStorage({**secured.settings, PRINCIPAL: "loader"}), "hdfs://ns1/loader") == "loader"
+    process.cache.unlink()
+    own = {**secured.settings, PRINCIPAL: "loader", KEYTAB: str(keytab)}
+    assert use(ArrowStorage(own), "hdfs://ns1/loader") == "loader"
+
+
 # ---------------------------------------------------------------------------------------- what is missing
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from hms_iceberg.arrow.storage.hdfs import tokens
-from hms_iceberg.arrow.storage.hdfs.negotiation import check_login, has_kerberos, login_methods
+from hms_iceberg.arrow.storage.hdfs.negotiation import check_login, login_methods
 from hms_iceberg.errors import ConfigurationError, StorageError
 
 _DEFAULT_PORT = 8020
@@ -34,13 +34,16 @@ class ClusterAddress:
     mounts: tuple[str, ...] | None = None
 
 
-def cluster_address(scheme: str, authority: str, settings: Mapping[str, str]) -> ClusterAddress:
+def cluster_address(
+    scheme: str, authority: str, settings: Mapping[str, str], services: Sequence[str] = ()
+) -> ClusterAddress:
     """Finds the NameNodes of a location, and that one of them can be reached.
 
     Args:
         scheme: ``hdfs`` or ``viewfs``.
         authority: ``host``, ``host:port``, a nameservice, or nothing for ``fs.defaultFS``.
         settings: those of Hadoop.
+        services: what the tokens are for that the client is to use: hdfs-native takes one for the name it is given.
 
     Raises:
         ConfigurationError: nothing says where it is.
@@ -48,8 +51,8 @@ def cluster_address(scheme: str, authority: str, settings: Mapping[str, str]) ->
     """
     authority = (authority or _default_authority(scheme, settings)).rpartition("@")[2]
     if scheme == "viewfs":
-        return _mounted(authority, settings)
-    return _of_namenodes(authority, settings)
+        return _mounted(authority, settings, services)
+    return _of_namenodes(authority, settings, services)
 
 
 def _default_authority(scheme: str, settings: Mapping[str, str]) -> str:
@@ -66,17 +69,16 @@ def _default_authority(scheme: str, settings: Mapping[str, str]) -> str:
     )
 
 
-def _of_namenodes(authority: str, settings: Mapping[str, str]) -> ClusterAddress:
+def _of_namenodes(authority: str, settings: Mapping[str, str], services: Sequence[str]) -> ClusterAddress:
     name, port = _host_and_port(authority)
-    named = tokens.services() if has_kerberos(settings) else ()  # hdfs-native takes one for the very name it is given
     if f"{_NAMENODES}{name}" not in settings:
         own = settings.get(f"{_RPC_ADDRESS}{name}")  # a nameservice of one NameNode
         address = own or f"{name}:{port or _DEFAULT_PORT}"
-        for service in (each.removeprefix(tokens.OF_NAMESERVICE) for each in named):
+        for service in (each.removeprefix(tokens.OF_NAMESERVICE) for each in services):
             if tokens.service_of(address, _namenodes(service, settings).values()):
-                return _of_namenodes(service, settings)
+                return _of_namenodes(service, settings, services)
         _reachable(authority, {name: address}, settings)
-        return ClusterAddress(f"hdfs://{tokens.service_of(address, named) or address}", settings)
+        return ClusterAddress(f"hdfs://{tokens.service_of(address, services) or address}", settings)
     addresses = _namenodes(name, settings)
     missing = [each for each, address in addresses.items() if not address]
     if missing or not addresses:
@@ -85,16 +87,16 @@ def _of_namenodes(authority: str, settings: Mapping[str, str]) -> ClusterAddress
             f"and there is no {_RPC_ADDRESS}{name}.{(missing or ['…'])[0]}. Complete the configuration."
         )
     reached = _reachable(name, addresses, settings)
-    if f"{tokens.OF_NAMESERVICE}{name}" not in named:
+    if f"{tokens.OF_NAMESERVICE}{name}" not in services:
         for each in reached:
-            if found := tokens.service_of(addresses[each], named):
+            if found := tokens.service_of(addresses[each], services):
                 return ClusterAddress(f"hdfs://{found}", settings)
     # The client waits for a machine that is switched off much longer than for one that refuses: those come last.
     ordered = ",".join([*reached, *(each for each in addresses if each not in reached)])
     return ClusterAddress(f"hdfs://{name}", {**settings, f"{_NAMENODES}{name}": ordered})
 
 
-def _mounted(name: str, settings: Mapping[str, str]) -> ClusterAddress:
+def _mounted(name: str, settings: Mapping[str, str], services: Sequence[str]) -> ClusterAddress:
     prefix = f"{_MOUNTS}{name}."
     own = {key[len(prefix) :]: value for key, value in settings.items() if key.startswith(prefix)}
     links = {key[len("link.") :]: target for key, target in own.items() if key.startswith("link.")}
@@ -114,7 +116,7 @@ def _mounted(name: str, settings: Mapping[str, str]) -> ClusterAddress:
             if scheme != "hdfs":
                 raise ConfigurationError(f"Cannot use viewfs://{name}: {prefix}{key} is {target!r}, not hdfs://…")
             authority, slash, path = rest.partition("/")
-            reached = _of_namenodes(authority, changed)
+            reached = _of_namenodes(authority, changed, services)
             changed = {**reached.settings, f"{prefix}{key}": f"{reached.url}{slash}{path}"}
     if fallback is None:
         # The client wants one. It is never used: the handler refuses what is not below a mount.

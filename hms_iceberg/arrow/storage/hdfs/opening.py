@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 from pyarrow import fs
 
+from hms_iceberg.arrow.storage.hdfs import tokens
 from hms_iceberg.arrow.storage.hdfs.cluster_address import cluster_address
 from hms_iceberg.arrow.storage.hdfs.hadoop_settings import hadoop_settings
 from hms_iceberg.arrow.storage.hdfs.login import Login
@@ -55,7 +56,8 @@ def open_hdfs(scheme: str, authority: str, properties: Mapping[str, str]) -> fs.
     login = Login.of(properties)
     if not has_kerberos(settings):
         _act_as(properties.get("hdfs.user"))
-    return fs.PyFileSystem(NativeHdfs(cluster_address(scheme, authority, settings), login))
+    services = tokens.services() if has_kerberos(settings) and login.principal is None else ()
+    return fs.PyFileSystem(NativeHdfs(cluster_address(scheme, authority, settings, services), login))
 
 
 def default_cluster(properties: Mapping[str, str]) -> str | None:
