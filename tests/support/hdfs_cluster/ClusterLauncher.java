@@ -81,6 +81,8 @@ public final class ClusterLauncher {
         } else if (words[0].equals("restart-datanode")) {
             cluster.restartDataNode(0, true);
             cluster.waitActive(0);
+        } else if (words[0].equals("mkdirs")) {
+            cluster.getFileSystem(0).mkdirs(new Path(words[1]));
         } else if (words[0].equals("setowner")) {
             cluster.getFileSystem(0).setOwner(new Path(words[1]), words[2], null);
         } else if (words[0].equals("dfsadmin")) {

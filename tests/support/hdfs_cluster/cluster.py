@@ -15,7 +15,7 @@ from tests.support.maven import Artifact, UnavailableError, fetched
 
 NAMESERVICE = "ns1"
 _LAUNCHER = Path(__file__).with_name("ClusterLauncher.java")
-_LOG4J = """\
+LOG4J = """\
 status = ERROR
 appender.console.type = Console
 appender.console.name = console
@@ -107,14 +107,14 @@ class HdfsCluster:
             raise UnavailableError(str(error)) from error
         minicluster = sorted(minicluster_jars(jars).glob("*.jar"))
         (self.folder / "conf").mkdir(parents=True)
-        (self.folder / "log4j2.properties").write_text(_LOG4J)
+        (self.folder / "log4j2.properties").write_text(LOG4J)
         settings, options = _SETTINGS, []
         if self._kdc is not None:
             keytab = str(self._kdc.keytab(_SERVER))
             settings = {**settings, **_SECURITY, **_OF_SECURED_SERVERS, **dict.fromkeys(_KEYTABS, keytab)}
             opened = "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED"
             options = [f"-Djava.security.krb5.conf={self._kdc.krb5_conf}", opened]
-        (self.folder / "server.xml").write_text(_site(settings))
+        (self.folder / "server.xml").write_text(site(settings))
         class_path = os.pathsep.join(map(str, [self.folder, *minicluster, *jars]))
         command = [
             *(str(java), "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *options),
@@ -129,7 +129,7 @@ class HdfsCluster:
         assert answered is not None
         self.ports = (int(answered[1]), int(answered[2]))
         for name in ("core-site.xml", "hdfs-site.xml"):
-            (self.folder / "conf" / name).write_text(_site(self.settings))
+            (self.folder / "conf" / name).write_text(site(self.settings))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -194,7 +194,8 @@ def minicluster_jars(jars: list[Path]) -> Path:
     )
 
 
-def _site(settings: dict[str, str]) -> str:
+def site(settings: dict[str, str]) -> str:
+    """A file of settings, as Hadoop reads them."""
     rows = "".join(
         f"<property><name>{escape(name)}</name><value>{escape(value)}</value></property>"
         for name, value in settings.items()
