@@ -24,7 +24,7 @@ from tests.support.hive_server.releases import HIVE_4_0
 from tests.support.hive_server.server import HiveServer
 from tests.support.kdc import REALM, Kdc
 from tests.support.maven import UnavailableError
-from tests.support.refusals import one_line_soon
+from tests.support.refusals import one_line_within_ten_seconds
 from tests.support.store_tables import SCHEMA, rows
 
 USER = "analyst"
@@ -229,7 +229,7 @@ def test_a_token_comes_before_the_ticket_of_the_cache_and_a_principal_before_bot
 
 def refused(settings: dict[str, str], kind: type[IcebergError], *words: str) -> None:
     for call in (ArrowStorage(settings).read, lambda place: ArrowStorage(settings).create(place, b"x")):
-        with one_line_soon(kind, *words):
+        with one_line_within_ten_seconds(kind, *words):
             call("hdfs://ns1/a")
 
 
@@ -316,7 +316,7 @@ def test_a_job_goes_on_when_its_user_has_renewed_the_ticket_that_ended(
     process.cache.write_bytes(ended.read_bytes())
     assert use(storage, "hdfs://long/own") == USER
     way.cut()
-    with one_line_soon(StorageDeniedError, "hdfs://long/own", "Ticket expired", "run kinit"):
+    with one_line_within_ten_seconds(StorageDeniedError, "hdfs://long/own", "Ticket expired", "run kinit"):
         use(storage, "hdfs://long/own")
     process.kinit()
     assert use(storage, "hdfs://long/own") == USER
