@@ -17,7 +17,7 @@ import pytest
 from hms_iceberg import load_catalog
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog
-from hms_iceberg.errors import ConfigurationError, IcebergError, StorageDeniedError
+from hms_iceberg.errors import ConfigurationError, IcebergError, StorageDeniedError, StorageError
 from tests.support.forwarded_port import ForwardedPort
 from tests.support.hdfs_cluster.cluster import HdfsCluster
 from tests.support.hive_server.releases import HIVE_4_0
@@ -278,6 +278,42 @@ def test_a_token_that_is_for_others_or_spoilt_is_said_in_a_line(
     spoilt.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
     process.patch.setenv(TOKENS, str(spoilt))
     refused(secured.settings, StorageDeniedError, "does not accept", "new token", TOKENS)
+
+
+def test_a_token_that_has_ended_is_told_from_one_that_nobody_renewed(secured: HdfsCluster, process: Process) -> None:
+    cases = {(86_400, 30): "ended at 20", (1, 604_800): "get a new token"}
+    files = {case: secured.token(USER, process.keytab, secured.nameservice, *case) for case in cases}
+    time.sleep(2)
+    for case, words in cases.items():
+        process.patch.setenv(TOKENS, str(files[case]))
+        refused(secured.settings, StorageDeniedError, words, "run kinit", TOKENS)
+
+
+def test_a_token_for_one_namenode_does_not_fail_over_and_says_so(secured: HdfsCluster, process: Process) -> None:
+    process.patch.setenv(TOKENS, str(secured.token(USER, process.keytab, secured.address)))
+    secured.activate(1)
+    try:
+        with one_line_within_ten_seconds(StorageError, "use the nameservice, in locations and for tokens"):
+            ArrowStorage(secured.settings).read("hdfs://ns1/a")
+    finally:
+        secured.activate(0)
+
+
+def test_settings_that_do_not_say_how_data_is_protected_are_told(secured: HdfsCluster, process: Process) -> None:
+    process.kinit()
+    ArrowStorage(secured.settings).create("hdfs://ns1/own/protected", b"x")
+    name = "dfs.data.transfer.protection"
+    storage = ArrowStorage({key: value for key, value in secured.settings.items() if key != name})
+    for call in (lambda: storage.read("hdfs://ns1/own/protected"), lambda: storage.create("hdfs://ns1/own/new", b"x")):
+        with one_line_within_ten_seconds(StorageError, "hdfs://ns1/own/", name, "HADOOP_CONF_DIR"):
+            call()
+    assert not ArrowStorage(secured.settings).exists("hdfs://ns1/own/new")
+
+
+def test_a_user_of_the_property_is_one_of_the_tickets_or_is_asked_for(secured: HdfsCluster, process: Process) -> None:
+    process.kinit()
+    assert use(ArrowStorage({**secured.settings, "hdfs.user": USER}), "hdfs://ns1/own") == USER
+    refused({**secured.settings, "hdfs.user": "bob"}, StorageDeniedError, f"bob@{REALM}", "run kinit bob")
 
 
 def test_a_missing_library_of_kerberos_is_named(secured: HdfsCluster, process: Process, tmp_path: Path) -> None:

@@ -174,6 +174,18 @@ def test_host_and_port_count_for_locations_without_a_host(
     assert ArrowStorage(properties).read(f"hdfs://{folder.removeprefix(cluster.nameservice)}/a") == b"x"
 
 
+def test_a_host_that_contradicts_the_settings_of_hadoop_is_refused(
+    cluster: HdfsCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(cluster.folder / "conf"))
+    for same in ({"hdfs.host": "ns1"}, {"hdfs.host": "localhost", "hdfs.port": str(cluster.ports[1])}):
+        assert not ArrowStorage(same).exists("hdfs:///absent")
+    with one_line_within_ten_seconds(ConfigurationError, "hdfs.host says other:8020", "fs.defaultFS is hdfs://ns1"):
+        ArrowStorage({"hdfs.host": "other", "hdfs.port": "8020"}).read("hdfs:///a")
+    with one_line_within_ten_seconds(ConfigurationError, "as alice", "no Kerberos", "hdfs.kerberos-principal"):
+        ArrowStorage({"hdfs.kerberos-principal": "alice"}).read("hdfs:///a")
+
+
 def test_a_client_finds_the_namenode_that_became_active(
     cluster: HdfsCluster, storage: ArrowStorage, folder: str
 ) -> None:

@@ -4,6 +4,7 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.io.StringWriter;
 import java.io.PrintWriter;
+import java.lang.reflect.Field;
 import java.net.URI;
 import java.security.PrivilegedExceptionAction;
 import java.util.Arrays;
@@ -14,9 +15,11 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.permission.FsPermission;
 import org.apache.hadoop.hdfs.MiniDFSCluster;
 import org.apache.hadoop.hdfs.MiniDFSNNTopology;
+import org.apache.hadoop.hdfs.server.namenode.NameNodeAdapter;
 import org.apache.hadoop.hdfs.tools.DFSAdmin;
 import org.apache.hadoop.security.Credentials;
 import org.apache.hadoop.security.UserGroupInformation;
+import org.apache.hadoop.security.token.delegation.AbstractDelegationTokenSecretManager;
 import org.apache.hadoop.util.ToolRunner;
 
 /**
@@ -97,9 +100,21 @@ public final class ClusterLauncher {
             cluster.getFileSystem(0).setPermission(new Path(words[1]), new FsPermission(words[2]));
         } else if (words[0].equals("token")) {
             writeToken(words[1], words[2], new File(words[3]), URI.create(words[4]), new File(words[5]));
+        } else if (words[0].equals("lifetime-of-tokens")) {
+            for (int number = 0; number < 2; number++) {
+                Object tokens = NameNodeAdapter.getDtSecretManager(cluster.getNamesystem(number));
+                set(tokens, "tokenRenewInterval", Long.parseLong(words[1]));
+                set(tokens, "tokenMaxLifetime", Long.parseLong(words[2]));
+            }
         } else {
             throw new IllegalArgumentException(words[0]);
         }
+    }
+
+    private static void set(Object tokens, String name, long milliseconds) throws Throwable {
+        Field field = AbstractDelegationTokenSecretManager.class.getDeclaredField(name);
+        field.setAccessible(true);
+        field.setLong(tokens, milliseconds);
     }
 
     /** A file with the token that a user of a keytab gets for a file system by the settings of a client. */

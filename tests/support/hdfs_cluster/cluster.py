@@ -157,8 +157,17 @@ class HdfsCluster:
         """What `hdfs dfsadmin` does, with the active NameNode, which is the first one."""
         self.command("dfsadmin", "0", *words)
 
-    def token(self, user: str, keytab: Path, place: str) -> Path:
-        """A file with the delegation token that a user gets for a nameservice or the address of a NameNode."""
+    def token(self, user: str, keytab: Path, place: str, valid: float = 86_400, longest: float = 604_800) -> Path:
+        """A file with the delegation token that a user gets for a nameservice or the address of a NameNode.
+
+        Args:
+            user: whose.
+            keytab: with his key.
+            place: the nameservice or address.
+            valid: for how many seconds, if nobody renews it.
+            longest: for how many seconds it can be renewed.
+        """
+        self.command("lifetime-of-tokens", str(int(valid * 1000)), str(int(longest * 1000)))
         file = self.folder / f"token-{len(list(self.folder.glob('token-*')))}"
         self.command("token", user, str(keytab), str(self.folder / "conf" / "core-site.xml"), place, str(file))
         return file

@@ -55,6 +55,37 @@ def cluster_address(
     return _of_namenodes(authority, settings, services)
 
 
+def check_default(authority: str, settings: Mapping[str, str]) -> None:
+    """Refuses a cluster for locations without a host that is another than that of Hadoop's settings.
+
+    Args:
+        authority: what `hdfs.host` and `hdfs.port` say.
+        settings: those of Hadoop.
+
+    Raises:
+        ConfigurationError: they contradict each other.
+    """
+    default = settings.get(_DEFAULT, "")
+    scheme, _, rest = default.partition("://")
+    if scheme != "hdfs" or not rest.strip("/"):
+        return
+    own, others = (_addresses(each, settings) for each in (authority, rest.partition("/")[0]))
+    if not any(tokens.service_of(address, others) for address in own):
+        raise ConfigurationError(
+            f"Cannot tell which cluster hdfs:/// is: the property hdfs.host says {authority}, and {_DEFAULT} is "
+            f"{default}. Remove hdfs.host, set both to the same cluster, or write locations with their host."
+        )
+
+
+def _addresses(authority: str, settings: Mapping[str, str]) -> list[str]:
+    """The NameNodes that an authority means."""
+    name, port = _host_and_port(authority.rpartition("@")[2])
+    if f"{_NAMENODES}{name}" in settings:
+        return list(_namenodes(name, settings).values())
+    # A nameservice may have one NameNode without a name of its own.
+    return [settings.get(f"{_RPC_ADDRESS}{name}") or f"{name}:{port or _DEFAULT_PORT}"]
+
+
 def _default_authority(scheme: str, settings: Mapping[str, str]) -> str:
     default = settings.get(_DEFAULT, "")
     own, _, rest = default.partition("://")
@@ -70,10 +101,9 @@ def _default_authority(scheme: str, settings: Mapping[str, str]) -> str:
 
 
 def _of_namenodes(authority: str, settings: Mapping[str, str], services: Sequence[str]) -> ClusterAddress:
-    name, port = _host_and_port(authority)
+    name, _ = _host_and_port(authority)
     if f"{_NAMENODES}{name}" not in settings:
-        own = settings.get(f"{_RPC_ADDRESS}{name}")  # a nameservice of one NameNode
-        address = own or f"{name}:{port or _DEFAULT_PORT}"
+        [address] = _addresses(authority, settings)
         for service in (each.removeprefix(tokens.OF_NAMESERVICE) for each in services):
             if tokens.service_of(address, _namenodes(service, settings).values()):
                 return _of_namenodes(service, settings, services)

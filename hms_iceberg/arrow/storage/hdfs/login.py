@@ -27,20 +27,25 @@ class Login:
     cache: str | None = None
 
     @staticmethod
-    def of(properties: Mapping[str, str]) -> Login:
+    def of(properties: Mapping[str, str], has_kerberos: bool) -> Login:
         """The login that catalog properties ask for.
+
+        Args:
+            properties: of the catalog.
+            has_kerberos: whether the cluster knows its users: then `hdfs.user` chooses among the tickets of a cache,
+                unless this process has tokens.
 
         Raises:
             ConfigurationError: they do not fit together, or a file of them cannot be read.
         """
         keytab, cache = properties.get(_KEYTAB) or None, properties.get(_CACHE) or None
         principal = properties.get(_PRINCIPAL) or None
-        if keytab or cache:
+        if keytab or cache or (has_kerberos and not os.environ.get(tokens.VARIABLE)):
             principal = principal or properties.get("hdfs.user") or None
-            if principal is None:
-                raise ConfigurationError(
-                    f"A ticket cache or keytab is given without its principal: set the property {_PRINCIPAL}."
-                )
+        if (keytab or cache) and principal is None:
+            raise ConfigurationError(
+                f"A ticket cache or keytab is given without its principal: set the property {_PRINCIPAL}."
+            )
         if keytab:
             _check_readable(keytab)
         return Login(principal, keytab, cache)
@@ -58,9 +63,12 @@ class Login:
                 f"the keytab {self.keytab} gives no Kerberos ticket to {self.principal} ({reason}): check {_PRINCIPAL} "
                 f"against klist -kt {self.keytab}, and that the realm's server can be reached (krb5.conf)"
             )
-        found = os.environ.get(tokens.VARIABLE)
-        named = ", ".join(tokens.services()) or "no HDFS"
-        other = f"; the tokens of {tokens.VARIABLE} are for {named}, or have ended" if found else ""
+        found = tokens.tokens_of_process()
+        other = ""
+        if os.environ.get(tokens.VARIABLE):
+            named = " and ".join(map(str, found)) or "no HDFS"
+            other = f"; the tokens of {tokens.VARIABLE} are for {named}"
+            other += ": start the job with a new one" if any(token.has_ended for token in found) else ""
         return (
             f"there is no valid Kerberos ticket ({reason}): run {self._kinit}, or set {_PRINCIPAL} and {_KEYTAB}{other}"
         )

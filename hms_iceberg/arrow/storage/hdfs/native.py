@@ -14,8 +14,9 @@ from pyarrow import fs
 
 from hms_iceberg.arrow.storage.hdfs.cluster_address import ClusterAddress
 from hms_iceberg.arrow.storage.hdfs.login import Login
-from hms_iceberg.arrow.storage.hdfs.native_failures import errors_of_hdfs
+from hms_iceberg.arrow.storage.hdfs.native_failures import errors_of_data, errors_of_hdfs
 from hms_iceberg.arrow.storage.hdfs.native_files import HdfsInput, HdfsOutput
+from hms_iceberg.arrow.storage.hdfs.negotiation import protection_advice
 from hms_iceberg.errors import ConfigurationError
 
 # The client's own are 181 seconds without a NameNode; with these it is about seven, of ten that are promised.
@@ -72,6 +73,9 @@ class NativeHdfs(fs.FileSystemHandler):
 
     def _errors(self) -> AbstractContextManager[None]:
         return errors_of_hdfs(self._login)
+
+    def _data_errors(self) -> AbstractContextManager[None]:
+        return errors_of_data(self._login, protection_advice(self._address.settings))
 
     def _checked(self, path: str, changes: bool = False) -> str:
         """A path as the client wants it."""
@@ -175,7 +179,7 @@ class NativeHdfs(fs.FileSystemHandler):
 
     def open_input_file(self, path: str) -> pa.NativeFile:
         """A file to read."""
-        return pa.PythonFile(HdfsInput(self._opener(self._checked(path)), self._errors), mode="r")
+        return pa.PythonFile(HdfsInput(self._opener(self._checked(path)), self._data_errors), mode="r")
 
     def _opener(self, path: str) -> Callable[[], Any]:
         def opened() -> Any:
@@ -195,7 +199,7 @@ class NativeHdfs(fs.FileSystemHandler):
 
         with self._errors():
             file = self._client().create(self._checked(path, changes=True), WriteOptions(**self._written))
-        return pa.PythonFile(HdfsOutput(file, self._errors), mode="w")
+        return pa.PythonFile(HdfsOutput(file, self._data_errors), mode="w")
 
     def open_append_stream(self, path: str, metadata: Mapping[str, str] | None) -> pa.NativeFile:
         """Not done: files of tables never change."""

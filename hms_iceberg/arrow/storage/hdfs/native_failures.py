@@ -12,6 +12,8 @@ from hms_iceberg.arrow.storage.hdfs.login import Login
 _REMOTE = re.compile(r'^(?:Fatal)?RPCError\("(?P<java>[\w.$]+)", "(?P<text>.*)"\)$', re.DOTALL)
 _GSSAPI = re.compile(r'GSSAPIError\(.*, "(?P<text>.*)"\)$', re.DOTALL)
 _GSSAPI_VAGUE = "Unspecified GSS failure.  Minor code may provide more information: "
+_DATANODE = re.compile(r'ip_addr: \\?"(?P<host>[^"\\]+).*?xfer_port: (?P<port>\d+)', re.DOTALL)
+_CUT_OFF = ("All DataNodes failed", "Connection reset", "Broken pipe", "end of file", "early eof")
 _PACKAGE = re.compile(r"\b(?:[a-z]\w*\.)+(?=[A-Z]\w*(?:Exception|Error)\b)")
 _NUMBERS = {
     "AccessControlException": errno.EACCES,
@@ -30,7 +32,10 @@ _NUMBERS = {
 _NOT_ACCEPTED = ("SaslException", "SecretManager$InvalidToken")
 _REMEDIES = {
     "SafeModeException": "HDFS takes no changes until it leaves safe mode (hdfs dfsadmin -safemode get)",
-    "StandbyException": "use the nameservice instead of one NameNode's address, or wait until one is active",
+    "StandbyException": (
+        "use the nameservice, in locations and for tokens, instead of one NameNode's address; or wait until one is "
+        "active"
+    ),
 }
 
 
@@ -65,6 +70,32 @@ def errors_of_hdfs(login: Login) -> Iterator[None]:
         if type(error).__name__ != "PanicException":  # of the client's Rust: no Exception, and not importable
             raise
         raise OSError(errno.EIO, f"hdfs-native failed: {_first_line(str(error))}") from error
+
+
+@contextmanager
+def errors_of_data(login: Login, advice: str | None) -> Iterator[None]:
+    """As `errors_of_hdfs`, if data is read or written.
+
+    Args:
+        login: who the client is.
+        advice: what to do if DataNodes end connections; none for the usual reasons.
+
+    Raises:
+        LoginError: Kerberos gives no ticket.
+        OSError: what failed.
+    """
+    try:
+        with errors_of_hdfs(login):
+            yield
+    except LoginError:
+        raise
+    except OSError as error:
+        text = error.strerror or str(error)
+        if not any(words in text for words in _CUT_OFF):
+            raise
+        met = " and ".join(f"{each['host']}:{each['port']}" for each in _DATANODE.finditer(text))
+        said = f"no DataNode gives it: {met}" if met else text
+        raise OSError(error.errno, f"{said} ({advice})" if advice else said) from error
 
 
 def _numbered(number: int, error: Exception) -> OSError:

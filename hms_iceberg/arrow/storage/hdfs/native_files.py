@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 from collections.abc import Callable
@@ -90,12 +91,17 @@ class HdfsOutput(io.RawIOBase):
         self._file = file
         self._errors = errors
         self._position = 0
+        self._failed = False
 
     def write(self, data: Any) -> int:
         """Appends all bytes of a buffer."""
         view = memoryview(data).cast("B")  # another format would be taken number by number
-        with self._errors():
-            self._file.write(view)
+        try:
+            with self._errors():
+                self._file.write(view)
+        except OSError:
+            self._failed = True
+            raise
         self._position += len(view)
         return len(view)
 
@@ -111,5 +117,7 @@ class HdfsOutput(io.RawIOBase):
         """Ends the file; raises if not all of it is kept."""
         if not self.closed:
             super().close()
+            if self._failed:  # the NameNode would be asked for 15 seconds whether it has all blocks
+                raise OSError(errno.EIO, "the file is not whole: a write failed before")
             with self._errors():
                 self._file.close()

@@ -16,6 +16,7 @@ _QUESTION = (
 )
 _METHODS = {"SIMPLE": b"\x06SIMPLE", "TOKEN": b"\x05TOKEN", "KERBEROS": b"\x08KERBEROS"}
 _AUTHENTICATION = "hadoop.security.authentication"
+_PROTECTION = "dfs.data.transfer.protection"
 _FALLBACK = "ipc.client.fallback-to-simple-auth-allowed"
 
 
@@ -57,6 +58,16 @@ def _whole_answer(connection: socket.socket) -> bytes:
 def has_kerberos(settings: Mapping[str, str]) -> bool:
     """Whether settings of Hadoop say that the cluster knows its users."""
     return settings.get(_AUTHENTICATION, "simple").lower() != "simple"
+
+
+def protection_advice(settings: Mapping[str, str]) -> str | None:
+    """What to do if DataNodes end connections: they say nothing to clients that do not protect data as they do."""
+    if not has_kerberos(settings) or settings.get(_PROTECTION):
+        return None
+    return (
+        "if the cluster protects its data, the settings have to say so: set HADOOP_CONF_DIR to the folder of its "
+        f"hdfs-site.xml, or the property {_PROTECTION} to its value there"
+    )
 
 
 def check_login(cluster: str, methods: frozenset[str], settings: Mapping[str, str]) -> None:

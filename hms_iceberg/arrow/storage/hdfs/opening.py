@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 from pyarrow import fs
 
 from hms_iceberg.arrow.storage.hdfs import tokens
-from hms_iceberg.arrow.storage.hdfs.cluster_address import cluster_address
+from hms_iceberg.arrow.storage.hdfs.cluster_address import check_default, cluster_address
 from hms_iceberg.arrow.storage.hdfs.hadoop_settings import hadoop_settings
 from hms_iceberg.arrow.storage.hdfs.login import Login
 from hms_iceberg.arrow.storage.hdfs.native import NativeHdfs
@@ -45,6 +45,7 @@ def open_hdfs(scheme: str, authority: str, properties: Mapping[str, str]) -> fs.
     if not authority and scheme == "hdfs" and properties.get("hdfs.host"):
         authority = properties["hdfs.host"].partition("://")[2] or properties["hdfs.host"]
         authority += f":{_port(properties)}" if properties.get("hdfs.port") else ""
+        check_default(authority, hadoop_settings(properties))
     if client == "libhdfs":
         return _libhdfs(scheme, authority, properties)
     if find_spec("hdfs_native") is None:
@@ -53,11 +54,18 @@ def open_hdfs(scheme: str, authority: str, properties: Mapping[str, str]) -> fs.
             "'hms_iceberg[hdfs]'; or, with a Hadoop installation, set the property hdfs.client to libhdfs."
         )
     settings = hadoop_settings(properties)
-    login = Login.of(properties)
-    if not has_kerberos(settings):
-        _act_as(properties.get("hdfs.user"))
+    login = Login.of(properties, has_kerberos(settings))
     services = tokens.services() if has_kerberos(settings) and login.principal is None else ()
-    return fs.PyFileSystem(NativeHdfs(cluster_address(scheme, authority, settings, services), login))
+    address = cluster_address(scheme, authority, settings, services)
+    if not has_kerberos(settings):
+        if login.principal is not None:
+            raise ConfigurationError(
+                f"Cannot log in to {scheme}://{authority} as {login.principal}: the cluster has no Kerberos, and "
+                "hadoop.security.authentication is simple. Remove the properties hdfs.kerberos-principal, "
+                "hdfs.kerberos-keytab and hdfs.kerberos_ticket, or use hdfs.user."
+            )
+        _act_as(properties.get("hdfs.user"))
+    return fs.PyFileSystem(NativeHdfs(address, login))
 
 
 def default_cluster(properties: Mapping[str, str]) -> str | None:
