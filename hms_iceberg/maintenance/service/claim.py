@@ -32,20 +32,18 @@ class Claim:
     def __init__(self, table: Table, owner: str) -> None:
         self._table = table
         self._owner = owner
-        self._value = ""
         self._renewed = 0.0
 
     def renew(self) -> bool:
         """Takes the claim, or prolongs it; False if somebody else has it."""
         current = self._table.refresh().properties.get(CLAIM)
-        if current is not None and current != self._value and _is_held(current):
+        if current is not None and not self._is_own(current) and _is_held(current):
             return False
         value = f"{self._owner} until {int(time.time() * 1000) + _MINUTES * 60_000}"
         try:
             self._table.set_properties({CLAIM: value})
         except (CommitConflictError, CommitFailedError):
             return False
-        self._value = value
         self._renewed = time.monotonic()
         return True
 
@@ -55,19 +53,28 @@ class Claim:
 
     def release(self) -> None:
         """Gives the claim back, if it is still held."""
-        if self._table.refresh().properties.get(CLAIM) == self._value:
+        if self._is_own(self._table.refresh().properties.get(CLAIM, "")):
             self._table.remove_properties(CLAIM)
+
+    def _is_own(self, claim: str) -> bool:
+        return claim.startswith(f"{self._owner} until ")
+
+
+def new_owner() -> str:
+    """A name for a service of this process that no other has."""
+    service = Process.this()
+    return f"{service.host}/{service.mark}/{uuid.uuid4().hex[:8]}"
 
 
 @contextmanager
-def claimed(table: Table) -> Iterator[Claim | None]:
+def claimed(table: Table, owner: str) -> Iterator[Claim | None]:
     """A claim of a table for the time of the block; None if another service has it.
 
     Args:
         table: the table, which moves to its newest version.
+        owner: the service. A claim that it could not give back, as the metastore was away, is its own still.
     """
-    service = Process.this()
-    claim = Claim(table, f"{service.host}/{service.mark}/{uuid.uuid4().hex[:8]}")
+    claim = Claim(table, owner)
     if not claim.renew():
         yield None
         return

@@ -14,7 +14,7 @@ from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import CommitStateUnknownError, IcebergError, NoSuchNamespaceError, NoSuchTableError
 from hms_iceberg.maintenance.repair.repair_journal import SERVICE_STATE
 from hms_iceberg.maintenance.service.assessment import Need, needs_of
-from hms_iceberg.maintenance.service.claim import claimed
+from hms_iceberg.maintenance.service.claim import claimed, new_owner
 from hms_iceberg.maintenance.service.policy import Policies, Policy
 from hms_iceberg.metastore import Identifier, TableRows
 from hms_iceberg.table.needed.remembered_rows import RememberedRows
@@ -23,8 +23,10 @@ from hms_iceberg.table.table import Table
 
 logger = logging.getLogger(__name__)
 
-# Of a table that was done, or if something failed, and that nobody changed; snapshots grow old meanwhile.
+# Of a table that was done and that nobody changed; snapshots grow old meanwhile. What failed is tried again sooner: a
+# storage may be back, or a ticket.
 _LOOK_AGAIN_SECONDS = 60 * 60
+_TRY_AGAIN_SECONDS = 60
 _PLANNED, _DONE, _FAILED, _LEFT = "planned", "done", "failed", "left"
 
 
@@ -85,12 +87,37 @@ class RunReport:
         return any(step.outcome == _FAILED for step in self.steps)
 
 
+@dataclass(frozen=True)
+class _Settled:
+    """A table that is left alone as long as nobody changes it.
+
+    Attributes:
+        state: in which it was left.
+        until: then it is looked at all the same, by the monotonic clock.
+        next_wait: how many seconds it is left alone if something fails the next time.
+    """
+
+    state: object
+    until: float
+    next_wait: float
+
+    @staticmethod
+    def after(before: _Settled | None, state: object, failed: bool) -> _Settled:
+        """What follows from a look at a table."""
+        now = time.monotonic()
+        if not failed:
+            return _Settled(state, now + _LOOK_AGAIN_SECONDS, _TRY_AGAIN_SECONDS)
+        wait = min(before.next_wait if before else _TRY_AGAIN_SECONDS, _LOOK_AGAIN_SECONDS)
+        return _Settled(state, now + wait, 2 * wait)
+
+
 @dataclass
 class MaintenanceService:
     """Keeps the tables of a catalog in order.
 
     One table's failure is never another's. What a run leaves undone, the next one finds. A table where nothing
-    is left to do, or where that failed, is looked at again when it has changed, and after an hour.
+    is left to do is looked at again when it has changed, and after an hour; one where something failed when it has
+    changed, and after a minute, then two, four … up to an hour.
 
     Attributes:
         catalog: the catalog.
@@ -107,8 +134,9 @@ class MaintenanceService:
     limits: Limits = field(default_factory=Limits)
     stop: threading.Event = field(default_factory=threading.Event)
     on_step: Callable[[Step], None] = lambda step: None
-    _settled: dict[Identifier, tuple[object, float]] = field(default_factory=dict)
+    _settled: dict[Identifier, _Settled] = field(default_factory=dict)
     _rows: TableRows | None = None
+    _owner: str = field(default_factory=new_owner)
 
     def run(self, dry_run: bool = False) -> RunReport:
         """Looks at every table once, and does what it needs.
@@ -180,7 +208,8 @@ class MaintenanceService:
                 return steps
             looked_at = self._maintain(table, policy, budget, note) if needs else _state(table)
             if not (budget.is_over() or any(step.outcome == _LEFT for step in steps)):
-                self._settled[identifier] = looked_at, time.monotonic()
+                failed = any(step.outcome == _FAILED for step in steps)
+                self._settled[identifier] = _Settled.after(self._settled.get(identifier), looked_at, failed)
         except NoSuchTableError:
             logger.info("Table %s was dropped before it was looked at", name)
         except Exception as error:  # one table's failure is never another's
@@ -190,13 +219,13 @@ class MaintenanceService:
         return steps
 
     def _is_settled(self, table: Table) -> bool:
-        state, since = self._settled.get(table.identifier, (None, 0.0))
-        return state == _state(table) and time.monotonic() - since < _LOOK_AGAIN_SECONDS
+        settled = self._settled.get(table.identifier)
+        return settled is not None and settled.state == _state(table) and time.monotonic() < settled.until
 
     def _maintain(self, table: Table, policy: Policy, budget: _Budget, note: Callable[[Step], None]) -> object:
         """Does what a table needs; the state in which nothing more was found."""
         name = ".".join(table.identifier)
-        with claimed(table) as claim:
+        with claimed(table, self._owner) as claim:
             if claim is None:
                 note(Step(name, "", "", _LEFT, "another service is at work on it"))
                 return None

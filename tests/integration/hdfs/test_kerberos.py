@@ -18,6 +18,7 @@ from hms_iceberg import load_catalog
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import ConfigurationError, IcebergError, StorageDeniedError, StorageError
+from hms_iceberg.table import Table
 from tests.support.forwarded_port import ForwardedPort
 from tests.support.hdfs_cluster.cluster import HdfsCluster
 from tests.support.hive_server.releases import HIVE_4_0
@@ -25,7 +26,7 @@ from tests.support.hive_server.server import HiveServer
 from tests.support.kdc import REALM, Kdc
 from tests.support.maven import UnavailableError
 from tests.support.refusals import one_line_within_ten_seconds
-from tests.support.store_tables import SCHEMA, rows
+from tests.support.store_tables import SCHEMA, ids, rows
 
 USER = "analyst"
 PRINCIPAL, KEYTAB, CACHE = "hdfs.kerberos-principal", "hdfs.kerberos-keytab", "hdfs.kerberos_ticket"
@@ -368,3 +369,108 @@ def test_a_job_with_a_keytab_takes_a_new_ticket_when_one_has_ended(
     assert use(storage, "hdfs://long/brief") == "brief"
     way.cut()
     assert use(storage, "hdfs://long/brief") == "brief"
+
+
+@dataclass(frozen=True)
+class Service:
+    """`hms-iceberg maintain --every 1s`, whose ways to metastore and HDFS can be cut, for a table of two small files.
+
+    Args:
+        running: the process.
+        ways: what it connects by.
+        table: as another process of the same user sees it.
+        said: what the service said.
+    """
+
+    running: subprocess.Popen[bytes]
+    ways: tuple[ForwardedPort, ...]
+    table: Table
+    said: Path
+
+    def compacts(self) -> None:
+        """Waits until the service has made one file of several."""
+        self.waits_for(lambda: len(list(self.table.refresh().scan().plan_files())) == 1)
+
+    def is_busy(self) -> None:
+        """Gives it work, over new connections."""
+        for way in self.ways:
+            way.cut()
+        for number in (3, 4):
+            self.table.refresh().append(rows(number))
+
+    def waits_for(self, condition: Callable[[], bool]) -> None:
+        end = time.monotonic() + 120
+        while not condition():
+            assert time.monotonic() < end and self.running.poll() is None, self.said.read_text()
+            time.sleep(0.2)
+
+
+@pytest.fixture
+def service(
+    metastore: HiveServer, secured: HdfsCluster, process: Process, tmp_path: Path, own_tickets: dict[str, str]
+) -> Iterator[Service]:
+    sasl = {"hive.kerberos-authentication": "true", "hive.kerberos-service-name": "metastore"}
+    properties = {**secured.settings, **sasl, "maintenance.remove-orphans": "false"}
+    process.kinit()
+    namespace = f"n{uuid.uuid4().hex}"
+    place = f"{secured.nameservice}/{namespace}"
+    port = int(metastore.uri.rpartition(":")[2])
+    with (
+        load_catalog("secured", uri=metastore.uri, **properties) as catalog,
+        ForwardedPort(port) as to_metastore,
+        ForwardedPort(secured.ports[0]) as to_namenode,
+        open(tmp_path / "said", "wb") as said,
+    ):
+        catalog.create_namespace(namespace, {"location": place})
+        table = catalog.create_table(f"{namespace}.visits", SCHEMA, properties={"maintenance.compact-min-files": "2"})
+        for number in (1, 2):
+            table.append(rows(number))
+        for folder in ("", "/data", "/metadata"):
+            secured.command("setpermission", f"/{namespace}/visits{folder}", "777")
+        own = {**properties, "dfs.namenode.rpc-address.ns1.nn0": f"127.0.0.1:{to_namenode.port}"}
+        command = [
+            *(sys.executable, "-m", "hms_iceberg", "maintain", "--every", "1s", "--table", f"{namespace}.*"),
+            *("--uri", f"thrift://localhost:{to_metastore.port}"),
+            *(word for item in own.items() for word in ("-p", "=".join(item))),
+        ]
+        with subprocess.Popen(command, env=os.environ | own_tickets, stdout=said, stderr=said) as running:
+            yield Service(running, (to_metastore, to_namenode), table, tmp_path / "said")
+            running.terminate()
+            assert running.wait(60) == 0
+
+
+@pytest.fixture
+def own_tickets(process: Process, tmp_path: Path, request: pytest.FixtureRequest) -> dict[str, str]:
+    """The service's own variables: a cache, filled once, or a keytab."""
+    cache = tmp_path / "of-service"
+    if request.param == "cache":
+        process.kinit(cache)
+        return {"KRB5CCNAME": f"FILE:{cache}"}
+    keytab = process.realm.keytab(f"service{uuid.uuid4().hex}", f"{LIFETIME}seconds")
+    return {"KRB5CCNAME": f"FILE:{cache}", "KRB5_CLIENT_KTNAME": str(keytab)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("own_tickets", ["keytab"], indirect=True)
+def test_a_service_with_a_keytab_takes_tickets_anew_for_metastore_and_hdfs(service: Service) -> None:
+    service.compacts()
+    time.sleep(LIFETIME)
+    service.is_busy()
+    service.compacts()
+    assert ids(service.table) == [1, 2, 3, 4]
+    assert "kinit" not in service.said.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("own_tickets", ["cache"], indirect=True)
+def test_a_service_whose_ticket_ended_says_which_kinit_is_missing_and_goes_on_after_it(
+    service: Service, process: Process, ended: Path, tmp_path: Path
+) -> None:
+    service.compacts()
+    (tmp_path / "of-service").write_bytes(ended.read_bytes())
+    service.is_busy()
+    service.waits_for(lambda: "kinit" in service.said.read_text())
+    assert "Traceback" not in service.said.read_text()
+    process.kinit(tmp_path / "of-service")
+    service.compacts()
+    assert ids(service.table) == [1, 2, 3, 4]

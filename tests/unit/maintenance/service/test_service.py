@@ -8,6 +8,7 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -103,19 +104,24 @@ def test_one_damaged_table_is_told_and_the_others_are_done(catalog: Any) -> None
     assert report.failed and "manifest list" in report.steps[0].result + report.steps[1].result
 
 
-def test_what_cannot_be_done_is_tried_again_when_the_table_has_changed_or_after_a_while(
+def test_what_cannot_be_done_is_tried_again_when_the_table_has_changed_or_after_longer_and_longer(
     catalog: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(service_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
     table = make(catalog, "web.broken", 5)
     Path(next(iter(table.scan().plan_files())).file.file_path).unlink()
     services = [MaintenanceService(catalog) for _ in range(2)]
     for service in services:  # the claim of one is no reason for the other to try again
         assert outcomes(service.run()) == [("web.broken", "rewrite_data_files", "failed")]
     assert [service.run().steps for service in services] == [(), ()]
+    for minutes in (1, 2, 4, 8, 16, 32, 60, 60):
+        now[0] += minutes * 60 - 1
+        assert services[0].run().steps == ()
+        now[0] += 1
+        assert services[0].run().failed
     table.refresh().append(rows(7))
     assert services[0].run().failed and not services[0].run().failed
-    monkeypatch.setattr(service_module, "_LOOK_AGAIN_SECONDS", 0)
-    assert services[0].run().failed
 
 
 def test_a_run_that_fails_is_told_in_one_line_and_the_next_one_follows(
@@ -146,7 +152,7 @@ def test_limits_leave_work_for_the_next_run(catalog: Any) -> None:
 
 def test_a_table_is_worked_on_by_one_service_only(catalog: Any) -> None:
     table = make(catalog, "web.small", 5)
-    with claimed(catalog.load_table("web.small")) as claim:
+    with claimed(catalog.load_table("web.small"), "other") as claim:
         assert claim is not None
         report = MaintenanceService(catalog).run()
         assert [(step.outcome, step.result) for step in report.steps] == [("left", "another service is at work on it")]
@@ -189,6 +195,22 @@ def test_a_claim_that_another_took_is_not_released(catalog: Any) -> None:
     assert catalog.load_table("web.t").properties[CLAIM].startswith("a until ")
     first.release()
     assert second.renew()
+
+
+def test_a_claim_that_could_not_be_given_back_does_not_hold_its_service_up(
+    catalog: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = make(catalog, "web.small", 5)
+    service, other = MaintenanceService(catalog), MaintenanceService(catalog)
+    with monkeypatch.context() as away:
+        away.setattr(Claim, "release", lambda claim: catalog.load_table("web.absent"))
+        service.run()
+    assert CLAIM in table.refresh().properties
+    for number in range(5):
+        table.append(rows(number))
+    assert [step.outcome for step in other.run().steps] == ["left"]
+    assert not service.run().failed
+    assert CLAIM not in table.refresh().properties
 
 
 def test_a_claim_is_prolonged_while_work_takes_long(catalog: Any, monkeypatch: pytest.MonkeyPatch) -> None:
