@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from hms_iceberg import load_catalog
+from tests.support.guides import ROOT, block
 from tests.support.hive_server.releases import HIVE_4_0
 from tests.support.hive_server.server import LOCK_TABLES, HiveServer
 from tests.support.maven import Artifact, UnavailableError, fetched
@@ -27,8 +28,7 @@ from tests.support.spark_cluster import StandaloneCluster
 
 pytestmark = pytest.mark.slow
 
-README = Path(__file__).resolve().parents[2] / "README.md"
-DOCKER = README.parent / "docker"
+DOCKER = ROOT / "docker"
 SERVICES: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yaml").read_text())["services"]
 _EVERYTHING = (("*", "*"),)
 _WORD = re.compile(r"\b[A-Z][A-Z0-9_]+\b")
@@ -128,7 +128,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.mark.spark
-def test_three_statements_of_the_readme_run_on_a_cluster_with_two_workers(
+def test_three_statements_of_the_guide_run_on_a_cluster_with_two_workers(
     request: pytest.FixtureRequest, environment: dict[str, str], metastore: str, store: S3Store, tmp_path: Path
 ) -> None:
     if os.environ.get("HMS_ICEBERG_DOCKER") != "all":
@@ -141,7 +141,9 @@ def test_three_statements_of_the_readme_run_on_a_cluster_with_two_workers(
         jars = ",".join(map(str, s3a_jars()))
     except UnavailableError as error:
         pytest.skip(str(error))  # the jars of s3a are in no cache and Maven cannot fetch them here
-    (statements,) = re.findall(r'hms-iceberg sql -e "\n(.*?)"', README.read_text(encoding="utf-8"), re.S)
+    (statements,) = re.findall(
+        r'hms-iceberg sql -e "\n(.*?)"', block("cli", "A metastore for trying things").code, re.S
+    )
     conf = ["--conf", f"spark.jars={jars}", "--conf", "spark.driver.host=127.0.0.1"]
     conf += ["--conf", "spark.executor.memory=600m", "--conf", "spark.cores.max=2"]
     command = [sys.executable, "-m", "hms_iceberg", "sql", "--master", cluster, *conf, "--output", "csv"]

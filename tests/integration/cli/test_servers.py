@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from tests.support.readme import lines_of
+from tests.support.guides import lines_of
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-# The README's lines; what a test says of addresses and ports comes after them, and holds.
-SHELL, QUERY, THRIFT, CONNECT = (words[1:] for words in lines_of("A shell and servers"))
+# The guide's lines; what a test says of addresses and ports comes after them, and holds.
+SHELL, QUERY, THRIFT, CONNECT = (words[1:] for words in lines_of("cli", "A shell and servers"))
 SMALL = ("--master", "local[2]", "--conf", "spark.driver.memory=1g", "--conf", "spark.sql.shuffle.partitions=2")
 
 CLIENTS = """

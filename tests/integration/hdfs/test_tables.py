@@ -21,8 +21,8 @@ from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.maintenance.doctor.storage_health import examine_storage
 from hms_iceberg.table import Table
 from hms_iceberg.table.file_system import FileSystemTables
+from tests.support.guides import lines_of
 from tests.support.hdfs_cluster.cluster import HdfsCluster
-from tests.support.readme import lines_of
 from tests.support.store_tables import SCHEMA, ids, new_table, rows
 
 
@@ -102,13 +102,13 @@ def test_with_libhdfs_tables_that_are_folders_are_not_written(cluster: HdfsClust
     assert files(ArrowStorage(cluster.settings), folder) == []
 
 
-def test_the_lines_of_the_readme_run_as_they_stand(
+def test_the_lines_of_the_guide_run_as_they_stand(
     metastore: EmbeddedMetastore, cluster: HdfsCluster, storage: ArrowStorage, tmp_path: Path
 ) -> None:
     (tmp_path / "monday.csv").write_text("id,page\n1,/\n2,/buy\n")
     real = {"/etc/hadoop/conf": str(cluster.folder / "conf"), "thrift://metastore:9083": metastore.uri}
     own = dict(os.environ)
-    for program, *words in lines_of("On a Hadoop cluster"):
+    for program, *words in lines_of("arrow/storage", "On a Hadoop cluster"):
         if program == "export":
             name, _, value = words[0].partition("=")
             own[name] = real[value]

@@ -49,13 +49,6 @@ def test_the_top_of_the_repository_stays_small() -> None:
     }
 
 
-def test_the_ci_script_runs_the_command_that_the_readme_has() -> None:
-    command = 'python -m pip install -e ".[test]" && python -m pytest -n 2 --dist loadfile'
-
-    assert command in (ROOT / "README.md").read_text().splitlines()
-    assert "readme_line 'python -m pip install -e \".[test]\"'" in (ROOT / ".ci" / "run").read_text()
-
-
 def test_the_version_is_the_same_everywhere() -> None:
     import hms_iceberg
 

@@ -1,8 +1,7 @@
-"""The README's examples run as they stand."""
+"""The guides' examples run as they stand."""
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from datetime import datetime, timezone
@@ -14,14 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from hms_iceberg.cli.main import main
-from tests.support.readme import README, lines_of
+from tests.support.guides import block, lines_of
 
 
-def test_the_readme_s_catalog_example_runs_as_it_stands(metastore: Any, catalog: Any) -> None:
-    [example] = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.M | re.S)
+def test_the_guides_catalog_example_runs_as_it_stands(metastore: Any, catalog: Any) -> None:
+    example = block("table", "Python", "python").code
     names: dict[str, Any] = {}
 
-    exec(compile(example.replace("thrift://metastore:9083", metastore.uri), str(README), "exec"), names)
+    exec(compile(example.replace("thrift://metastore:9083", metastore.uri), "guide", "exec"), names)
 
     visits = catalog.load_table("web.visits")
     assert visits.scan().to_arrow().sort_by("id").to_pydict() == {
@@ -37,10 +36,10 @@ def test_the_readme_s_catalog_example_runs_as_it_stands(metastore: Any, catalog:
     catalog.drop_namespace("web")
 
 
-def test_the_readme_s_everyday_commands_run_as_they_stand(
+def test_the_guides_everyday_commands_run_as_they_stand(
     metastore: Any, catalog: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lines = lines_of("Everyday commands")
+    lines = lines_of("cli", "Everyday commands")
     commands = [words[1:] for words in lines if words[0] == "hms-iceberg"]
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYICEBERG_CATALOG__DEFAULT__URI", metastore.uri)
@@ -61,15 +60,15 @@ def test_the_readme_s_everyday_commands_run_as_they_stand(
 
 
 @pytest.mark.spark
-def test_the_readme_s_sql_runs_as_it_stands(spark: Any, catalog: Any, namespace: str) -> None:
-    [block] = re.findall(r"^```sql\n(.*?)^```", README.read_text(encoding="utf-8"), re.M | re.S)
+def test_the_guides_sql_runs_as_it_stands(spark: Any, catalog: Any, namespace: str) -> None:
+    example = block("spark", "Spark SQL", "sql").code
     columns = "id bigint, page string, ts timestamp"
     for name, ids in (("hive_visits", (1, 2)), ("news", (2, 3))):
         spark.sql(f"create table {namespace}.{name} ({columns}) using parquet")
         values = ", ".join(f"({each}, '/{name}', timestamp'2026-01-31 12:00:00')" for each in ids)
         spark.sql(f"insert into {namespace}.{name} values {values}, ({ids[0] + 10}, null, null)")
 
-    for statement in filter(str.strip, block.replace("db.", f"{namespace}.").split(";")):
+    for statement in filter(str.strip, example.replace("db.", f"{namespace}.").split(";")):
         spark.sql(statement).collect()
 
     table = catalog.load_table(f"{namespace}.visits")
@@ -81,10 +80,10 @@ def test_the_readme_s_sql_runs_as_it_stands(spark: Any, catalog: Any, namespace:
 
 
 @pytest.mark.spark
-def test_the_readme_s_session_reads_iceberg_and_hive_tables_side_by_side_and_in_time(
+def test_the_guides_session_reads_iceberg_and_hive_tables_side_by_side_and_in_time(
     spark: Any, metastore: Any, catalog: Any, namespace: str
 ) -> None:
-    [example] = re.findall(r"^```py\n(.*?)^```", README.read_text(encoding="utf-8"), re.M | re.S)
+    example = block("spark", "Spark SQL", "py").code
     spark.sql(f"create table {namespace}.iceberg_flights using iceberg as select 'AA' as carrier")
     spark.sql(f"create table {namespace}.hive_airlines using parquet as select 'AA' as carrier, 'American' as name")
     snapshot = catalog.load_table(f"{namespace}.iceberg_flights").current_snapshot()
@@ -100,7 +99,7 @@ def test_the_readme_s_session_reads_iceberg_and_hive_tables_side_by_side_and_in_
     setup, query, rest = example.partition("spark.sql(")
     names: dict[str, Any] = {}
 
-    exec(compile(setup, str(README), "exec"), names)
+    exec(compile(setup, "guide", "exec"), names)
     answers = [eval(line, names).collect() for line in (query + rest).splitlines()]
 
     assert [len(answer) for answer in answers] == [1] * 4
@@ -108,7 +107,7 @@ def test_the_readme_s_session_reads_iceberg_and_hive_tables_side_by_side_and_in_
 
 
 @pytest.mark.spark
-def test_the_readme_s_migrations_and_its_maintenance_run_in_their_order(
+def test_the_guides_migrations_and_its_maintenance_run_in_their_order(
     spark: Any, metastore: Any, catalog: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -119,8 +118,8 @@ def test_the_readme_s_migrations_and_its_maintenance_run_in_their_order(
     spark.sql("create table web.tmp_clicks using parquet as select 1L as id")
     spark.sql("create table sales.fact_orders stored as textfile as select 1L as id")
 
-    once, service = lines_of("Maintain")
-    for words in (*lines_of("Migrate Hive tables"), once):
+    once, service = lines_of("maintenance", "Maintain")
+    for words in (*lines_of("migration", "Migrate Hive tables"), once):
         here = [word.replace("thrift://metastore:9083", metastore.uri) for word in words[1:]]
         assert main([*here, "--once"] if "--follow" in here else here) == 0, words
 
@@ -134,3 +133,24 @@ def test_the_readme_s_migrations_and_its_maintenance_run_in_their_order(
     assert not catalog.table_exists("web.tmp_clicks")
     for database in ("web", "sales"):
         spark.sql(f"drop database {database} cascade")
+
+
+@pytest.mark.spark
+def test_the_front_page_s_recipes_run_in_their_order(
+    spark: Any, metastore: Any, catalog: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYICEBERG_CATALOG__DEFAULT__URI", metastore.uri)
+    spark.sql("create database web")
+    spark.sql("create table web.clicks using parquet as select 1L as id")
+
+    for recipe in (block("front", "Spark SQL", "python"), block("front", "Python", "python")):
+        code = recipe.code.replace("thrift://metastore:9083", metastore.uri)
+        exec(compile(code, f"recipe of {recipe.section}", "exec"), {})
+    assert sorted(catalog.load_table("web.visits").scan().to_arrow()["id"].to_pylist()) == [1, 3]
+    for words in (*lines_of("front", "Migrate"), *lines_of("front", "Maintain")):
+        if words[0] == "hms-iceberg":
+            assert main(words[1:]) == 0, words
+    assert spark.table("web.clicks").count() == 1
+    assert not catalog.table_exists("web.clicks")
+    spark.sql("drop database web cascade")
