@@ -27,6 +27,7 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
+from hms_iceberg.spec.table_properties import GC_ENABLED
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
 from hms_iceberg.table.changes.table_definition import TableDefinition
@@ -389,7 +390,7 @@ class Catalog(CatalogViews, Identifiers):
             self.metastore.drop_table(name)
             return
         table = self.load_table(name)
-        if table.properties.get("gc.enabled", "true").lower() == "false":
+        if not GC_ENABLED.of(table.properties):
             raise UnsupportedError(
                 f"Cannot purge table {'.'.join(name)}: its property gc.enabled is false, its files may belong to "
                 "others. Drop it without purging, or set gc.enabled to true first."

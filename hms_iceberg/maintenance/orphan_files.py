@@ -16,7 +16,7 @@ from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.errors import CorruptFileError, InvalidInputError, MissingFileError, UnsupportedError
 from hms_iceberg.maintenance.repair.repair_journal import needed_for_undo
 from hms_iceberg.metastore import TableRows
-from hms_iceberg.spec.table_properties import GC_ENABLED, bool_property
+from hms_iceberg.spec.table_properties import GC_ENABLED
 from hms_iceberg.storage import FileInfo
 from hms_iceberg.table.changes.manage_snapshots import Time
 from hms_iceberg.table.needed.deleting import delete_files, path_of
@@ -118,7 +118,7 @@ def remove_orphan_files(
             told; nothing was deleted.
     """
     name = ".".join(table.identifier)
-    if not bool_property(table.metadata.properties, GC_ENABLED):
+    if not GC_ENABLED.of(table.metadata.properties):
         raise UnsupportedError(
             f"Cannot remove orphan files of table {name}: its property gc.enabled is false, for its files may belong "
             "to others. Set it to true first, if they do not."

@@ -67,7 +67,7 @@ class InPlace:
         folder = metadata_folder(metadata.location, metadata.properties)
         if folder != plan.journal_folder:
             raise MigrationError(
-                f"The property {METADATA_PATH} (of the table, or a default of the catalog) puts the metadata into "
+                f"The property {METADATA_PATH.name} (of the table, or a default of the catalog) puts the metadata into "
                 f"{folder}, and a migration needs it in {plan.journal_folder}. Set it after the migration."
             )
         if metadata.schema().as_struct() != plan.schema.as_struct():

@@ -35,6 +35,7 @@ from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.table_properties import DATA_PATH, METADATA_PATH
 from hms_iceberg.storage import Storage
 
 logger = logging.getLogger(__name__)
@@ -219,8 +220,8 @@ class MigrationPlanner:
             NAME_MAPPING_PROPERTY: footers.name_mapping.to_json(),
         }
         if is_hidden(source):
-            properties["write.metadata.path"] = f"{source.location}/{HIDDEN_METADATA}"
-            properties["write.data.path"] = f"{source.location}/{HIDDEN_FOLDER}/{DATA}"
+            properties[METADATA_PATH.name] = f"{source.location}/{HIDDEN_METADATA}"
+            properties[DATA_PATH.name] = f"{source.location}/{HIDDEN_FOLDER}/{DATA}"
         spec = _identity_spec(source)
         return MigrationPlan(source, listing, schema, spec, footers.data_files, properties)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hms_iceberg.migration.state import HIVE_TABLE
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Snapshot, SnapshotRef
-from hms_iceberg.spec.table_properties import MAX_REF_AGE_MS, MAX_SNAPSHOT_AGE_MS, int_property
+from hms_iceberg.spec.table_properties import MAX_REF_AGE_MS, MAX_SNAPSHOT_AGE_MS
 from hms_iceberg.table import Table
 from hms_iceberg.table.needed.deleting import path_of
 from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
@@ -64,8 +64,8 @@ def kept_until(metadata: TableMetadata, snapshot: Snapshot) -> int:
 
     Source: Iceberg specification, "Snapshot Retention Policy"; Apache Iceberg, `RemoveSnapshots`.
     """
-    age = int_property(metadata.properties, MAX_SNAPSHOT_AGE_MS)
-    age_of_refs = int_property(metadata.properties, MAX_REF_AGE_MS)
+    age = MAX_SNAPSHOT_AGE_MS.of(metadata.properties)
+    age_of_refs = MAX_REF_AGE_MS.of(metadata.properties)
     until, known_until = 0, 0
     for name, ref in metadata.refs.items():
         line = _down_to(metadata, ref, snapshot)

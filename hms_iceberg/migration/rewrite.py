@@ -206,7 +206,7 @@ class _Copy:
         folder = table.metadata_location.rpartition("/")[0]
         if folder != f"{plan.iceberg_location}/{METADATA}":
             raise MigrationError(
-                f"The property {METADATA_PATH} (of the table, or a default of the catalog) puts the metadata into "
+                f"The property {METADATA_PATH.name} (of the table, or a default of the catalog) puts the metadata into "
                 f"{folder}, and a copy needs all of it in {plan.iceberg_location}. Set it after the migration."
             )
         if plan.files:

@@ -14,11 +14,11 @@ from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.metastore_names import table_identifier
 from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlanner
 from hms_iceberg.migration.migration_progress import Progress, silent
-from hms_iceberg.spec.table_properties import METADATA_PATH
+from hms_iceberg.spec.table_properties import DATA_PATH, GC_ENABLED, METADATA_PATH
 from hms_iceberg.table import Table
 
 # Where a migrated table without partitions keeps its own files; a snapshot has a folder of its own.
-_OF_MIGRATED_TABLES = (METADATA_PATH, "write.data.path")
+_OF_MIGRATED_TABLES = (METADATA_PATH.name, DATA_PATH.name)
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def snapshot(
         properties={
             **{key: value for key, value in plan.properties.items() if key not in _OF_MIGRATED_TABLES},
             **(properties or {}),
-            "gc.enabled": "false",
+            GC_ENABLED.name: "false",
             "snapshot": "true",
         },
     )

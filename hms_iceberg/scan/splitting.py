@@ -16,7 +16,6 @@ from hms_iceberg.spec.table_properties import (
     SPLIT_LOOKBACK,
     SPLIT_OPEN_FILE_COST,
     SPLIT_TARGET_SIZE,
-    int_property,
 )
 
 _SPLITTABLE = ("PARQUET", "ORC", "AVRO")
@@ -32,9 +31,9 @@ class SplitOptions:
         open_file_cost: the least bytes that a file counts as, so that many small files do not make one group.
     """
 
-    target_size: int = SPLIT_TARGET_SIZE[1]
-    lookback: int = SPLIT_LOOKBACK[1]
-    open_file_cost: int = SPLIT_OPEN_FILE_COST[1]
+    target_size: int = SPLIT_TARGET_SIZE.default
+    lookback: int = SPLIT_LOOKBACK.default
+    open_file_cost: int = SPLIT_OPEN_FILE_COST.default
 
     @classmethod
     def of(cls, properties: Mapping[str, str], options: Mapping[str, str]) -> SplitOptions:
@@ -46,11 +45,11 @@ class SplitOptions:
         values = {**properties, **options}
         sizes = {}
         for setting, least in ((SPLIT_TARGET_SIZE, 1), (SPLIT_LOOKBACK, 1), (SPLIT_OPEN_FILE_COST, 0)):
-            sizes[setting] = int_property(values, setting)
+            sizes[setting] = setting.of(values)
             if sizes[setting] < least:
                 raise ConfigurationError(
-                    f"Property {setting[0]!r}: expected a number of at least {least}, got {sizes[setting]}. The "
-                    f"default is {setting[1]}."
+                    f"Property {setting.name!r}: expected a number of at least {least}, got {sizes[setting]}. The "
+                    f"default is {setting.default}."
                 )
         return cls(sizes[SPLIT_TARGET_SIZE], sizes[SPLIT_LOOKBACK], sizes[SPLIT_OPEN_FILE_COST])
 

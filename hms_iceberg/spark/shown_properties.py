@@ -13,6 +13,7 @@ from hms_iceberg.spec.partition_transforms import BucketTransform, Transform, Tr
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.sort_orders import UNSORTED, NullOrder, SortDirection, SortField, SortOrder
+from hms_iceberg.spec.table_properties import FILE_FORMAT
 
 SORT_ORDER = "sort-order"
 IDENTIFIER_FIELDS = "identifier-fields"
@@ -29,7 +30,7 @@ _NAMES_OF_TIMES = {value: key for key, value in _TIMES.items()}
 def shown_properties(metadata: TableMetadata, schema: Schema, snapshot: Snapshot | None) -> dict[str, str]:
     """A table's properties as Apache Iceberg shows them in Spark."""
     shown = {
-        "format": f"iceberg/{metadata.properties.get('write.format.default', 'parquet')}",
+        "format": f"iceberg/{FILE_FORMAT.of(metadata.properties)}",
         "provider": "iceberg",
         "location": metadata.location,
         "current-snapshot-id": str(snapshot.snapshot_id) if snapshot else "none",

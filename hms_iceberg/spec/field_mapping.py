@@ -15,8 +15,9 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.data_types import IcebergType, NestedField, NestedType
 from hms_iceberg.spec.json_model import JsonModel
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.table_properties import NAME_MAPPING
 
-NAME_MAPPING_PROPERTY = "schema.name-mapping.default"
+NAME_MAPPING_PROPERTY = NAME_MAPPING.name
 
 
 @dataclass(frozen=True)

@@ -1,76 +1,391 @@
-"""Names and defaults of the table properties that this package acts on, and typed reading of them.
+"""The table properties that this package acts on: name, type, default, who reads it, and what it does. One record each.
+
+Everything else follows from this table:
+    readers: `GC_ENABLED.of(table.properties)` is a typed value, the default if the property is not set;
+    checks: `check_properties` refuses what no reader could use, before it is set;
+    completion: `property_names` lists the names;
+    documentation: `settings_rows` yields the rows of a page of settings, section by section.
+
+A property whose name ends in a column's name is a `ColumnProperty`. Where a reader needs another default than the rest
+(appends do not merge manifests unless asked to), the second record stands beside the first.
+
+PyIceberg's names of properties are in `hms_iceberg.spec.property_names`.
 
 Source: Iceberg documentation, "Configuration": table properties.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.spec.property_kinds import (
+    BoolProperty,
+    ChoiceProperty,
+    ColumnProperty,
+    FractionProperty,
+    IntProperty,
+    TableProperty,
+    TextProperty,
+)
 
+_MIB = 1024 * 1024
+_DAY_MS = 24 * 3600 * 1000
+
+
+# ------------------------------------------------------------------------------------------------ commits
+
+_COMMITS = "commits"
 # Java's default is 4. Without locks that is too few for many writers: a retry costs two small files and a call, and its
 # waits grow, so that every writer gets through.
-COMMIT_NUM_RETRIES = ("commit.retry.num-retries", 20)
-COMMIT_MIN_RETRY_WAIT_MS = ("commit.retry.min-wait-ms", 100)
-COMMIT_MAX_RETRY_WAIT_MS = ("commit.retry.max-wait-ms", 60_000)
-COMMIT_TOTAL_RETRY_TIME_MS = ("commit.retry.total-timeout-ms", 1_800_000)
+COMMIT_NUM_RETRIES = IntProperty(
+    "commit.retry.num-retries", "How often a commit is tried again after a conflict (4 in Java).", _COMMITS, 20
+)
+COMMIT_MIN_RETRY_WAIT_MS = IntProperty(
+    "commit.retry.min-wait-ms", "Shortest wait before a commit is tried again.", _COMMITS, 100
+)
+COMMIT_MAX_RETRY_WAIT_MS = IntProperty(
+    "commit.retry.max-wait-ms", "Longest wait before a commit is tried again.", _COMMITS, 60_000
+)
+COMMIT_TOTAL_RETRY_TIME_MS = IntProperty(
+    "commit.retry.total-timeout-ms", "Time after which a commit is not tried again.", _COMMITS, 1_800_000
+)
+STATUS_CHECK_NUM_RETRIES = IntProperty(
+    "commit.status-check.num-retries", "How often a lost connection is followed by a look at the table.", _COMMITS, 3
+)
+STATUS_CHECK_MIN_WAIT_MS = IntProperty(
+    "commit.status-check.min-wait-ms", "Shortest wait between two such looks.", _COMMITS, 1_000
+)
+STATUS_CHECK_MAX_WAIT_MS = IntProperty(
+    "commit.status-check.max-wait-ms", "Longest wait between two such looks.", _COMMITS, 60_000
+)
+STATUS_CHECK_TOTAL_TIMEOUT_MS = IntProperty(
+    "commit.status-check.total-timeout-ms", "Time after which the state of a commit stays unknown.", _COMMITS, 1_800_000
+)
+MANIFEST_TARGET_SIZE_BYTES = IntProperty(
+    "commit.manifest.target-size-bytes",
+    "Size of a manifest, when manifests are merged or rewritten.",
+    _COMMITS,
+    8 * _MIB,
+)
+MANIFEST_MIN_COUNT_TO_MERGE = IntProperty(
+    "commit.manifest.min-count-to-merge", "Fewer manifests than this are not merged with new ones.", _COMMITS, 100
+)
+MANIFEST_MERGE_ENABLED = BoolProperty(
+    "commit.manifest-merge.enabled",
+    "Whether commits merge small manifests; appends do so only if it is set to true, as in PyIceberg.",
+    _COMMITS,
+    True,
+)
+MANIFEST_MERGE_ON_APPEND = replace(MANIFEST_MERGE_ENABLED, default=False)
+"""The same property as an append reads it: PyIceberg's appends are fast ones unless the property asks for merging."""
+SUMMARY_PARTITION_LIMIT = IntProperty(
+    "write.summary.partition-limit", "A summary names changed partitions up to this number.", _COMMITS, 0
+)
+LOCK_ENABLED = BoolProperty(
+    "engine.hive.lock-enabled", "Whether commits take the metastore's lock; false compares and swaps.", _COMMITS, True
+)
+WAP_ENABLED = BoolProperty(
+    "write.wap.enabled", "Whether writes may be staged, to be audited and published later.", _COMMITS, False
+)
 
-STATUS_CHECK_NUM_RETRIES = ("commit.status-check.num-retries", 3)
-STATUS_CHECK_MIN_WAIT_MS = ("commit.status-check.min-wait-ms", 1_000)
-STATUS_CHECK_MAX_WAIT_MS = ("commit.status-check.max-wait-ms", 60_000)
-STATUS_CHECK_TOTAL_TIMEOUT_MS = ("commit.status-check.total-timeout-ms", 1_800_000)
+# ----------------------------------------------------------------------------------------------- metadata
 
-MANIFEST_TARGET_SIZE_BYTES = ("commit.manifest.target-size-bytes", 8 * 1024 * 1024)
-MANIFEST_MIN_COUNT_TO_MERGE = ("commit.manifest.min-count-to-merge", 100)
-MANIFEST_MERGE_ENABLED = ("commit.manifest-merge.enabled", True)
-SUMMARY_PARTITION_LIMIT = ("write.summary.partition-limit", 0)
+_METADATA = "metadata"
+METADATA_PREVIOUS_VERSIONS_MAX = IntProperty(
+    "write.metadata.previous-versions-max", "How many earlier metadata files the metadata lists.", _METADATA, 100
+)
+METADATA_DELETE_AFTER_COMMIT = BoolProperty(
+    "write.metadata.delete-after-commit.enabled",
+    "Whether metadata files that are no longer listed are deleted.",
+    _METADATA,
+    False,
+)
+METADATA_COMPRESSION = ChoiceProperty(
+    "write.metadata.compression-codec", "Compression of metadata files.", _METADATA, "none", ("none", "gzip")
+)
+METADATA_PATH = TextProperty(
+    "write.metadata.path", "Folder of metadata files; by default `metadata` below the table.", _METADATA, ""
+)
+NAME_MAPPING = TextProperty(
+    "schema.name-mapping.default", "Field ids by name, as JSON, for files that have no field ids.", _METADATA, ""
+)
+DEFAULT_METRICS_MODE = TextProperty(
+    "write.metadata.metrics.default",
+    "What is kept of each column: none, counts, truncate(length) or full.",
+    _METADATA,
+    "truncate(16)",
+)
+COLUMN_METRICS_MODE = ColumnProperty(
+    "write.metadata.metrics.column.", "What is kept of one column, as write.metadata.metrics.default.", _METADATA
+)
+METRICS_MAX_COLUMNS = IntProperty(
+    "write.metadata.metrics.max-inferred-column-defaults",
+    "Unless a default is set, only this many columns have metrics.",
+    _METADATA,
+    100,
+)
+HIVE_ENGINE = BoolProperty(
+    "engine.hive.enabled", "Whether Hive itself can read the table (a storage handler in its row).", _METADATA, False
+)
 
-METADATA_PREVIOUS_VERSIONS_MAX = ("write.metadata.previous-versions-max", 100)
-METADATA_DELETE_AFTER_COMMIT = ("write.metadata.delete-after-commit.enabled", False)
-METADATA_COMPRESSION = ("write.metadata.compression-codec", "none")
-METADATA_PATH = "write.metadata.path"
+# ------------------------------------------------------------------------------------------------ reading
 
-SPLIT_TARGET_SIZE = ("read.split.target-size", 128 * 1024 * 1024)
-SPLIT_LOOKBACK = ("read.split.planning-lookback", 10)
-SPLIT_OPEN_FILE_COST = ("read.split.open-file-cost", 4 * 1024 * 1024)
+_SCANS = "scans"
+SPLIT_TARGET_SIZE = IntProperty("read.split.target-size", "Bytes that a reader's task is to hold.", _SCANS, 128 * _MIB)
+SPLIT_LOOKBACK = IntProperty(
+    "read.split.planning-lookback", "Tasks that are open at once while files are put into them.", _SCANS, 10
+)
+SPLIT_OPEN_FILE_COST = IntProperty(
+    "read.split.open-file-cost", "The least bytes that a file counts as in a task.", _SCANS, 4 * _MIB
+)
+_PLANNING = ("auto", "local", "distributed")
+DATA_PLANNING_MODE = ChoiceProperty(
+    "read.data-planning-mode", "Where Spark reads manifests of data files.", "spark", "auto", _PLANNING
+)
+DELETE_PLANNING_MODE = ChoiceProperty(
+    "read.delete-planning-mode", "Where Spark reads manifests of delete files.", "spark", "auto", _PLANNING
+)
 
-MIN_SNAPSHOTS_TO_KEEP = ("history.expire.min-snapshots-to-keep", 1)
-MAX_SNAPSHOT_AGE_MS = ("history.expire.max-snapshot-age-ms", 5 * 24 * 3600 * 1000)
-MAX_REF_AGE_MS = ("history.expire.max-ref-age-ms", 2**63 - 1)
-GC_ENABLED = ("gc.enabled", True)
-WAP_ENABLED = ("write.wap.enabled", False)
+# --------------------------------------------------------------------------------------------- file sizes
+
+_WRITERS = "writers"
+_FORMATS = ("parquet", "orc", "avro")
+TARGET_FILE_BYTES = IntProperty("write.target-file-size-bytes", "Size of data files.", _WRITERS, 512 * _MIB)
+DELETE_TARGET_FILE_BYTES = IntProperty(
+    "write.delete.target-file-size-bytes", "Size of delete files.", _WRITERS, 64 * _MIB
+)
+FILE_FORMAT = ChoiceProperty("write.format.default", "Format of data files.", _WRITERS, "parquet", _FORMATS)
+DELETE_FILE_FORMAT = ChoiceProperty(
+    "write.delete.format.default", "Format of delete files; by default that of data files.", _WRITERS, "", _FORMATS
+)
+DELETE_GRANULARITY = ChoiceProperty(
+    "write.delete.granularity",
+    "Whether a position delete file is about one data file or a partition.",
+    _WRITERS,
+    "file",
+    ("file", "partition"),
+)
+DOWNCAST_NANOSECONDS = BoolProperty(
+    "downcast-ns-timestamp-to-us-on-write", "Whether nanoseconds are cut to microseconds.", _WRITERS, False
+)
+
+# ---------------------------------------------------------------------------------------------- locations
+
+DATA_PATH = TextProperty("write.data.path", "Folder of data files; by default `data` below the table.", _WRITERS, "")
+OBJECT_STORAGE_ENABLED = BoolProperty(
+    "write.object-storage.enabled", "Whether paths of data files begin with a hash.", _WRITERS, False
+)
+OBJECT_STORAGE_PARTITIONED_PATHS = BoolProperty(
+    "write.object-storage.partitioned-paths", "Whether such paths name the partition.", _WRITERS, True
+)
+OBJECT_STORAGE_PATH = TextProperty(
+    "write.object-storage.path", "Deprecated: folder of data files whose paths begin with a hash.", _WRITERS, ""
+)
+FOLDER_STORAGE_PATH = TextProperty("write.folder-storage.path", "Deprecated: folder of data files.", _WRITERS, "")
+
+# --------------------------------------------------------------------------------- Parquet, ORC and Avro
+
+_PARQUET, _ORC, _AVRO = "Parquet writers", "ORC writer", "Avro writer"
+_OF_SPARK = "Spark's Parquet writer"
+PARQUET_ROW_GROUP_BYTES = IntProperty("write.parquet.row-group-size-bytes", "Size of row groups.", _PARQUET, 128 * _MIB)
+PARQUET_ROW_GROUP_ROWS = IntProperty("write.parquet.row-group-limit", "Rows of row groups.", _PARQUET, 1_048_576)
+PARQUET_PAGE_BYTES = IntProperty("write.parquet.page-size-bytes", "Size of pages.", _PARQUET, _MIB)
+PARQUET_PAGE_ROWS = IntProperty("write.parquet.page-row-limit", "Rows of pages.", _PARQUET, 20_000)
+PARQUET_DICTIONARY_BYTES = IntProperty("write.parquet.dict-size-bytes", "Size of dictionaries.", _PARQUET, 2 * _MIB)
+PARQUET_PAGE_VERSION = ChoiceProperty(
+    "write.parquet.page-version", "Version of data pages.", _PARQUET, "v1", ("v1", "v2")
+)
+PARQUET_CODEC = TextProperty(
+    "write.parquet.compression-codec", "Codec: zstd, gzip, snappy, lz4, brotli or none.", _PARQUET, "zstd"
+)
+PARQUET_CODEC_LEVEL = IntProperty(
+    "write.parquet.compression-level", "Level of the codec; unless set, that of the library.", _PARQUET, 3
+)
+PARQUET_ROWS_CHECK_MIN = IntProperty(
+    "write.parquet.row-group-check-min-record-count", "Fewest rows between two looks at the size.", _OF_SPARK, 100
+)
+PARQUET_ROWS_CHECK_MAX = IntProperty(
+    "write.parquet.row-group-check-max-record-count", "Most rows between two looks at the size.", _OF_SPARK, 10_000
+)
+PARQUET_BLOOM_MAX_BYTES = IntProperty(
+    "write.parquet.bloom-filter-max-bytes", "Size of a bloom filter at most.", _OF_SPARK, _MIB
+)
+PARQUET_BLOOM_ENABLED = ColumnProperty(
+    "write.parquet.bloom-filter-enabled.column.", "Whether a column has a bloom filter.", _PARQUET
+)
+PARQUET_BLOOM_FPP = ColumnProperty(
+    "write.parquet.bloom-filter-fpp.column.", "How often its bloom filter may be wrong.", _PARQUET
+)
+PARQUET_BLOOM_NDV = ColumnProperty(
+    "write.parquet.bloom-filter-ndv.column.", "How many distinct values its bloom filter is made for.", _PARQUET
+)
+PARQUET_DICTIONARIES = ColumnProperty(
+    "write.parquet.dict-encoding-enabled.column.", "Whether a column has dictionaries.", _PARQUET
+)
+PARQUET_STATISTICS = ColumnProperty(
+    "write.parquet.stats-enabled.column.", "Whether a column has statistics in the file.", _PARQUET
+)
+ORC_STRIPE_BYTES = IntProperty("write.orc.stripe-size-bytes", "Size of stripes.", _ORC, 64 * _MIB)
+ORC_CODEC = TextProperty("write.orc.compression-codec", "Codec: zlib, snappy, lz4, zstd or none.", _ORC, "zlib")
+ORC_STRATEGY = ChoiceProperty(
+    "write.orc.compression-strategy", "What the codec is tuned for.", _ORC, "speed", ("speed", "compression")
+)
+ORC_BLOOM_COLUMNS = TextProperty(
+    "write.orc.bloom.filter.columns", "Columns with bloom filters, with commas between them.", _ORC, ""
+)
+ORC_BLOOM_FPP = FractionProperty("write.orc.bloom.filter.fpp", "How often bloom filters may be wrong.", _ORC, 0.05)
+AVRO_CODEC = TextProperty("write.avro.compression-codec", "Codec: gzip, zstd, snappy or uncompressed.", _AVRO, "gzip")
+
+COMPRESSION_CODECS = {"parquet": PARQUET_CODEC, "orc": ORC_CODEC, "avro": AVRO_CODEC}
+"""The codec's property by file format."""
+
+# -------------------------------------------------------------------------------------------- row changes
+
+_ROW_CHANGES = "row changes"
+_OPERATIONS = ("delete", "update", "merge")
+_DISTRIBUTIONS = ("none", "hash", "range")
+COPY_ON_WRITE, MERGE_ON_READ = "copy-on-write", "merge-on-read"
+WRITE_MODES = {
+    each: ChoiceProperty(
+        f"write.{each}.mode",
+        f"Whether {each} writes files again (copy-on-write) or delete files beside them (merge-on-read).",
+        _ROW_CHANGES,
+        COPY_ON_WRITE,
+        (COPY_ON_WRITE, MERGE_ON_READ),
+    )
+    for each in _OPERATIONS
+}
+ISOLATION_LEVELS = {
+    each: ChoiceProperty(
+        f"write.{each}.isolation-level",
+        f"Which concurrent commits make {each} fail: serializable refuses new matching rows as well.",
+        _ROW_CHANGES,
+        "serializable",
+        ("serializable", "snapshot"),
+    )
+    for each in _OPERATIONS
+}
+ROW_DISTRIBUTION_MODES = {
+    each: ChoiceProperty(
+        f"write.{each}.distribution-mode", f"How Spark distributes rows of {each}.", "spark", "hash", _DISTRIBUTIONS
+    )
+    for each in _OPERATIONS
+}
+
+# -------------------------------------------------------------------------------------------------- Spark
+
+DISTRIBUTION_MODE = ChoiceProperty(
+    "write.distribution-mode",
+    "How Spark distributes rows before it writes; by default range with a sort order, hash with partitions.",
+    "spark",
+    "",
+    _DISTRIBUTIONS,
+)
+FANOUT_ENABLED = BoolProperty(
+    "write.spark.fanout.enabled", "Whether Spark keeps a file open for each partition.", "spark", False
+)
+ADVISORY_PARTITION_BYTES = IntProperty(
+    "write.spark.advisory-partition-size-bytes",
+    "How much of shuffled rows one of Spark's tasks gets; 0 decides by file format and codec.",
+    "spark",
+    0,
+)
+ACCEPT_ANY_SCHEMA = BoolProperty(
+    "write.spark.accept-any-schema", "Whether Spark leaves the check of columns to the write.", "spark", False
+)
+AUTO_SCHEMA_EVOLUTION = BoolProperty(
+    "write.spark.auto-schema-evolution.enabled", "Whether MERGE WITH SCHEMA EVOLUTION may add columns.", "spark", True
+)
+
+# -------------------------------------------------------------------------------------------- maintenance
+
+_MAINTENANCE = "maintenance"
+MIN_SNAPSHOTS_TO_KEEP = IntProperty(
+    "history.expire.min-snapshots-to-keep", "How many snapshots of a branch are kept at least.", _MAINTENANCE, 1
+)
+MAX_SNAPSHOT_AGE_MS = IntProperty(
+    "history.expire.max-snapshot-age-ms", "Age up to which snapshots are kept.", _MAINTENANCE, 5 * _DAY_MS
+)
+MAX_REF_AGE_MS = IntProperty(
+    "history.expire.max-ref-age-ms",
+    "Age up to which branches and tags are kept; main always is.",
+    _MAINTENANCE,
+    2**63 - 1,
+)
+GC_ENABLED = BoolProperty(
+    "gc.enabled", "Whether files of the table may be deleted; false if they may belong to others.", _MAINTENANCE, True
+)
+IS_SNAPSHOT_TABLE = BoolProperty(
+    "snapshot", "Set in tables over another table's files: the service never deletes these.", _MAINTENANCE, False
+)
+
+# -------------------------------------------------------------------------------------------------- views
+
+_VIEWS = "views"
+VIEW_VERSIONS_MAX = IntProperty("version.history.num-entries", "How many versions a view keeps.", _VIEWS, 10)
+VIEW_DROP_DIALECT = BoolProperty(
+    "replace.drop-dialect.allowed", "Whether a new version may lack a dialect of the one before.", _VIEWS, False
+)
+VIEW_METADATA_COMPRESSION = replace(
+    METADATA_COMPRESSION, about="Compression of a view's metadata files.", reader=_VIEWS, default="gzip"
+)
 
 
-def int_property(properties: Mapping[str, str], name_and_default: tuple[str, int]) -> int:
-    """A property as an integer, its default if it is not set.
+# ----------------------------------------------------------------------------------------- the whole table
+
+
+def _records() -> Iterator[TableProperty]:
+    found: dict[tuple[str, str], TableProperty] = {}
+    for value in list(globals().values()):
+        for each in value.values() if isinstance(value, dict) else (value,):
+            if isinstance(each, TableProperty):
+                found.setdefault((each.name, each.reader), each)  # the first record of a name is the one that is shown
+    yield from found.values()
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsRow:
+    """A line of a page of settings; everything is text."""
+
+    name: str
+    kind: str
+    default: str
+    choices: tuple[str, ...]
+    reader: str
+    about: str
+
+
+_ALL = tuple(_records())
+_OF_TABLES = tuple(each for each in _ALL if each.reader != _VIEWS)
+_BY_NAME = {each.name: each for each in _OF_TABLES if not isinstance(each, ColumnProperty)}
+
+
+def settings_rows() -> Iterator[SettingsRow]:
+    """All properties as rows of a page, in the order of this module; names of families end in `<column>`."""
+    for each in _ALL:
+        name = f"{each.name}<column>" if isinstance(each, ColumnProperty) else each.name
+        choices = each.choices if isinstance(each, ChoiceProperty) else ()
+        yield SettingsRow(name, each.KIND, each.default_text, choices, each.reader, each.about)
+
+
+def property_names() -> list[str]:
+    """Names of the properties of tables, for completion; families by their prefix."""
+    return sorted(each.name for each in _OF_TABLES)
+
+
+def check_properties(properties: Mapping[str, str]) -> None:
+    """Refuses a value that no reader could use, before it keeps all of them from reading or writing.
+
+    Args:
+        properties: what is to be set; names that are not in the table are nobody's business here.
 
     Raises:
-        ConfigurationError: the value is not an integer.
+        ConfigurationError: there is one; names what may be set.
     """
-    name, default = name_and_default
-    text = properties.get(name)
-    if text is None:
-        return default
-    try:
-        return int(text)
-    except ValueError:
-        raise ConfigurationError(
-            f"Table property {name!r}: expected an integer such as {default}, got {text!r}. Set it to an integer."
-        ) from None
-
-
-def bool_property(properties: Mapping[str, str], name_and_default: tuple[str, bool]) -> bool:
-    """A property as a boolean: `true` in any case is true, every other text is false, as Java reads it."""
-    name, default = name_and_default
-    text = properties.get(name)
-    return default if text is None else text.strip().lower() == "true"
-
-
-def text_property(properties: Mapping[str, str], name_and_default: tuple[str, str]) -> str:
-    """A property's text, its default if it is not set."""
-    name, default = name_and_default
-    return properties.get(name, default)
+    for name, text in properties.items():
+        if name in _BY_NAME:
+            _BY_NAME[name].check(text)
 
 
 def metadata_folder(location: str, properties: Mapping[str, str]) -> str:
@@ -78,11 +393,7 @@ def metadata_folder(location: str, properties: Mapping[str, str]) -> str:
 
     A relative path is taken below the table's location (specification, "Path Construction").
     """
-    return _folder(location, properties.get(METADATA_PATH), "metadata")
-
-
-def _folder(location: str, path: str | None, default: str) -> str:
-    path = (path or default).rstrip("/")
+    path = (METADATA_PATH.of(properties) or "metadata").rstrip("/")
     if path.startswith("/") or "://" in path or path.split("/", 1)[0].endswith(":"):
         return path
     return f"{location.rstrip('/')}/{path}"

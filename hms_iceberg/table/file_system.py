@@ -252,10 +252,10 @@ def _refuse_elsewhere(table: str, metadata: TableMetadata) -> None:
             f"Cannot give the table at {table} the location {metadata.location}: a file system table is its folder, "
             "and cannot be elsewhere. Leave the location out, or use another catalog."
         )
-    if METADATA_PATH in metadata.properties:
+    if METADATA_PATH.name in metadata.properties:
         raise UnsupportedError(
-            f"Cannot set {METADATA_PATH} on the table at {table}: readers of a file system table look for its metadata "
-            "in its own folder. Remove the property."
+            f"Cannot set {METADATA_PATH.name} on the table at {table}: readers of a file system table look for its "
+            "metadata in its own folder. Remove the property."
         )
 
 

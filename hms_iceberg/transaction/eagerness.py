@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from hms_iceberg.spec.table_properties import COMMIT_NUM_RETRIES, int_property
+from hms_iceberg.spec.table_properties import COMMIT_NUM_RETRIES
 
 # How long a version counts as the current one.
 VERIFIED_SECONDS = 1.0
@@ -45,7 +45,7 @@ class Eagerness:
     @classmethod
     def of(cls, first: Approach, properties: Mapping[str, str]) -> Eagerness:
         """That of a commit to a table with these properties: without retries nothing is risked."""
-        return cls(first if int_property(properties, COMMIT_NUM_RETRIES) > 0 else Approach.LOCK)
+        return cls(first if COMMIT_NUM_RETRIES.of(properties) > 0 else Approach.LOCK)
 
     def approach(self, attempt: int) -> Approach:
         """How an attempt begins, counted from 1."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import uuid
 
-from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.metadata.metadata_changes import append_metadata_log, suppress_intermediate_snapshots
 from hms_iceberg.spec.metadata.metadata_json import compress, metadata_from_json, metadata_to_json
@@ -17,9 +16,7 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import (
     METADATA_COMPRESSION,
     METADATA_DELETE_AFTER_COMMIT,
-    bool_property,
     metadata_folder,
-    text_property,
 )
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.workspace import FileWorkspace
@@ -43,7 +40,7 @@ def next_location(base_location: str | None, metadata: TableMetadata) -> str:
     if base_location is not None:
         match = _VERSION.search(base_location.rsplit("/", 1)[-1])
         version = int(match.group(1)) + 1 if match else 0
-    extension = ".gz.metadata.json" if _codec(metadata) == "gzip" else ".metadata.json"
+    extension = ".gz.metadata.json" if METADATA_COMPRESSION.of(metadata.properties) == "gzip" else ".metadata.json"
     folder = metadata_folder(metadata.location, metadata.properties)
     return f"{folder}/{version:05d}-{uuid.uuid4()}{extension}"
 
@@ -55,20 +52,10 @@ def write_version(base: MetadataVersion | None, metadata: TableMetadata, workspa
         metadata = append_metadata_log(metadata, base.location, base.metadata.last_updated_ms)
     location = next_location(base.location if base else None, metadata)
     data = metadata_to_json(metadata)
-    if _codec(metadata) == "gzip":
+    if METADATA_COMPRESSION.of(metadata.properties) == "gzip":
         data = compress(data)
     workspace.create(location, data)
     return MetadataVersion(location, metadata)
-
-
-def _codec(metadata: TableMetadata) -> str:
-    codec = text_property(metadata.properties, METADATA_COMPRESSION).lower()
-    if codec not in ("none", "gzip"):
-        raise ConfigurationError(
-            f"Table property 'write.metadata.compression-codec' of the table at {metadata.location}: expected 'none' "
-            f"or 'gzip', got {codec!r}. Set it to one of them."
-        )
-    return codec
 
 
 def delete_dropped_versions(base: MetadataVersion, new: MetadataVersion, workspace: FileWorkspace) -> None:
@@ -77,7 +64,7 @@ def delete_dropped_versions(base: MetadataVersion, new: MetadataVersion, workspa
     As in Apache Iceberg, nobody is asked: a table that was registered from one of them, and never changed, loses it. To
     ask the metastore for all its tables would cost more than the commit.
     """
-    if not bool_property(new.metadata.properties, METADATA_DELETE_AFTER_COMMIT):
+    if not METADATA_DELETE_AFTER_COMMIT.of(new.metadata.properties):
         return
     kept = {entry.metadata_file for entry in new.metadata.metadata_log} | {new.location}
     for entry in base.metadata.metadata_log:

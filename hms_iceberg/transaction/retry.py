@@ -26,7 +26,6 @@ from hms_iceberg.spec.table_properties import (
     STATUS_CHECK_MIN_WAIT_MS,
     STATUS_CHECK_NUM_RETRIES,
     STATUS_CHECK_TOTAL_TIMEOUT_MS,
-    int_property,
 )
 
 # A conflict means that another writer got through, and a late one does not get through any better than a prompt one:
@@ -44,14 +43,14 @@ def commit_policy(
         goes_on_at_once: whether no wait follows the attempt of this number, counted from 1.
     """
     jittered = wait_random_exponential(
-        multiplier=int_property(properties, COMMIT_MIN_RETRY_WAIT_MS) / 1000,
-        max=int_property(properties, COMMIT_MAX_RETRY_WAIT_MS) / 1000,
+        multiplier=COMMIT_MIN_RETRY_WAIT_MS.of(properties) / 1000,
+        max=COMMIT_MAX_RETRY_WAIT_MS.of(properties) / 1000,
         exp_base=_GROWTH,
     )
     return Retrying(
         retry=retry_if_exception(lambda error: isinstance(error, IcebergError) and error.retryable),
-        stop=stop_after_attempt(1 + max(0, int_property(properties, COMMIT_NUM_RETRIES)))
-        | stop_after_delay(int_property(properties, COMMIT_TOTAL_RETRY_TIME_MS) / 1000),
+        stop=stop_after_attempt(1 + max(0, COMMIT_NUM_RETRIES.of(properties)))
+        | stop_after_delay(COMMIT_TOTAL_RETRY_TIME_MS.of(properties) / 1000),
         wait=lambda state: 0.0 if goes_on_at_once(state.attempt_number) else jittered(state),
         reraise=True,
     )
@@ -61,11 +60,11 @@ def status_policy(properties: Mapping[str, str]) -> Retrying:
     """Repeats a look at the table until it says yes or no, or the checks are used up and nobody knows (None)."""
     return Retrying(
         retry=retry_if_result(lambda found: found is None) | retry_if_exception_type(Exception),
-        stop=stop_after_attempt(1 + max(0, int_property(properties, STATUS_CHECK_NUM_RETRIES)))
-        | stop_after_delay(int_property(properties, STATUS_CHECK_TOTAL_TIMEOUT_MS) / 1000),
+        stop=stop_after_attempt(1 + max(0, STATUS_CHECK_NUM_RETRIES.of(properties)))
+        | stop_after_delay(STATUS_CHECK_TOTAL_TIMEOUT_MS.of(properties) / 1000),
         wait=wait_exponential(
-            multiplier=int_property(properties, STATUS_CHECK_MIN_WAIT_MS) / 1000,
-            max=int_property(properties, STATUS_CHECK_MAX_WAIT_MS) / 1000,
+            multiplier=STATUS_CHECK_MIN_WAIT_MS.of(properties) / 1000,
+            max=STATUS_CHECK_MAX_WAIT_MS.of(properties) / 1000,
         ),
         retry_error_callback=_unknown,
     )

@@ -12,8 +12,8 @@ from hms_iceberg.spec.metadata.metadata_changes import (
     set_properties,
     split_properties,
 )
-from hms_iceberg.spec.metadata.property_rules import check_choices
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.table_properties import check_properties
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 
@@ -32,7 +32,7 @@ class SetProperties(Update):
         both = self.removals & self.updates.keys()
         if both:
             raise InvalidInputError(f"Cannot both set and remove the table properties {sorted(both)}. Do one of them.")
-        check_choices(split_properties(self.updates)[0])
+        check_properties(split_properties(self.updates)[0])
         if not all(isinstance(name, str) for name in self.removals):
             raise InvalidInputError(
                 f"Cannot remove table properties: expected names, got {sorted(self.removals, key=str)}."

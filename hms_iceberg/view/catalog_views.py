@@ -11,7 +11,7 @@ from hms_iceberg.errors import IcebergError, NoSuchViewError, UnsupportedError, 
 from hms_iceberg.metastore import CatalogMetastore, Identifier, ViewMetastore
 from hms_iceberg.metastore_names import metadata_file_location, namespace_name, table_identifier, text_properties
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.table_properties import bool_property
+from hms_iceberg.spec.table_properties import GC_ENABLED
 from hms_iceberg.spec.views.view_metadata import ViewVersion, new_view_metadata, replace_version, set_view_properties
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.workspace import FileWorkspace
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 logger = logging.getLogger(__name__)
-_COLLECTS_GARBAGE = ("gc.enabled", True)
 
 
 class CatalogViews(ABC):
@@ -153,7 +152,7 @@ class CatalogViews(ABC):
         view = self.load_view(identifier)
         views = self._views()
         views.drop(view.identifier)
-        if not bool_property(view.properties, _COLLECTS_GARBAGE):
+        if not GC_ENABLED.of(view.properties):
             return
         try:
             is_needed = views.names_file(view.metadata_location)

@@ -6,10 +6,10 @@ import re
 import uuid
 from collections.abc import Callable
 
-from hms_iceberg.errors import ConfigurationError, NoSuchViewError
+from hms_iceberg.errors import NoSuchViewError
 from hms_iceberg.metastore import Identifier, Lease, ViewMetadataVersion, ViewMetastore
 from hms_iceberg.spec.metadata.metadata_json import compress
-from hms_iceberg.spec.table_properties import metadata_folder, text_property
+from hms_iceberg.spec.table_properties import VIEW_METADATA_COMPRESSION, metadata_folder
 from hms_iceberg.spec.views.view_metadata import ViewMetadata
 from hms_iceberg.spec.views.view_metadata_json import view_metadata_from_json, view_metadata_to_json
 from hms_iceberg.storage import Storage
@@ -18,7 +18,6 @@ from hms_iceberg.transaction.retry import commit_policy
 from hms_iceberg.transaction.workspace import FileWorkspace
 
 # Views are compressed by default, tables are not: so does Iceberg's Java implementation.
-_COMPRESSION = ("write.metadata.compression-codec", "gzip")
 _NUMBER = re.compile(r"(\d+)-[^/]*$")
 
 
@@ -106,9 +105,7 @@ def view_commit(identifier: Identifier, metastore: ViewMetastore, storage: Stora
 
 def _write(base: ViewMetadataVersion | None, metadata: ViewMetadata, workspace: FileWorkspace) -> ViewMetadataVersion:
     """Writes the metadata file that follows `base`."""
-    codec = text_property(metadata.properties, _COMPRESSION).lower()
-    if codec not in ("none", "gzip"):
-        raise ConfigurationError(f"View property {_COMPRESSION[0]!r}: expected 'none' or 'gzip', got {codec!r}.")
+    codec = VIEW_METADATA_COMPRESSION.of(metadata.properties)
     match = _NUMBER.search(base.location.rsplit("/", 1)[-1]) if base else None
     number = int(match.group(1)) + 1 if match else 0
     extension = ".gz.metadata.json" if codec == "gzip" else ".metadata.json"

@@ -17,19 +17,17 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.deletes.puffin_writer import write_deletion_vectors
 from hms_iceberg.arrow.formats.content_writers import ContentFormat, delete_properties, format_name
-from hms_iceberg.arrow.formats.parquet_writer import DICTIONARIES
 from hms_iceberg.arrow.metrics.metrics_modes import FULL
 from hms_iceberg.arrow.parallel import default_workers
 from hms_iceberg.arrow.storage.data_locations import DataLocations
 from hms_iceberg.arrow.storage.filesystems import parse_location
-from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.table_properties import DELETE_GRANULARITY, PARQUET_DICTIONARIES
 from hms_iceberg.storage import Storage
 
-_GRANULARITY = "write.delete.granularity"
 _ROWS_AT_ONCE = 1 << 20
 
 
@@ -104,7 +102,7 @@ def write_row_deletes(
             on_create(location)
         return write_deletion_vectors(storage, location, ((each.file, each.merged()) for each in found))
     writer = _PositionDeletes(metadata, storage, properties, locations, on_create)
-    if delete_granularity(metadata.properties) == "file":
+    if DELETE_GRANULARITY.of(metadata.properties) == "file":
         groups = [[each] for each in found]
     else:
         ordered = sorted(found, key=lambda each: (each.file.spec_id, repr(each.file.partition), each.file.file_path))
@@ -113,19 +111,6 @@ def write_row_deletes(
     workers = default_workers(len(groups), not parse_location(metadata.location).is_local)
     with ThreadPoolExecutor(workers, thread_name_prefix="iceberg-deletes") as pool:
         return list(pool.map(writer.write, groups))
-
-
-def delete_granularity(properties: Mapping[str, str]) -> str:
-    """`file` or `partition`: what one position delete file of format version 2 is about.
-
-    Raises:
-        ConfigurationError: no such granularity.
-    """
-    text = properties.get(_GRANULARITY, "file")
-    found = text.strip().lower()
-    if found not in ("file", "partition"):
-        raise ConfigurationError(f"Table property {_GRANULARITY} is {text!r}, expected file or partition.")
-    return found
 
 
 def with_metrics_of_deletes(file: DataFile) -> DataFile:
@@ -163,7 +148,7 @@ class _PositionDeletes:
         modes = {field.field_id: FULL for field in schema.fields}
         name = format_name(metadata.properties, deletes=True)
         # No position comes twice: a dictionary of them makes a file of scattered ones three times as large.
-        properties = {f"{DICTIONARIES}{DELETE_FILE_POSITION.name}": "false"} | dict(properties)
+        properties = {f"{PARQUET_DICTIONARIES.name}{DELETE_FILE_POSITION.name}": "false"} | dict(properties)
         self._format = ContentFormat(storage, name, schema, properties, modes)
 
     def write(self, group: Sequence[RowDeletes]) -> DataFile:

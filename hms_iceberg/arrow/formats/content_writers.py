@@ -16,15 +16,14 @@ from hms_iceberg.arrow.formats.file_layout import FileLayout
 from hms_iceberg.arrow.formats.orc.orc_writer import OrcContentWriter, with_stripes_below
 from hms_iceberg.arrow.formats.parquet_dictionaries import Repetition, repetitions, with_useful_dictionaries
 from hms_iceberg.arrow.formats.parquet_writer import (
-    DICTIONARIES,
     ParquetFileWriter,
     parquet_options,
 )
 from hms_iceberg.arrow.metrics.footer_metrics import data_file_from_parquet
 from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
-from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.table_properties import DELETE_FILE_FORMAT, FILE_FORMAT, PARQUET_DICTIONARIES
 from hms_iceberg.storage import Storage
 
 FORMATS = ("parquet", "orc", "avro")
@@ -99,7 +98,7 @@ class ContentFormat:
         """
         if self.name == "orc":
             self._properties = with_stripes_below(self._properties, held_bytes)
-        if self.name == "parquet" and not any(name.startswith(DICTIONARIES) for name in self._properties):
+        if self.name == "parquet" and not any(PARQUET_DICTIONARIES.matches(name) for name in self._properties):
             self._repeated = repetitions(self._schema, pa.concat_batches(rows))
 
     def open(self, location: str, rows: int = 0) -> ContentWriter:
@@ -178,18 +177,8 @@ def format_name(properties: Mapping[str, str], deletes: bool = False) -> str:
     Raises:
         ConfigurationError: no such format.
     """
-    names = ["write.delete.format.default"] if deletes else []
-    for name in (*names, "write.format.default"):
-        text = properties.get(name)
-        if text is None:
-            continue
-        found = text.strip().lower()
-        if found not in FORMATS:
-            raise ConfigurationError(
-                f"Table property {name} is {text!r}, expected one of {', '.join(FORMATS)}. Correct the property."
-            )
-        return found
-    return "parquet"
+    of_deletes = deletes and DELETE_FILE_FORMAT.name in properties
+    return (DELETE_FILE_FORMAT if of_deletes else FILE_FORMAT).of(properties)
 
 
 def delete_properties(properties: Mapping[str, str]) -> dict[str, str]:

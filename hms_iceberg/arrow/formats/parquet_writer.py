@@ -30,20 +30,27 @@ from hms_iceberg.spec.data_types import (
     StructType,
     leaf_positions,
 )
+from hms_iceberg.spec.property_kinds import ColumnProperty
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
-from hms_iceberg.spec.table_properties import int_property
+from hms_iceberg.spec.table_properties import (
+    FILE_FORMAT,
+    PARQUET_BLOOM_ENABLED,
+    PARQUET_BLOOM_FPP,
+    PARQUET_BLOOM_NDV,
+    PARQUET_CODEC,
+    PARQUET_CODEC_LEVEL,
+    PARQUET_DICTIONARIES,
+    PARQUET_DICTIONARY_BYTES,
+    PARQUET_PAGE_BYTES,
+    PARQUET_PAGE_ROWS,
+    PARQUET_PAGE_VERSION,
+    PARQUET_STATISTICS,
+)
 from hms_iceberg.storage import Storage
 
 logger = logging.getLogger(__name__)
 
-ROW_GROUP_BYTES = ("write.parquet.row-group-size-bytes", 128 * 1024 * 1024)
-ROW_GROUP_ROWS = ("write.parquet.row-group-limit", 1_048_576)
-CODEC_LEVEL = "write.parquet.compression-level"  # unless set, the library's own default
-DICTIONARIES = "write.parquet.dict-encoding-enabled.column."
-_PAGE_BYTES = ("write.parquet.page-size-bytes", 1024 * 1024)
-_PAGE_ROWS = ("write.parquet.page-row-limit", 20_000)
-_DICTIONARY_BYTES = ("write.parquet.dict-size-bytes", 2 * 1024 * 1024)
 _CODECS = {
     "zstd": "zstd",
     "gzip": "gzip",
@@ -157,28 +164,24 @@ def parquet_options(schema: Schema, layout: FileLayout, properties: Mapping[str,
         ConfigurationError: a ``write.parquet.*`` property has a value that cannot be used.
     """
     codec = parquet_codec(properties)
-    level = properties.get(CODEC_LEVEL)
-    page_version = properties.get("write.parquet.page-version", "v1").strip().lower()
-    if page_version not in ("v1", "v2"):
-        raise ConfigurationError(f"Table property write.parquet.page-version is {page_version!r}, expected v1 or v2.")
     leaves = dict(leaf_paths(schema, layout))
     options: dict[str, Any] = {
         "version": "2.6",
         "store_schema": False,
         "store_decimal_as_integer": True,
         "compression": codec,
-        "data_page_size": int_property(properties, _PAGE_BYTES),
-        "max_rows_per_page": int_property(properties, _PAGE_ROWS),
-        "dictionary_pagesize_limit": int_property(properties, _DICTIONARY_BYTES),
-        "data_page_version": "1.0" if page_version == "v1" else "2.0",
+        "data_page_size": PARQUET_PAGE_BYTES.of(properties),
+        "max_rows_per_page": PARQUET_PAGE_ROWS.of(properties),
+        "dictionary_pagesize_limit": PARQUET_DICTIONARY_BYTES.of(properties),
+        "data_page_version": "1.0" if PARQUET_PAGE_VERSION.of(properties) == "v1" else "2.0",
         "write_page_index": True,
         "write_page_checksum": True,
-        "use_dictionary": _enabled(leaves, properties, DICTIONARIES),
-        "write_statistics": _enabled(leaves, properties, "write.parquet.stats-enabled.column."),
+        "use_dictionary": _enabled(leaves, properties, PARQUET_DICTIONARIES),
+        "write_statistics": _enabled(leaves, properties, PARQUET_STATISTICS),
         "bloom_filter_options": _bloom_filters(leaves, properties),
     }
-    if level is not None and codec in ("zstd", "gzip", "brotli"):
-        options["compression_level"] = int_property({CODEC_LEVEL: level}, (CODEC_LEVEL, 3))
+    if PARQUET_CODEC_LEVEL.name in properties and codec in ("zstd", "gzip", "brotli"):
+        options["compression_level"] = PARQUET_CODEC_LEVEL.of(properties)
     return {name: value for name, value in options.items() if value is not None and name in _known_options()}
 
 
@@ -188,12 +191,10 @@ def parquet_codec(properties: Mapping[str, str]) -> str:
     Raises:
         ConfigurationError: there is none of that name.
     """
-    name = properties.get("write.parquet.compression-codec", "zstd")
+    name = PARQUET_CODEC.of(properties)
     codec = _CODECS.get(name.strip().lower())
     if codec is None:
-        raise ConfigurationError(
-            f"Table property write.parquet.compression-codec is {name!r}, expected one of {', '.join(_CODECS)}."
-        )
+        raise PARQUET_CODEC.wrong(name, f"one of {', '.join(_CODECS)}")
     return codec
 
 
@@ -204,11 +205,9 @@ def _known_options() -> frozenset[str]:
     return known | {"data_page_size"}  # passed on through **options
 
 
-def _enabled(leaves: Mapping[str, str], properties: Mapping[str, str], prefix: str) -> bool | list[str]:
+def _enabled(leaves: Mapping[str, str], properties: Mapping[str, str], switch: ColumnProperty) -> bool | list[str]:
     switched_off = {
-        leaves.get(name[len(prefix) :])
-        for name, value in properties.items()
-        if name.startswith(prefix) and value.strip().lower() == "false"
+        leaves.get(column) for column, text in switch.of_columns(properties) if text.strip().lower() == "false"
     }
     if not switched_off - {None}:
         return True
@@ -216,18 +215,16 @@ def _enabled(leaves: Mapping[str, str], properties: Mapping[str, str], prefix: s
 
 
 def _bloom_filters(leaves: Mapping[str, str], properties: Mapping[str, str]) -> dict[str, Any] | None:
-    prefix = "write.parquet.bloom-filter-enabled.column."
     filters: dict[str, Any] = {}
-    for name, value in properties.items():
-        path = leaves.get(name[len(prefix) :]) if name.startswith(prefix) else None
-        if path is None or value.strip().lower() != "true":
+    for column, text in PARQUET_BLOOM_ENABLED.of_columns(properties):
+        path = leaves.get(column)
+        if path is None or text.strip().lower() != "true":
             continue
-        column = name[len(prefix) :]
         options: dict[str, Any] = {}
         try:
-            if rate := properties.get(f"write.parquet.bloom-filter-fpp.column.{column}"):
+            if rate := properties.get(PARQUET_BLOOM_FPP.name + column):
                 options["fpp"] = float(rate)
-            if distinct := properties.get(f"write.parquet.bloom-filter-ndv.column.{column}"):
+            if distinct := properties.get(PARQUET_BLOOM_NDV.name + column):
                 options["ndv"] = int(distinct)
         except ValueError as error:
             raise ConfigurationError(f"A bloom filter property of column {column!r} is no number: {error}.") from error
@@ -269,7 +266,7 @@ def _check_levels(schema: Schema) -> None:
             raise UnsupportedError(
                 f"Cannot write column {field.name!r}: it makes a Parquet schema of {levels} levels, of which at most "
                 f"{_MOST_LEVELS} can be read (a struct makes one, a list or map two). Write ORC or Avro files instead: "
-                f"'write.format.default'."
+                f"'{FILE_FORMAT.name}'."
             )
 
 

@@ -14,11 +14,8 @@ from hms_iceberg.spec.data_types import IcebergType, NestedType
 from hms_iceberg.spec.metadata_columns import LINEAGE
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import SortOrder
+from hms_iceberg.spec.table_properties import COLUMN_METRICS_MODE, DEFAULT_METRICS_MODE, METRICS_MAX_COLUMNS
 
-DEFAULT_MODE_PROPERTY = "write.metadata.metrics.default"
-COLUMN_MODE_PREFIX = "write.metadata.metrics.column."
-MAX_COLUMNS_PROPERTY = "write.metadata.metrics.max-inferred-column-defaults"
-_MAX_COLUMNS = 100
 _TRUNCATE = re.compile(r"truncate\(\s*(\d+)\s*\)")
 
 
@@ -74,31 +71,26 @@ def metrics_modes(
     Raises:
         ConfigurationError: a mode is not written as it should be.
     """
-    explicit = properties.get(DEFAULT_MODE_PROPERTY)
-    default = MetricsMode.parse(explicit, DEFAULT_MODE_PROPERTY) if explicit is not None else TRUNCATE_16
+    is_set = DEFAULT_METRICS_MODE.name in properties
+    default = MetricsMode.parse(DEFAULT_METRICS_MODE.of(properties), DEFAULT_METRICS_MODE.name)
     primitives = list(_primitive_ids(schema.as_struct()))
-    limit = len(primitives) if explicit is not None else _max_columns(properties)
+    limit = len(primitives) if is_set else _max_columns(properties)
     modes = {field_id: default if index < limit else NONE for index, field_id in enumerate(primitives)}
     modes |= dict.fromkeys(LINEAGE, default if len(primitives) <= limit else NONE)
     for field in sort_order.fields if sort_order is not None else ():
         if field.source_id in modes and not modes[field.source_id].bounds:
             modes[field.source_id] = TRUNCATE_16
-    for name, text in properties.items():
-        if name.startswith(COLUMN_MODE_PREFIX):
-            column = schema.index_by_name.get(name[len(COLUMN_MODE_PREFIX) :])
-            if column in modes:
-                modes[column] = MetricsMode.parse(text, name)
+    for name, text in COLUMN_METRICS_MODE.of_columns(properties):
+        column = schema.index_by_name.get(name)
+        if column in modes:
+            modes[column] = MetricsMode.parse(text, COLUMN_METRICS_MODE.name + name)
     return modes
 
 
 def _max_columns(properties: Mapping[str, str]) -> int:
-    text = properties.get(MAX_COLUMNS_PROPERTY, str(_MAX_COLUMNS))
-    try:
-        limit = int(text)
-    except ValueError:
-        limit = -1
+    limit = METRICS_MAX_COLUMNS.of(properties)
     if limit < 0:
-        raise ConfigurationError(f"Property {MAX_COLUMNS_PROPERTY} is {text!r}, expected a number of columns.")
+        raise METRICS_MAX_COLUMNS.wrong(str(limit), "a number of columns")
     return limit
 
 

@@ -12,12 +12,16 @@ from dataclasses import dataclass
 
 import mmh3
 
-from hms_iceberg.spec.table_properties import bool_property
+from hms_iceberg.spec.table_properties import (
+    DATA_PATH,
+    FOLDER_STORAGE_PATH,
+    OBJECT_STORAGE_ENABLED,
+    OBJECT_STORAGE_PARTITIONED_PATHS,
+    OBJECT_STORAGE_PATH,
+)
 
 _ENTROPY_BITS = 20
-_DEPRECATED_PATHS = ("write.object-storage.path", "write.folder-storage.path")
-_OBJECT_STORAGE = ("write.object-storage.enabled", False)
-_PARTITIONED_PATHS = ("write.object-storage.partitioned-paths", True)
+_DEPRECATED_PATHS = (OBJECT_STORAGE_PATH, FOLDER_STORAGE_PATH)
 
 
 @dataclass(frozen=True)
@@ -40,12 +44,12 @@ class LocationRules:
     def of(cls, table_location: str, properties: Mapping[str, str]) -> LocationRules:
         """The rules of a table, by its location and properties."""
         root = table_location.rstrip("/")
-        object_storage = bool_property(properties, _OBJECT_STORAGE)
+        object_storage = OBJECT_STORAGE_ENABLED.of(properties)
         deprecated = _DEPRECATED_PATHS if object_storage else _DEPRECATED_PATHS[1:]
-        given = (properties.get(name) for name in ("write.data.path", *deprecated))
+        given = (each.of(properties) for each in (DATA_PATH, *deprecated))
         folder = next((path for path in given if path), f"{root}/data").rstrip("/")
         context = None if folder.startswith(root) else "/".join(root.rsplit("/", 2)[-2:])
-        return cls(folder, context, object_storage, bool_property(properties, _PARTITIONED_PATHS))
+        return cls(folder, context, object_storage, OBJECT_STORAGE_PARTITIONED_PATHS.of(properties))
 
     def location(self, partition_path: str, name: str) -> str:
         """Where a file of this name goes."""

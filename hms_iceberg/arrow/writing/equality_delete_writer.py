@@ -19,10 +19,8 @@ from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.table_properties import int_property
+from hms_iceberg.spec.table_properties import DELETE_TARGET_FILE_BYTES, TARGET_FILE_BYTES
 from hms_iceberg.storage import Storage
-
-_TARGET_BYTES = ("write.delete.target-file-size-bytes", 64 * 1024 * 1024)
 
 
 def write_equality_deletes(
@@ -77,7 +75,7 @@ def write_equality_deletes(
     if isinstance(rows, (pa.Table, pa.RecordBatch)):
         fitted = list(fitted)  # every value is checked before anything is written
     properties = delete_properties(metadata.properties)
-    properties["write.target-file-size-bytes"] = str(int_property(properties, _TARGET_BYTES))
+    properties[TARGET_FILE_BYTES.name] = str(DELETE_TARGET_FILE_BYTES.of(properties))
     rules = WriteRules(
         spec,
         properties,

@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.columns.nested import pruned
 from hms_iceberg.arrow.formats.content_writers import ContentFormat, ContentWriter, format_name
-from hms_iceberg.arrow.formats.parquet_writer import ROW_GROUP_BYTES, ROW_GROUP_ROWS
 from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
 from hms_iceberg.arrow.parallel import default_workers
 from hms_iceberg.arrow.rows.partition_split import Partition, PartitionSplitter, grouped
@@ -30,10 +29,9 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
-from hms_iceberg.spec.table_properties import int_property
+from hms_iceberg.spec.table_properties import PARQUET_ROW_GROUP_BYTES, PARQUET_ROW_GROUP_ROWS, TARGET_FILE_BYTES
 from hms_iceberg.storage import Storage
 
-TARGET_FILE_BYTES = ("write.target-file-size-bytes", 512 * 1024 * 1024)
 # Memory of rows that wait for their row group, over all open files.
 BUFFER_BYTES = 512 * 1024 * 1024
 # Files open at once; as many as half of the memory is enough for.
@@ -138,9 +136,9 @@ class FileRouter:
         self._format = ContentFormat(storage, name, rules.file_schema or schema, properties, modes)
         self._locations = DataLocations(metadata.location, properties, suffix=None if is_data else "deletes")
         self._on_create = on_create
-        self._target_bytes = int_property(properties, TARGET_FILE_BYTES)
-        self._group_bytes = min(int_property(properties, ROW_GROUP_BYTES), self._target_bytes)
-        self._group_rows = int_property(properties, ROW_GROUP_ROWS)
+        self._target_bytes = TARGET_FILE_BYTES.of(properties)
+        self._group_bytes = min(PARQUET_ROW_GROUP_BYTES.of(properties), self._target_bytes)
+        self._group_rows = PARQUET_ROW_GROUP_ROWS.of(properties)
         self._buffer_bytes = buffer_bytes
         self._most_open = min(_MOST_OPEN, max(_LEAST_OPEN, buffer_bytes // 2 // self._format.open_bytes))
         self._waiting = 0

@@ -18,10 +18,9 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import SortOrder
-from hms_iceberg.spec.table_properties import bool_property
+from hms_iceberg.spec.table_properties import DOWNCAST_NANOSECONDS
 from hms_iceberg.storage import Storage
 
-_DOWNCAST_NS = ("downcast-ns-timestamp-to-us-on-write", False)
 _BATCH_ROWS = 1_048_576
 
 # pyarrow.Table, RecordBatch or RecordBatchReader, an iterable of batches, or anything with __arrow_c_stream__.
@@ -71,7 +70,7 @@ def write_data_files(
     rules = WriteRules(spec or metadata.spec(), options, metadata.sort_order() if order is None else order)
     files = FileRouter(metadata, storage, schema, rules, on_create, buffer_bytes)
     batches, incoming = batches_of(data)
-    fit = SchemaFit(incoming, schema, table, bool_property(options, _DOWNCAST_NS))
+    fit = SchemaFit(incoming, schema, table, DOWNCAST_NANOSECONDS.of(options))
     fitted: Iterable[pa.RecordBatch] = map(fit.fit, batches)
     if isinstance(data, (pa.Table, pa.RecordBatch)):
         fitted = files.sorted(list(fitted))  # every value is checked before anything is written

@@ -145,13 +145,13 @@ def _list(table: Table, out: Output, kind: str | None) -> None:
 
 def _retention(table: Table, ref: SnapshotRef) -> tuple[object, object, object]:
     """What counts for a ref: its own, or the table's; `forever`, and `N/A` for what a tag does not have."""
-    from hms_iceberg.spec.table_properties import MAX_SNAPSHOT_AGE_MS, MIN_SNAPSHOTS_TO_KEEP, int_property
+    from hms_iceberg.spec.table_properties import MAX_SNAPSHOT_AGE_MS, MIN_SNAPSHOTS_TO_KEEP
 
     age = "forever" if ref.max_ref_age_ms is None else ref.max_ref_age_ms
     if not ref.is_branch:
         return age, "N/A", "N/A"
-    keep = ref.min_snapshots_to_keep or int_property(table.properties, MIN_SNAPSHOTS_TO_KEEP)
-    return age, keep, ref.max_snapshot_age_ms or int_property(table.properties, MAX_SNAPSHOT_AGE_MS)
+    keep = ref.min_snapshots_to_keep or MIN_SNAPSHOTS_TO_KEEP.of(table.properties)
+    return age, keep, ref.max_snapshot_age_ms or MAX_SNAPSHOT_AGE_MS.of(table.properties)
 
 
 def _made(table: Table, out: Output, name: str) -> None:

@@ -11,13 +11,12 @@ import click
 
 from hms_iceberg.cli.catalog_options import key_values, on_table
 from hms_iceberg.cli.output import Output
+from hms_iceberg.spec.table_properties import DOWNCAST_NANOSECONDS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from hms_iceberg.table.table import Table
-
-_DOWNCAST_NS = ("downcast-ns-timestamp-to-us-on-write", False)
 
 
 @click.command()
@@ -75,10 +74,9 @@ def _batches(table: Table, files: tuple[Path, ...], given: str | None, null: str
     """The rows of all files, in the table's columns."""
     from hms_iceberg.arrow.columns.casting import SchemaFit
     from hms_iceberg.cli.tables.row_files import read_batches
-    from hms_iceberg.spec.table_properties import bool_property
 
     columns = table.schema().as_arrow()
-    downcast = bool_property(table.properties, _DOWNCAST_NS)
+    downcast = DOWNCAST_NANOSECONDS.of(table.properties)
     for path in files:
         fit = None
         for batch in read_batches(path, columns, given, null):

@@ -14,11 +14,24 @@ from hms_iceberg.errors import InvalidInputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from click.shell_completion import CompletionItem
+
     from hms_iceberg.catalog import Catalog
 
 _TABLE = click.argument("identifier", metavar="DB.TABLE")
 _NAMESPACE = click.argument("identifier", metavar="NAMESPACE")
 _NAME = click.argument("name")
+
+
+def _complete_name(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    from hms_iceberg.spec.table_properties import settings_rows
+
+    return [CompletionItem(each.name, help=each.about) for each in settings_rows() if each.name.startswith(incomplete)]
+
+
+_NAME_OF_TABLE = click.argument("name", shell_complete=_complete_name)
 
 
 @click.group(cls=SuggestingGroup)
@@ -79,7 +92,7 @@ def get_namespace(catalog: Catalog, out: Output, identifier: str, name: str | No
 
 @set_.command("table")
 @_TABLE
-@_NAME
+@_NAME_OF_TABLE
 @click.argument("value")
 @on_catalog
 def set_table(catalog: Catalog, out: Output, identifier: str, name: str, value: str) -> None:
@@ -107,7 +120,7 @@ def set_namespace(catalog: Catalog, out: Output, identifier: str, name: str, val
 
 @remove.command("table")
 @_TABLE
-@_NAME
+@_NAME_OF_TABLE
 @on_catalog
 def remove_table(catalog: Catalog, out: Output, identifier: str, name: str) -> None:
     """Remove a property of a table.

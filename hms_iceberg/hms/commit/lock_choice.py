@@ -12,9 +12,9 @@ from hms_iceberg.hms.locking.lock_settings import LockSettings
 from hms_iceberg.hms.locking.table_lock import TableLock
 from hms_iceberg.hms.locking.writer_lock import LocalLock, WriterLock
 from hms_iceberg.metastore import Identifier
+from hms_iceberg.spec.table_properties import LOCK_ENABLED
 
-LOCK_ENABLED = "engine.hive.lock-enabled"
-CATALOG_LOCK_ENABLED = "iceberg.engine.hive.lock-enabled"
+CATALOG_LOCK_ENABLED = f"iceberg.{LOCK_ENABLED.name}"
 _MODES = ("true", "false", "auto")
 
 
@@ -41,7 +41,7 @@ class LockChoice:
         Raises:
             ConfigurationError: a property cannot be read.
         """
-        default = properties.get(CATALOG_LOCK_ENABLED, properties.get(LOCK_ENABLED, "true"))
+        default = properties.get(CATALOG_LOCK_ENABLED, properties.get(LOCK_ENABLED.name, "true"))
         return cls(
             client, Capability(client), LockSettings.from_properties(properties), _mode(default, CATALOG_LOCK_ENABLED)
         )
@@ -52,7 +52,7 @@ class LockChoice:
         Raises:
             ConfigurationError: it says something else.
         """
-        return _mode(properties.get(LOCK_ENABLED, self.default), LOCK_ENABLED)
+        return _mode(properties.get(LOCK_ENABLED.name, self.default), LOCK_ENABLED.name)
 
     def new_lock(self, identifier: Identifier, mode: str) -> WriterLock:
         """A lock for one commit, not taken yet.

@@ -23,6 +23,7 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.sort_orders import sort_order_to_json
+from hms_iceberg.spec.table_properties import GC_ENABLED, HIVE_ENGINE
 
 logger = logging.getLogger(__name__)
 
@@ -34,12 +35,11 @@ EXTERNAL_TABLE = "EXTERNAL_TABLE"
 VIRTUAL_VIEW = "VIRTUAL_VIEW"
 OWNER = "hive.metastore.table.owner"
 
-_HIVE_ENGINE = "engine.hive.enabled"
 _STORAGE_HANDLER = "storage_handler"
 _STATISTICS = {"numFiles": "total-data-files", "numRows": "total-records", "totalSize": "total-files-size"}
 _DERIVED = ("current-snapshot-id", "current-snapshot-timestamp-ms", "current-snapshot-summary", "current-schema",
             "default-partition-spec", "default-sort-order")  # fmt: skip
-_TRANSLATED = {"gc.enabled": "external.table.purge"}
+_TRANSLATED = {GC_ENABLED.name: "external.table.purge"}
 _MAX_KEY_LENGTH = 256  # of TABLE_PARAMS.PARAM_KEY, in all versions of Hive
 
 _warned: set[tuple[str, str]] = set()
@@ -235,8 +235,8 @@ def put_parameter(parameters: dict[str, str], key: str, value: str, settings: Ro
 
 
 def _hive_engine(metadata: TableMetadata, settings: RowSettings) -> bool:
-    text = metadata.properties.get(_HIVE_ENGINE)
-    return settings.hive_engine if text is None else text.strip().lower() == "true"
+    is_set = HIVE_ENGINE.name in metadata.properties
+    return HIVE_ENGINE.of(metadata.properties) if is_set else settings.hive_engine
 
 
 def storage_descriptor(

@@ -11,9 +11,10 @@ from dataclasses import replace
 from hms_iceberg.maintenance.relocation.prefixes import PrefixChange
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
+from hms_iceberg.spec.table_properties import DATA_PATH, FOLDER_STORAGE_PATH, METADATA_PATH, OBJECT_STORAGE_PATH
 
 # Properties that name folders.
-_FOLDERS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
+_FOLDERS = tuple(each.name for each in (DATA_PATH, METADATA_PATH, OBJECT_STORAGE_PATH, FOLDER_STORAGE_PATH))
 
 
 def with_new_paths(metadata: TableMetadata, change: PrefixChange) -> TableMetadata:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hms_iceberg.arrow.writing.file_router import TARGET_FILE_BYTES
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
@@ -20,7 +19,7 @@ from hms_iceberg.maintenance.rewrite.rewrite_plan import plan_rewrite
 from hms_iceberg.maintenance.rewrite.rewriting import DataFileRewrite, Engine, RewriteResult
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.spec.sort_orders import SortOrder
-from hms_iceberg.spec.table_properties import int_property
+from hms_iceberg.spec.table_properties import TARGET_FILE_BYTES
 from hms_iceberg.table.table import Table
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on
 
@@ -104,7 +103,7 @@ def plan_data_files(
     layout = layout_of(metadata, strategy, sort_order, name, case_sensitive)
     given = RewriteOptions(options, f"rewrite_data_files ({strategy})", name)
     given.refuse_others(sorts=layout.sorts, zorder=bool(layout.zorder))
-    sizes = given.sizes(int_property(metadata.properties, TARGET_FILE_BYTES))
+    sizes = given.sizes(TARGET_FILE_BYTES.of(metadata.properties))
     commits, rules = given.commits(), given.data_files()
     specs = sorted(each.spec_id for each in metadata.partition_specs)
     if rules.output_spec_id is not None and rules.output_spec_id not in specs:

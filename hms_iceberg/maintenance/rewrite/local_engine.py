@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
-from hms_iceberg.arrow.formats.parquet_writer import CODEC_LEVEL, parquet_codec
+from hms_iceberg.arrow.formats.parquet_writer import parquet_codec
 from hms_iceberg.arrow.parallel import default_workers
 from hms_iceberg.arrow.reading.read import read_tasks
 from hms_iceberg.arrow.reading.row_rewrites import RowRewriter
@@ -31,6 +31,7 @@ from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import UNSORTED
+from hms_iceberg.spec.table_properties import PARQUET_CODEC_LEVEL, TARGET_FILE_BYTES
 from hms_iceberg.storage import Storage
 
 # Rows in memory over all groups: those that wait for their row group, and those that are being sorted.
@@ -39,7 +40,7 @@ _MEMORY_BYTES = 256 * 1024 * 1024
 _FILE_BYTES = 128 * 1024 * 1024
 # Apache Iceberg's level; pyarrow's own is 1. Files that are written once and read for long are 5% smaller, for 15% more
 # time to encode them; a table's own level goes before it.
-_COMPRESSION = {CODEC_LEVEL: "3"}
+_COMPRESSION = {PARQUET_CODEC_LEVEL.name: PARQUET_CODEC_LEVEL.default_text}
 _SAMPLED_FILES = 32
 _SAMPLED_ROWS = 200_000
 
@@ -135,7 +136,7 @@ class GroupWriter:
             pa.RecordBatchReader.from_batches(to_arrow(self._schema), rows),
             table=self._table,
             spec=self._spec,
-            properties=self._properties | {"write.target-file-size-bytes": str(group.output_bytes)},
+            properties=self._properties | {TARGET_FILE_BYTES.name: str(group.output_bytes)},
             schema=self._schema,
             order=self._layout.order or (UNSORTED if self._layout.zorder else None),
             on_create=on_create,
@@ -171,4 +172,4 @@ class GroupWriter:
 
 def _compression(properties: Mapping[str, str]) -> dict[str, str]:
     """The level that the table leaves open."""
-    return {} if CODEC_LEVEL in properties or parquet_codec(properties) != "zstd" else _COMPRESSION
+    return {} if PARQUET_CODEC_LEVEL.name in properties or parquet_codec(properties) != "zstd" else _COMPRESSION

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestFile
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
-from hms_iceberg.spec.table_properties import MANIFEST_TARGET_SIZE_BYTES, int_property
+from hms_iceberg.spec.table_properties import MANIFEST_TARGET_SIZE_BYTES
 from hms_iceberg.table.table import Table
 from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
@@ -97,5 +97,5 @@ def _worth_rewriting(table: Table, spec: PartitionSpec) -> set[ManifestContent]:
     for manifest in [] if snapshot is None else manifest_list_of(snapshot, table.storage):
         if manifest.partition_spec_id == spec.spec_id:
             sizes.setdefault(manifest.content, []).append(manifest.manifest_length)
-    target = int_property(table.properties, MANIFEST_TARGET_SIZE_BYTES)
+    target = MANIFEST_TARGET_SIZE_BYTES.of(table.properties)
     return {content for content, each in sizes.items() if len(each) > 1 or sum(each) > target}

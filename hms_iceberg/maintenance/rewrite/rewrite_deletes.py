@@ -27,14 +27,12 @@ from hms_iceberg.scan.scan_plan import ScanRequest
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Snapshot
-from hms_iceberg.spec.table_properties import int_property
+from hms_iceberg.spec.table_properties import DELETE_TARGET_FILE_BYTES
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import Table
 from hms_iceberg.updates.machinery.file_matching import FileMatcher
 from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on
-
-_TARGET_BYTES = ("write.delete.target-file-size-bytes", 64 * 1024 * 1024)
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,7 @@ def rewrite_position_delete_files(
     metadata = table.refresh().metadata
     given = RewriteOptions(options, "rewrite_position_delete_files", name)
     given.refuse_others(data=False)
-    sizes, commits = given.sizes(int_property(metadata.properties, _TARGET_BYTES)), given.commits()
+    sizes, commits = given.sizes(DELETE_TARGET_FILE_BYTES.of(metadata.properties)), given.commits()
     if branch != MAIN_BRANCH and branch not in metadata.refs:
         raise InvalidInputError(f"Cannot rewrite the deletes of branch {branch} of table {name}: no such branch.")
     snapshot = parent_on(metadata, branch)

@@ -16,12 +16,11 @@ from hms_iceberg.maintenance.rewrite.rewrite_deletes import rewrite_position_del
 from hms_iceberg.maintenance.service.policy import Policy
 from hms_iceberg.metastore import TableRows
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent
-from hms_iceberg.spec.table_properties import GC_ENABLED, MANIFEST_TARGET_SIZE_BYTES, bool_property, int_property
+from hms_iceberg.spec.table_properties import GC_ENABLED, IS_SNAPSHOT_TABLE, MANIFEST_TARGET_SIZE_BYTES
 from hms_iceberg.table.table import Table
 from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
 
 ORPHANS_LOOKED_FOR = f"{SERVICE_STATE}orphans-looked-for-ms"
-_SNAPSHOT = ("snapshot", False)
 Stop = Callable[[], bool]
 
 
@@ -73,7 +72,7 @@ def needs_of(table: Table, policy: Policy, rows: TableRows | None = None) -> Ite
     Raises:
         StorageError, CorruptManifestError: its metadata cannot be read.
     """
-    is_own = bool_property(table.properties, GC_ENABLED) and not bool_property(table.properties, _SNAPSHOT)
+    is_own = GC_ENABLED.of(table.properties) and not IS_SNAPSHOT_TABLE.of(table.properties)
     if table.current_snapshot() is None or not policy.enabled or not is_own:
         return
     for look, wanted in (
@@ -164,7 +163,7 @@ def _position_deletes(looked: _Looked) -> Iterator[Need]:
 
 def _manifests(looked: _Looked) -> Iterator[Need]:
     table, policy = looked.table, looked.policy
-    target = int_property(table.properties, MANIFEST_TARGET_SIZE_BYTES)
+    target = MANIFEST_TARGET_SIZE_BYTES.of(table.properties)
     manifests = manifest_list_of(table.current_snapshot(), table.storage)
     small = [
         each

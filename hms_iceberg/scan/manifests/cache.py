@@ -17,11 +17,13 @@ from hms_iceberg.scan.manifests.manifest_frames import MANIFEST, ManifestDecoder
 from hms_iceberg.scan.manifests.metric_columns import Metric, MetricColumns, metric_name
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.manifests.manifest_values import ManifestFile
-from hms_iceberg.spec.table_properties import int_property
+from hms_iceberg.spec.property_kinds import IntProperty
 
 DEFAULT_CACHE_BYTES = 512 * 1024 * 1024
 # The name is Apache Iceberg's. Decoded manifests take about three times the bytes of their files.
-CACHE_BYTES = ("io.manifest.cache.max-total-bytes", DEFAULT_CACHE_BYTES)
+CACHE_BYTES = IntProperty(
+    "io.manifest.cache.max-total-bytes", "Memory for decoded manifests, in bytes.", "scans", DEFAULT_CACHE_BYTES
+)
 
 
 class ManifestFrame:
@@ -301,8 +303,8 @@ def bound_shared_cache(properties: Mapping[str, str]) -> None:
     Raises:
         ConfigurationError: the value is not an integer.
     """
-    if CACHE_BYTES[0] in properties:
-        _shared.resize(int_property(properties, CACHE_BYTES))
+    if CACHE_BYTES.name in properties:
+        _shared.resize(CACHE_BYTES.of(properties))
 
 
 def shared_cache() -> ManifestCache:

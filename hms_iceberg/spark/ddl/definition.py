@@ -15,8 +15,9 @@ from hms_iceberg.spark.shown_properties import SHOWN, identified, sort_order_of
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import SortOrder
+from hms_iceberg.spec.table_properties import FILE_FORMAT
 
-_LOCATION, _PROVIDER, _FORMAT = "location", "provider", "write.format.default"
+_LOCATION, _PROVIDER, _FORMAT = "location", "provider", FILE_FORMAT.name
 _OF_SPARK = ("external", "is_managed_location", "table_type")  # what Spark says about a table, not to it
 _FILE_FORMATS = ("parquet", "avro", "orc")
 

@@ -15,7 +15,7 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Snapshot, SnapshotRefType
-from hms_iceberg.spec.table_properties import WAP_ENABLED, bool_property
+from hms_iceberg.spec.table_properties import WAP_ENABLED
 from hms_iceberg.storage import Storage
 
 _TRANSFORM = re.compile(r"(\w+)(?:\[(\d+)\])?")
@@ -59,7 +59,7 @@ def _is_current(asked: LoadTable) -> bool:
 def _reads_wap_branch(metadata: TableMetadata, branch: str) -> bool:
     ref = metadata.refs.get(branch)
     is_branch = ref is not None and ref.snapshot_ref_type is SnapshotRefType.BRANCH
-    return is_branch and bool_property(metadata.properties, WAP_ENABLED)
+    return is_branch and WAP_ENABLED.of(metadata.properties)
 
 
 def described(

@@ -33,13 +33,14 @@ from hms_iceberg.spec.manifests.manifest_values import ManifestContent, Manifest
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import type_from_json, type_to_json
+from hms_iceberg.spec.table_properties import DATA_PLANNING_MODE, DELETE_PLANNING_MODE
 from hms_iceberg.storage import Storage
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 AUTO, LOCAL, DISTRIBUTED = "auto", "local", "distributed"
-MODES = {ManifestContent.DATA: "read.data-planning-mode", ManifestContent.DELETES: "read.delete-planning-mode"}
+MODES = {ManifestContent.DATA: DATA_PLANNING_MODE.name, ManifestContent.DELETES: DELETE_PLANNING_MODE.name}
 # Tasks for each slot of the executors, so that one large manifest holds up no others.
 _TASKS_OF_SLOT = 2
 # Apache Iceberg's: so many bytes of manifests the driver reads itself with each of its processors.

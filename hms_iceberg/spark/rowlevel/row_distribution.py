@@ -24,6 +24,7 @@ from hms_iceberg.spec.metadata_columns import FILE
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import SortOrder
+from hms_iceberg.spec.table_properties import FANOUT_ENABLED, ROW_DISTRIBUTION_MODES
 
 _FILE_TERM = {"transform": "identity", "width": None, "column": f"`{FILE.name}`"}
 _FILE_ORDER = {**_FILE_TERM, "descending": False, "nulls_first": True}
@@ -55,8 +56,8 @@ def row_distribution(
     if command == "delete" and not copies:
         return Distribution()
     if not settings.switch("use-table-distribution-and-ordering", True):
-        return Distribution(fanout=settings.switch("fanout-enabled", True, "write.spark.fanout.enabled"))
-    fanout = settings.switch("fanout-enabled", False, "write.spark.fanout.enabled")
+        return Distribution(fanout=settings.switch("fanout-enabled", True, FANOUT_ENABLED))
+    fanout = settings.switch("fanout-enabled", False, FANOUT_ENABLED)
     terms = tuple(clustering(spec, schema))
     keys = tuple(sort_key(each, schema) for each in clustered_order(spec, order))
     if not has_functions and any(each["transform"] != "identity" for each in (*terms, *keys)):
@@ -68,7 +69,7 @@ def row_distribution(
         clustering=(terms or together) if mode == "hash" else (),
         ranges=(keys or sorted_by) if mode == "range" else (),
         ordering=ordering,
-        fanout=settings.switch("fanout-enabled", not ordering, "write.spark.fanout.enabled"),
+        fanout=settings.switch("fanout-enabled", not ordering, FANOUT_ENABLED),
         advisory_size=advisory_size(settings),
     )
 
@@ -79,7 +80,7 @@ def _without_partitions(copies: bool) -> tuple[tuple[dict[str, Any], ...], tuple
 
 
 def _mode(settings: WriteSettings, spec: PartitionSpec, order: SortOrder, command: str, copies: bool) -> str:
-    mode = settings.choice("distribution-mode", MODES, f"write.{command}.distribution-mode")
+    mode = settings.choice("distribution-mode", MODES, ROW_DISTRIBUTION_MODES[command])
     if copies and command == "merge":
         if mode is None:
             return write_mode(settings, spec, order) if spec.is_unpartitioned() else "hash"

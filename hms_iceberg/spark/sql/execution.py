@@ -26,13 +26,12 @@ from hms_iceberg.spark.sql.statements import (
 from hms_iceberg.spec.partition_transforms import parse_transform
 from hms_iceberg.spec.snapshots_and_refs import SnapshotRefType
 from hms_iceberg.spec.sort_orders import NullOrder, SortDirection
+from hms_iceberg.spec.table_properties import DISTRIBUTION_MODE
 from hms_iceberg.table import Table
 from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionChange, PartitionSpecUpdate
 from hms_iceberg.updates.partition_spec import RemovePartitionField as RemoveField
 from hms_iceberg.updates.rows.append import FastAppend
 from hms_iceberg.updates.sort_order import ReplaceSortOrder, SortKey
-
-_DISTRIBUTION_MODE = "write.distribution-mode"
 
 
 class ReadStatement(msgspec.Struct, frozen=True):
@@ -129,7 +128,7 @@ def _set_write_order(statement: SetWriteOrderStatement, table: Table, case_sensi
     with table.transaction() as transaction:
         transaction.add(ReplaceSortOrder(tuple(map(_sort_key, statement.order)), case_sensitive))
         if statement.distribution_mode is not None:
-            transaction.set_properties({_DISTRIBUTION_MODE: statement.distribution_mode})
+            transaction.set_properties({DISTRIBUTION_MODE.name: statement.distribution_mode})
 
 
 def _sort_key(term: SortTerm) -> SortKey:

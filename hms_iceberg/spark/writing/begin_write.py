@@ -26,10 +26,8 @@ from hms_iceberg.spec.partitions.partition_specs import PartitionField, Partitio
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
-from hms_iceberg.spec.table_properties import int_property
+from hms_iceberg.spec.table_properties import FILE_FORMAT, TARGET_FILE_BYTES
 from hms_iceberg.storage import Storage
-
-_TARGET_BYTES = ("write.target-file-size-bytes", 512 * 1024 * 1024)
 
 
 def begin_write(question: Mapping[str, Any], metadata: TableMetadata, storage: Storage) -> dict[str, Any]:
@@ -129,8 +127,8 @@ def write_properties(settings: WriteSettings) -> dict[str, str]:
     """
     properties = dict(settings.properties)
     given = {
-        "write.format.default": settings.text("write-format"),
-        _TARGET_BYTES[0]: settings.text("target-file-size-bytes"),
+        FILE_FORMAT.name: settings.text("write-format"),
+        TARGET_FILE_BYTES.name: settings.text("target-file-size-bytes"),
     }
     properties.update({name: value for name, value in given.items() if value is not None})
     file_format = format_name(properties)
@@ -196,7 +194,7 @@ def write_rules(
         "stored": rows.stored,
         "specs": [_spec_rules(table, spec, schema, rows) for spec in specs],
         "spec_id": specs[0].spec_id,
-        "target_size": int_property(properties, _TARGET_BYTES),
+        "target_size": TARGET_FILE_BYTES.of(properties),
         "fanout": True,
         "names": {
             "folder": names.folder,

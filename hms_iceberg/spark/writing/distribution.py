@@ -14,6 +14,13 @@ from hms_iceberg.spec.partition_transforms import BucketTransform, Transform, Tr
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import NullOrder, SortDirection, SortField, SortOrder
+from hms_iceberg.spec.table_properties import (
+    ADVISORY_PARTITION_BYTES,
+    COMPRESSION_CODECS,
+    DISTRIBUTION_MODE,
+    FANOUT_ENABLED,
+    FILE_FORMAT,
+)
 
 _NAMES = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 MODES = ("none", "hash", "range")
@@ -72,8 +79,8 @@ def write_distribution(
         ConfigurationError: a setting is not what it can be.
     """
     if not settings.switch("use-table-distribution-and-ordering", True):
-        return Distribution(fanout=settings.switch("fanout-enabled", True, "write.spark.fanout.enabled"))
-    fanout = settings.switch("fanout-enabled", False, "write.spark.fanout.enabled")
+        return Distribution(fanout=settings.switch("fanout-enabled", True, FANOUT_ENABLED))
+    fanout = settings.switch("fanout-enabled", False, FANOUT_ENABLED)
     mode = write_mode(settings, spec, order)
     full = clustered_order(spec, order)
     terms = clustering(spec, schema)
@@ -85,7 +92,7 @@ def write_distribution(
         clustering=tuple(terms) if mode == "hash" else (),
         ranges=tuple(keys) if mode == "range" else (),
         ordering=ordering,
-        fanout=settings.switch("fanout-enabled", not ordering, "write.spark.fanout.enabled"),
+        fanout=settings.switch("fanout-enabled", not ordering, FANOUT_ENABLED),
         advisory_size=advisory_size(settings),
     )
 
@@ -101,7 +108,7 @@ def write_mode(settings: WriteSettings, spec: PartitionSpec, order: SortOrder) -
     Raises:
         ConfigurationError: it says something else.
     """
-    mode = settings.choice("distribution-mode", MODES, "write.distribution-mode")
+    mode = settings.choice("distribution-mode", MODES, DISTRIBUTION_MODE)
     if mode is None:
         return "range" if not order.is_unsorted else "none" if spec.is_unpartitioned() else "hash"
     if spec.is_unpartitioned() and (mode == "hash" or order.is_unsorted):
@@ -157,11 +164,11 @@ def advisory_size(settings: WriteSettings) -> int:
     Raises:
         ConfigurationError: the setting is no number.
     """
-    given = settings.number("advisory-partition-size", "write.spark.advisory-partition-size-bytes", of_session=True)
+    given = settings.number("advisory-partition-size", ADVISORY_PARTITION_BYTES, of_session=True)
     if given is not None:
         return given
-    file_format = (settings.text("write-format", "write.format.default") or "parquet").strip().lower()
-    codec = settings.text("compression-codec", f"write.{file_format}.compression-codec", of_session=True) or "zstd"
+    file_format = (settings.text("write-format", FILE_FORMAT) or FILE_FORMAT.default).strip().lower()
+    codec = settings.text("compression-codec", COMPRESSION_CODECS.get(file_format), of_session=True) or "zstd"
     ratio = (1.5 if file_format == "avro" else 3.0) if codec.strip().lower() in _STRONG_CODECS else 2.0
     of_spark = settings.session.get("spark.sql.adaptive.advisoryPartitionSizeInBytes", "0")
     return max(int(_FILE_BYTES * ratio), int(of_spark))

@@ -9,28 +9,43 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hms_iceberg.arrow.formats.file_layout import FileLayout
-from hms_iceberg.arrow.formats.parquet_writer import CODEC_LEVEL, leaf_paths, parquet_codec
-from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.arrow.formats.parquet_writer import leaf_paths, parquet_codec
+from hms_iceberg.spec.property_kinds import ColumnProperty, IntProperty
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.table_properties import int_property
+from hms_iceberg.spec.table_properties import (
+    PARQUET_BLOOM_ENABLED,
+    PARQUET_BLOOM_FPP,
+    PARQUET_BLOOM_MAX_BYTES,
+    PARQUET_BLOOM_NDV,
+    PARQUET_CODEC_LEVEL,
+    PARQUET_DICTIONARIES,
+    PARQUET_DICTIONARY_BYTES,
+    PARQUET_PAGE_BYTES,
+    PARQUET_PAGE_ROWS,
+    PARQUET_PAGE_VERSION,
+    PARQUET_ROW_GROUP_BYTES,
+    PARQUET_ROW_GROUP_ROWS,
+    PARQUET_ROWS_CHECK_MAX,
+    PARQUET_ROWS_CHECK_MIN,
+    PARQUET_STATISTICS,
+)
 
-_PREFIX = "write.parquet."
-_NUMBERS: Mapping[str, tuple[str, int]] = {
-    "parquet.block.size": ("row-group-size-bytes", 128 * 1024 * 1024),
-    "parquet.block.row.count.limit": ("row-group-limit", 1_048_576),
-    "parquet.page.size": ("page-size-bytes", 1024 * 1024),
-    "parquet.page.row.count.limit": ("page-row-limit", 20_000),
-    "parquet.dictionary.page.size": ("dict-size-bytes", 2 * 1024 * 1024),
-    "parquet.page.size.row.check.min": ("row-group-check-min-record-count", 100),
-    "parquet.page.size.row.check.max": ("row-group-check-max-record-count", 10_000),
-    "parquet.bloom.filter.max.bytes": ("bloom-filter-max-bytes", 1024 * 1024),
+_NUMBERS: Mapping[str, IntProperty] = {
+    "parquet.block.size": PARQUET_ROW_GROUP_BYTES,
+    "parquet.block.row.count.limit": PARQUET_ROW_GROUP_ROWS,
+    "parquet.page.size": PARQUET_PAGE_BYTES,
+    "parquet.page.row.count.limit": PARQUET_PAGE_ROWS,
+    "parquet.dictionary.page.size": PARQUET_DICTIONARY_BYTES,
+    "parquet.page.size.row.check.min": PARQUET_ROWS_CHECK_MIN,
+    "parquet.page.size.row.check.max": PARQUET_ROWS_CHECK_MAX,
+    "parquet.bloom.filter.max.bytes": PARQUET_BLOOM_MAX_BYTES,
 }
-_OF_COLUMNS: Mapping[str, str] = {
-    "bloom-filter-enabled.column.": "parquet.bloom.filter.enabled#",
-    "bloom-filter-fpp.column.": "parquet.bloom.filter.fpp#",
-    "bloom-filter-ndv.column.": "parquet.bloom.filter.expected.ndv#",
-    "dict-encoding-enabled.column.": "parquet.enable.dictionary#",
-    "stats-enabled.column.": "parquet.column.statistics.enabled#",
+_OF_COLUMNS: Mapping[str, ColumnProperty] = {
+    "parquet.bloom.filter.enabled#": PARQUET_BLOOM_ENABLED,
+    "parquet.bloom.filter.fpp#": PARQUET_BLOOM_FPP,
+    "parquet.bloom.filter.expected.ndv#": PARQUET_BLOOM_NDV,
+    "parquet.enable.dictionary#": PARQUET_DICTIONARIES,
+    "parquet.column.statistics.enabled#": PARQUET_STATISTICS,
 }
 _CODECS = {"none": "UNCOMPRESSED", "lz4": "LZ4_RAW"}
 _ZLIB_LEVELS = (
@@ -70,17 +85,11 @@ def parquet_settings(schema: Schema, properties: Mapping[str, str]) -> ParquetSe
     Raises:
         ConfigurationError: a property has a value that cannot be used.
     """
-    settings = {
-        name: str(int_property(properties, (_PREFIX + key, default))) for name, (key, default) in _NUMBERS.items()
-    }
-    version = properties.get(f"{_PREFIX}page-version", "v1").strip().lower()
-    if version not in ("v1", "v2"):
-        raise ConfigurationError(f"Table property {_PREFIX}page-version is {version!r}, expected v1 or v2.")
-    settings["parquet.writer.version"] = version
+    settings = {name: str(each.of(properties)) for name, each in _NUMBERS.items()}
+    settings["parquet.writer.version"] = PARQUET_PAGE_VERSION.of(properties)
     codec = parquet_codec(properties)
-    level = properties.get(CODEC_LEVEL)
-    if level is not None:
-        settings.update(_level(codec, int_property(properties, (CODEC_LEVEL, 3))))
+    if PARQUET_CODEC_LEVEL.name in properties:
+        settings.update(_level(codec, PARQUET_CODEC_LEVEL.of(properties)))
     settings.update(_of_columns(schema, properties))
     return ParquetSettings(_CODECS.get(codec, codec.upper()), settings)
 
@@ -90,17 +99,15 @@ def _level(codec: str, level: int) -> dict[str, str]:
         return {"parquet.compression.codec.zstd.level": str(level)}
     if codec == "gzip":
         if not 0 <= level < len(_ZLIB_LEVELS):
-            raise ConfigurationError(f"Table property {CODEC_LEVEL} is {level}, expected 0 to 9 for gzip.")
+            raise PARQUET_CODEC_LEVEL.wrong(str(level), "0 to 9 for gzip")
         return {"zlib.compress.level": _ZLIB_LEVELS[level]}
     return {"compression.brotli.quality": str(level)} if codec == "brotli" else {}
 
 
 def _of_columns(schema: Schema, properties: Mapping[str, str]) -> dict[str, str]:
-    asked = [
-        (key, kind, name) for key in properties for kind, name in _OF_COLUMNS.items() if key.startswith(_PREFIX + kind)
-    ]
+    asked = [(name, *found) for name, each in _OF_COLUMNS.items() for found in each.of_columns(properties)]
     if not asked:
         return {}
     paths = dict(leaf_paths(schema, FileLayout(schema)))
-    found = ((name, paths.get(key[len(_PREFIX + kind) :]), properties[key]) for key, kind, name in asked)
+    found = ((name, paths.get(column), text) for name, column, text in asked)
     return {f"{name}{path}": value.strip() for name, path, value in found if path is not None}

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from hms_iceberg.errors import ConfigurationError, InvalidInputError
 from hms_iceberg.spark.writing.write_questions import option
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.table_properties import WAP_ENABLED, bool_property
+from hms_iceberg.spec.property_kinds import TableProperty
+from hms_iceberg.spec.table_properties import WAP_ENABLED
 from hms_iceberg.updates.machinery.isolation import Isolation
 
 _SESSION = "spark.sql.iceberg."
@@ -35,16 +36,16 @@ class WriteSettings:
     session: Mapping[str, str]
     properties: Mapping[str, str]
 
-    def text(self, name: str, table_property: str | None = None, of_session: bool = False) -> str | None:
+    def text(self, name: str, table_property: TableProperty | None = None, of_session: bool = False) -> str | None:
         """A setting's text; None if nobody sets it."""
         found = option(self.options, name)
         if found is None and of_session:
             found = self.session.get(_SESSION + name)
         if found is None and table_property is not None:
-            found = self.properties.get(table_property)
+            found = self.properties.get(table_property.name)
         return found
 
-    def number(self, name: str, table_property: str | None = None, of_session: bool = False) -> int | None:
+    def number(self, name: str, table_property: TableProperty | None = None, of_session: bool = False) -> int | None:
         """A setting as a number.
 
         Raises:
@@ -56,12 +57,14 @@ class WriteSettings:
         except ValueError:
             raise self._wrong(name, text, "a number") from None
 
-    def switch(self, name: str, default: bool, table_property: str | None = None, of_session: bool = False) -> bool:
+    def switch(
+        self, name: str, default: bool, table_property: TableProperty | None = None, of_session: bool = False
+    ) -> bool:
         """A setting as a boolean; what is not `true` is false."""
         text = self.text(name, table_property, of_session)
         return default if text is None else text.strip().lower() == "true"
 
-    def choice(self, name: str, choices: tuple[str, ...], table_property: str | None = None) -> str | None:
+    def choice(self, name: str, choices: tuple[str, ...], table_property: TableProperty | None = None) -> str | None:
         """A setting that is one of some words.
 
         Raises:
@@ -105,7 +108,7 @@ class WriteSettings:
 
     def wap_id(self) -> str | None:
         """The id under which a write is staged, if the table allows that."""
-        return self.session.get(_WAP_ID) if bool_property(self.properties, WAP_ENABLED) else None
+        return self.session.get(_WAP_ID) if WAP_ENABLED.of(self.properties) else None
 
     def target_branch(self, named: str | None) -> str | None:
         """The branch to write to: the option's, the name's, or in a table of write.wap.enabled the session's.
@@ -121,7 +124,7 @@ class WriteSettings:
                     f"{given!r}. Give one of them."
                 )
             return given
-        if named is not None or not bool_property(self.properties, WAP_ENABLED):
+        if named is not None or not WAP_ENABLED.of(self.properties):
             return named
         branch = self.session.get(_WAP_BRANCH)
         if branch is not None and _WAP_ID in self.session:

@@ -21,10 +21,7 @@ from hms_iceberg.spec.metadata.metadata_definition import changed, now_ms
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef
 from hms_iceberg.spec.statistics_files import EncryptionKey, PartitionStatisticsFile, StatisticsFile
-
-PREVIOUS_VERSIONS_MAX_PROPERTY = "write.metadata.previous-versions-max"
-PREVIOUS_VERSIONS_MAX_DEFAULT = 100
-
+from hms_iceberg.spec.table_properties import METADATA_PREVIOUS_VERSIONS_MAX
 
 # -------------------------------------------------------------------------------------------- snapshots
 
@@ -311,5 +308,5 @@ def append_metadata_log(
 
 def previous_versions_max(metadata: TableMetadata) -> int:
     """How many entries the metadata log keeps, by the table's properties; at least one."""
-    text = metadata.properties.get(PREVIOUS_VERSIONS_MAX_PROPERTY, "").strip()
-    return max(1, int(text)) if text.lstrip("+-").isdigit() else PREVIOUS_VERSIONS_MAX_DEFAULT
+    text = metadata.properties.get(METADATA_PREVIOUS_VERSIONS_MAX.name, "").strip()
+    return max(1, int(text)) if text.lstrip("+-").isdigit() else METADATA_PREVIOUS_VERSIONS_MAX.default

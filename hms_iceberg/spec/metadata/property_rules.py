@@ -6,10 +6,10 @@ Source: Iceberg documentation, "Configuration", reserved table properties.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
-from hms_iceberg.errors import ConfigurationError, InvalidInputError
+from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.spec.table_properties import PARQUET_CODEC
 
 FORMAT_VERSION_PROPERTY = "format-version"
 RESERVED_PROPERTIES = frozenset(
@@ -27,7 +27,7 @@ RESERVED_PROPERTIES = frozenset(
 )
 """Names that stand for parts of the metadata; they are never kept as properties."""
 
-NEW_TABLE_PROPERTIES = {"write.parquet.compression-codec": "zstd"}
+NEW_TABLE_PROPERTIES = {PARQUET_CODEC.name: PARQUET_CODEC.default}
 """Set in new tables as Java sets them: without the property, older writers would compress with gzip."""
 
 
@@ -46,39 +46,6 @@ def property_values(properties: Mapping[str, Any]) -> dict[str, str]:
             )
         texts[name] = str(value).lower() if isinstance(value, bool) else str(value)
     return texts
-
-
-_MODES = ("copy-on-write", "merge-on-read")
-_LEVELS = ("serializable", "snapshot")
-_FORMATS = ("parquet", "orc", "avro")
-_DISTRIBUTIONS = ("none", "hash", "range")
-_CHOICES = {
-    **{f"write.{operation}.mode": _MODES for operation in ("delete", "update", "merge")},
-    **{f"write.{operation}.isolation-level": _LEVELS for operation in ("delete", "update", "merge")},
-    **{f"write.{operation}.distribution-mode": _DISTRIBUTIONS for operation in ("delete", "update", "merge")},
-    "write.distribution-mode": _DISTRIBUTIONS,
-    "write.format.default": _FORMATS,
-    "write.delete.format.default": _FORMATS,
-    "write.delete.granularity": ("file", "partition"),
-    "write.metadata.compression-codec": ("none", "gzip"),
-}
-"""Values that every writer knows, ours and Java's; in upper or lower case."""
-
-
-def check_choices(properties: Mapping[str, str]) -> None:
-    """Refuses a value that no writer would accept, before it keeps all of them from writing.
-
-    Raises:
-        ConfigurationError: there is one; names those that may be set.
-    """
-    for name, choices in _CHOICES.items():
-        text = properties.get(name)
-        if text is not None and text.strip().lower() not in choices:
-            near = get_close_matches(text.strip().lower(), choices, 1)
-            hint = f" Did you mean {near[0]}?" if near else ""
-            raise ConfigurationError(
-                f"Table property {name!r}: expected one of {', '.join(choices)}, got {text!r}.{hint}"
-            )
 
 
 def split_properties(properties: Mapping[str, Any]) -> tuple[dict[str, str], int | None]:

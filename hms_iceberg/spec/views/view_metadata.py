@@ -14,11 +14,9 @@ from typing import Any, ClassVar
 from hms_iceberg.errors import ConfigurationError, CorruptMetadataError, InvalidInputError
 from hms_iceberg.spec.json_model import JsonModel
 from hms_iceberg.spec.schema import Schema, assign_fresh_ids
-from hms_iceberg.spec.table_properties import bool_property, int_property
+from hms_iceberg.spec.table_properties import VIEW_DROP_DIALECT, VIEW_VERSIONS_MAX
 
 FORMAT_VERSION = 1
-VERSION_HISTORY_SIZE = ("version.history.num-entries", 10)
-DROP_DIALECT_ALLOWED = ("replace.drop-dialect.allowed", False)
 
 
 @dataclass(frozen=True)
@@ -246,14 +244,14 @@ def _check_new_version(version: ViewVersion) -> None:
 
 def _moved(metadata: ViewMetadata, version: ViewVersion, timestamp_ms: int) -> ViewMetadata:
     lost = set(metadata.current_version().dialects) - set(version.dialects)
-    if lost and not bool_property(metadata.properties, DROP_DIALECT_ALLOWED):
+    if lost and not VIEW_DROP_DIALECT.of(metadata.properties):
         raise InvalidInputError(
             f"The new version has no query in {', '.join(sorted(lost))}, so that its engine would lose the view at "
-            f"{metadata.location}. Give one, or set the view's property {DROP_DIALECT_ALLOWED[0]} to true."
+            f"{metadata.location}. Give one, or set the view's property {VIEW_DROP_DIALECT.name} to true."
         )
-    kept_number = int_property(metadata.properties, VERSION_HISTORY_SIZE)
+    kept_number = VIEW_VERSIONS_MAX.of(metadata.properties)
     if kept_number < 1:
-        raise ConfigurationError(f"View property {VERSION_HISTORY_SIZE[0]!r}: expected 1 or more, got {kept_number}.")
+        raise ConfigurationError(f"View property {VIEW_VERSIONS_MAX.name!r}: expected 1 or more, got {kept_number}.")
     newest = sorted((each.version_id for each in metadata.versions if each != version), reverse=True)
     kept = {version.version_id, *newest[: kept_number - 1]}
     log = (*metadata.version_log, ViewHistoryEntry(timestamp_ms, version.version_id))

@@ -15,13 +15,12 @@ from hms_iceberg.scan.planner import plan_scan
 from hms_iceberg.scan.scan_plan import ScanRequest
 from hms_iceberg.spec.field_mapping import create_name_mapping
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.table_properties import NAME_MAPPING
 from hms_iceberg.table.changes.change_options import ChangeOptions
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on
 from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.rows.append import FastAppend
-
-_NAME_MAPPING = "schema.name-mapping.default"
 
 
 def add_files(
@@ -62,7 +61,7 @@ def add_files(
     if not files:
         return
     if mapping is None:
-        transaction.add(SetProperties(updates={_NAME_MAPPING: chosen.to_json()}))
+        transaction.add(SetProperties(updates={NAME_MAPPING.name: chosen.to_json()}))
     transaction.add(FastAppend(files, **options.update_fields()))
 
 

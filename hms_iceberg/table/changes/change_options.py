@@ -14,7 +14,7 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.arguments import mapping
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
-from hms_iceberg.spec.table_properties import WAP_ENABLED, bool_property
+from hms_iceberg.spec.table_properties import WAP_ENABLED
 
 WAP_ID, WAP_BRANCH = "wap.id", "wap.branch"
 
@@ -57,8 +57,10 @@ class ChangeOptions:
         if wap_id is None and wap_branch is None:
             return cls(properties, case_sensitive, branch or MAIN_BRANCH, stage_only=branch is None)
         given = WAP_ID if wap_branch is None else WAP_BRANCH
-        if not bool_property(metadata.properties, WAP_ENABLED):
-            raise _refused(metadata, given, f"its property {WAP_ENABLED[0]} is not true. Set it, or leave {given} out")
+        if not WAP_ENABLED.of(metadata.properties):
+            raise _refused(
+                metadata, given, f"its property {WAP_ENABLED.name} is not true. Set it, or leave {given} out"
+            )
         if wap_id is not None and wap_branch is not None:
             raise _refused(metadata, WAP_ID, f"{WAP_BRANCH} is given too ({wap_branch!r}). Choose one")
         if branch != MAIN_BRANCH:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from hms_iceberg.arrow.columns.arrow_schema import from_arrow
 from hms_iceberg.metastore_names import text_properties
 from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata, replace_table_metadata, split_properties
-from hms_iceberg.spec.metadata.property_rules import check_choices
 from hms_iceberg.spec.metadata.table_metadata import DEFAULT_FORMAT_VERSION, TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
+from hms_iceberg.spec.table_properties import check_properties
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +44,7 @@ class TableDefinition:
         """With Iceberg's schema, and properties between the catalog's `table-default.*` and `table-override.*`."""
         properties = _below(_DEFAULT, catalog) | text_properties(self.properties or {}) | _below(_OVERRIDE, catalog)
         own, asked = split_properties(properties)
-        check_choices(own)
+        check_properties(own)
         version = asked or DEFAULT_FORMAT_VERSION
         schema = self.schema if isinstance(self.schema, Schema) else from_arrow(self.schema, format_version=version)
         return replace(self, schema=schema, properties=properties)

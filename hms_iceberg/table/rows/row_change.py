@@ -14,15 +14,16 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.columns.nested import conform
-from hms_iceberg.arrow.deletes.delete_writer import DeletedPositions, delete_granularity, write_row_deletes
+from hms_iceberg.arrow.deletes.delete_writer import DeletedPositions, write_row_deletes
 from hms_iceberg.arrow.reading.row_rewrites import AffectedRows, Replacement, RowRewriter, earlier_positions
-from hms_iceberg.errors import ConfigurationError, TypeMismatchError, UnsupportedError
+from hms_iceberg.errors import TypeMismatchError, UnsupportedError
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.planner import ALL_MATCH, plan_scan
 from hms_iceberg.scan.scan_plan import ScanPlan, ScanRequest
 from hms_iceberg.scan.tasks import FileScanTask, content_files
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent
+from hms_iceberg.spec.table_properties import COPY_ON_WRITE, DELETE_GRANULARITY, MERGE_ON_READ, WRITE_MODES
 from hms_iceberg.table.changes.change_options import ChangeOptions
 from hms_iceberg.table.changes.writes import write_rows
 from hms_iceberg.transaction.transaction import Transaction
@@ -34,8 +35,6 @@ from hms_iceberg.updates.rows.overwrite import Overwrite
 from hms_iceberg.updates.rows.row_delta import RowDelta
 
 logger = logging.getLogger(__name__)
-
-COPY_ON_WRITE, MERGE_ON_READ = "copy-on-write", "merge-on-read"
 
 
 @dataclass(frozen=True)
@@ -89,22 +88,12 @@ class RowChange:
         self.storage = transaction.workspace.storage
         self.action = action or _ACTIONS[operation]
         self.isolation = isolation_of(self.metadata.properties, operation)
-        self.mode_property = f"write.{operation}.mode"
-        self.mode = self._mode()
+        self.mode_property = WRITE_MODES[operation]
+        self.mode = self.mode_property.of(self.metadata.properties)
+        if self.mode == MERGE_ON_READ:
+            DELETE_GRANULARITY.of(self.metadata.properties)  # a wrong value is told before files are written
         self.rewriter = RowRewriter(self.metadata, self.storage)
         self.snapshot = parent_on(self.metadata, options.branch)
-
-    def _mode(self) -> str:
-        name = self.mode_property
-        text = self.metadata.properties.get(name, COPY_ON_WRITE)
-        mode = text.strip().lower()
-        if mode not in (COPY_ON_WRITE, MERGE_ON_READ):
-            raise ConfigurationError(
-                f"Property {name} of table {self.table} is {text!r}, expected {COPY_ON_WRITE} or {MERGE_ON_READ}."
-            )
-        if mode == MERGE_ON_READ:
-            delete_granularity(self.metadata.properties)
-        return mode
 
     # --------------------------------------------------------------------------------------------- reading
 
@@ -181,7 +170,7 @@ class RowChange:
         if not copies and self.metadata.format_version < 2:
             raise UnsupportedError(
                 f"Cannot {self.action} table {self.table} by {MERGE_ON_READ}: format version 1 has no row deletes. "
-                f"Upgrade the table (format-version 2), or set {self.mode_property} to {COPY_ON_WRITE}."
+                f"Upgrade the table (format-version 2), or set {self.mode_property.name} to {COPY_ON_WRITE}."
             )
         deletes: list[DataFile] = []
         removed = list(whole)

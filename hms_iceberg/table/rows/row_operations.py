@@ -10,7 +10,7 @@ from typing import Any
 from hms_iceberg.arrow.writing.write import ArrowInput
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysFalse, BooleanExpression
-from hms_iceberg.spec.table_properties import bool_property
+from hms_iceberg.spec.table_properties import MANIFEST_MERGE_ON_APPEND
 from hms_iceberg.table.changes.change_options import ChangeOptions
 from hms_iceberg.table.changes.writes import write_rows
 from hms_iceberg.table.rows.assignments import Assignments
@@ -26,7 +26,6 @@ from hms_iceberg.updates.rows.replace_partitions import ReplacePartitions
 logger = logging.getLogger(__name__)
 
 # Merging on append is asked for by the property, as in PyIceberg; other changes merge unless it is switched off.
-_MERGE_ON_APPEND = ("commit.manifest-merge.enabled", False)
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class UpdateResult:
 def append_rows(transaction: Transaction, rows: ArrowInput, options: ChangeOptions) -> None:
     """Appends rows; see `Table.append`."""
     files = write_rows(transaction, rows)
-    kind = MergeAppend if bool_property(transaction.metadata.properties, _MERGE_ON_APPEND) else FastAppend
+    kind = MergeAppend if MANIFEST_MERGE_ON_APPEND.of(transaction.metadata.properties) else FastAppend
     transaction.add(kind(files, **options.update_fields()), preview=False)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 
-from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.spec.table_properties import ISOLATION_LEVELS
 
 
 class Isolation(str, Enum):
@@ -29,10 +29,4 @@ def isolation_of(properties: Mapping[str, str], operation: str) -> Isolation:
     Raises:
         ConfigurationError: no such level.
     """
-    name = f"write.{operation}.isolation-level"
-    text = properties.get(name, Isolation.SERIALIZABLE.value).strip().lower()
-    try:
-        return Isolation(text)
-    except ValueError:
-        levels = ", ".join(level.value for level in Isolation)
-        raise ConfigurationError(f"Table property {name!r}: expected one of {levels}, got {text!r}.") from None
+    return Isolation(ISOLATION_LEVELS[operation].of(properties))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, PartitionKey
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.table_properties import SUMMARY_PARTITION_LIMIT, int_property
+from hms_iceberg.spec.table_properties import SUMMARY_PARTITION_LIMIT
 
 _TOTALS = (
     ("total-records", "added-records", "deleted-records"),
@@ -86,7 +86,7 @@ class SummaryBuilder:
         if self._duplicates:
             summary["deleted-duplicate-files"] = str(self._duplicates)
         summary["changed-partition-count"] = str(len(self._partitions))
-        limit = int_property(self._metadata.properties, SUMMARY_PARTITION_LIMIT)
+        limit = SUMMARY_PARTITION_LIMIT.of(self._metadata.properties)
         if self._partitions and len(self._partitions) <= limit:
             summary["partition-summaries-included"] = "true"
             summary.update(self._partition_summaries())

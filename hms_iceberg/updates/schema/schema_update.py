@@ -10,17 +10,24 @@ from hms_iceberg.spec.metadata.metadata_changes import remove_properties, set_cu
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.promotion import keeps_results
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.table_properties import (
+    COLUMN_METRICS_MODE,
+    PARQUET_BLOOM_ENABLED,
+    PARQUET_BLOOM_FPP,
+    PARQUET_BLOOM_NDV,
+    PARQUET_STATISTICS,
+)
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 from hms_iceberg.updates.schema.schema_changes import SchemaChange, touched
 from hms_iceberg.updates.schema.schema_editor import SchemaEditor
 
 # Properties that end with a column's name follow the column when it is renamed or dropped.
 COLUMN_PROPERTY_PREFIXES = (
-    "write.metadata.metrics.column.",
-    "write.parquet.bloom-filter-enabled.column.",
-    "write.parquet.bloom-filter-fpp.column.",
-    "write.parquet.bloom-filter-ndv.column.",
-    "write.parquet.stats-enabled.column.",
+    COLUMN_METRICS_MODE.name,
+    PARQUET_BLOOM_ENABLED.name,
+    PARQUET_BLOOM_FPP.name,
+    PARQUET_BLOOM_NDV.name,
+    PARQUET_STATISTICS.name,
 )
 
 

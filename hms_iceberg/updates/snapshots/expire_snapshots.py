@@ -25,8 +25,6 @@ from hms_iceberg.spec.table_properties import (
     MAX_REF_AGE_MS,
     MAX_SNAPSHOT_AGE_MS,
     MIN_SNAPSHOTS_TO_KEEP,
-    bool_property,
-    int_property,
 )
 from hms_iceberg.updates.machinery.live_files import live_files
 from hms_iceberg.updates.machinery.manifests.listed_manifests import manifests_of_all
@@ -70,7 +68,7 @@ class ExpireSnapshots(Update):
             NoSuchSnapshotError: a snapshot named by its id is not there.
             InvalidInputError: a branch or tag points at a snapshot named by its id.
         """
-        if not self.of_others_files and not bool_property(base.properties, GC_ENABLED):
+        if not self.of_others_files and not GC_ENABLED.of(base.properties):
             raise UnsupportedError(
                 f"Cannot expire snapshots of the table at {base.location}: its property gc.enabled is false, for its "
                 "files may belong to others. Set it to true first, if they do not."
@@ -87,9 +85,9 @@ class ExpireSnapshots(Update):
         return _without_unused(kept, workspace) if self.clean_metadata else kept
 
     def _retained(self, base: TableMetadata, refs: dict[str, SnapshotRef], now: int) -> set[int]:
-        default_age = int_property(base.properties, MAX_SNAPSHOT_AGE_MS)
+        default_age = MAX_SNAPSHOT_AGE_MS.of(base.properties)
         oldest = now - default_age if self.older_than_ms is None else self.older_than_ms
-        last = int_property(base.properties, MIN_SNAPSHOTS_TO_KEEP) if self.retain_last is None else self.retain_last
+        last = MIN_SNAPSHOTS_TO_KEEP.of(base.properties) if self.retain_last is None else self.retain_last
         kept = {ref.snapshot_id for ref in refs.values()}
         for ref in refs.values():
             if ref.is_branch:
@@ -123,7 +121,7 @@ def _of_branch(base: TableMetadata, ref: SnapshotRef, limit_ms: int, count: int)
 
 def retained_refs(base: TableMetadata, now: int) -> dict[str, SnapshotRef]:
     """Refs that are not older than their `max_ref_age_ms`; main always stays, one without its snapshot goes."""
-    default = int_property(base.properties, MAX_REF_AGE_MS)
+    default = MAX_REF_AGE_MS.of(base.properties)
     kept = {}
     for name, ref in base.refs.items():
         snapshot = base.snapshot_by_id(ref.snapshot_id)

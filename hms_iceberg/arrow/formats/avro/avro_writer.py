@@ -36,6 +36,7 @@ from hms_iceberg.spec.manifests.avro_container import (
 from hms_iceberg.spec.manifests.avro_types import decimal_bytes
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.schema_json import schema_to_json
+from hms_iceberg.spec.table_properties import AVRO_CODEC
 from hms_iceberg.storage import Storage
 
 _ROWS_AT_ONCE = 10_000
@@ -135,11 +136,11 @@ class AvroContentWriter:
 
 
 def _codec(properties: Mapping[str, str]) -> str:
-    name = properties.get("write.avro.compression-codec", "gzip")
+    name = AVRO_CODEC.of(properties)
     try:
         return codec_name(name)
     except UnsupportedError as error:
-        raise ConfigurationError(f"Table property write.avro.compression-codec is {name!r}: {error}") from error
+        raise ConfigurationError(f"Table property {AVRO_CODEC.name} is {name!r}: {error}") from error
 
 
 def _values(array: pa.Array, kind: IcebergType) -> list[Any]:

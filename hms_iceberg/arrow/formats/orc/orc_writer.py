@@ -25,7 +25,7 @@ from hms_iceberg.arrow.formats.orc.orc_layout import OrcLayout
 from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
 from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
-from hms_iceberg.errors import ConfigurationError, UnsupportedError
+from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.data_types import (
     MICRO_TIMESTAMPS,
     TIMESTAMPS,
@@ -39,10 +39,15 @@ from hms_iceberg.spec.data_types import (
 )
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.table_properties import int_property
+from hms_iceberg.spec.table_properties import (
+    ORC_BLOOM_COLUMNS,
+    ORC_BLOOM_FPP,
+    ORC_CODEC,
+    ORC_STRATEGY,
+    ORC_STRIPE_BYTES,
+)
 from hms_iceberg.storage import Storage
 
-_STRIPE_BYTES = ("write.orc.stripe-size-bytes", 64 * 1024 * 1024)
 _CODECS = {
     "zlib": "zlib",
     "gzip": "zlib",
@@ -184,39 +189,23 @@ class OrcContentWriter:
 
 def with_stripes_below(properties: Mapping[str, str], held_bytes: int) -> Mapping[str, str]:
     """Properties of files that are open side by side: each keeps a stripe in memory until it is whole."""
-    name, least = _STRIPE_BYTES[0], 256 * 1024
-    return {**properties, name: str(min(int_property(properties, _STRIPE_BYTES), max(held_bytes, least)))}
+    name, least = ORC_STRIPE_BYTES.name, 256 * 1024
+    return {**properties, name: str(min(ORC_STRIPE_BYTES.of(properties), max(held_bytes, least)))}
 
 
 def _options(schema: Schema, properties: Mapping[str, str]) -> dict[str, Any]:
-    codec = properties.get("write.orc.compression-codec", "zlib")
+    codec = ORC_CODEC.of(properties)
     found = _CODECS.get(codec.strip().lower())
     if found is None:
-        raise ConfigurationError(
-            f"Table property write.orc.compression-codec is {codec!r}, expected one of {', '.join(_CODECS)}."
-        )
-    strategy = properties.get("write.orc.compression-strategy", "speed").strip().lower()
-    if strategy not in ("speed", "compression"):
-        raise ConfigurationError(
-            f"Table property write.orc.compression-strategy is {strategy!r}, expected speed or compression."
-        )
-    bloom = [name.strip() for name in properties.get("write.orc.bloom.filter.columns", "").split(",") if name.strip()]
+        raise ORC_CODEC.wrong(codec, f"one of {', '.join(_CODECS)}")
+    bloom = [name.strip() for name in ORC_BLOOM_COLUMNS.of(properties).split(",") if name.strip()]
     positions = [position for position, field in enumerate(schema.fields, 1) if field.name in bloom]
-    rate = properties.get("write.orc.bloom.filter.fpp", "0.05")
-    try:
-        chance = float(rate)
-    except ValueError:
-        chance = 0.0
-    if not 0 < chance < 1:
-        raise ConfigurationError(
-            f"Table property write.orc.bloom.filter.fpp is {rate!r}, expected a chance between 0 and 1."
-        )
     return {
         "compression": found,
-        "compression_strategy": strategy,
-        "stripe_size": int_property(properties, _STRIPE_BYTES),
+        "compression_strategy": ORC_STRATEGY.of(properties),
+        "stripe_size": ORC_STRIPE_BYTES.of(properties),
         "bloom_filter_columns": positions or None,
-        "bloom_filter_fpp": chance,
+        "bloom_filter_fpp": ORC_BLOOM_FPP.of(properties),
     }
 
 

@@ -18,7 +18,7 @@ from hms_iceberg.spec.manifests.manifest_values import (
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
-from hms_iceberg.spec.table_properties import MANIFEST_TARGET_SIZE_BYTES, int_property, metadata_folder
+from hms_iceberg.spec.table_properties import MANIFEST_TARGET_SIZE_BYTES, metadata_folder
 from hms_iceberg.updates.machinery.update import FileReader, Workspace
 
 
@@ -95,7 +95,7 @@ def _write_split(
     snapshot_id: int,
     workspace: Workspace,
 ) -> list[ManifestFile]:
-    target = max(1, int_property(base.properties, MANIFEST_TARGET_SIZE_BYTES))
+    target = max(1, MANIFEST_TARGET_SIZE_BYTES.of(base.properties))
     encoded = _encode(entries, base, spec_id, content, snapshot_id)
     pieces = [encoded]
     if len(encoded[0]) > 1.25 * target and len(entries) > 1:

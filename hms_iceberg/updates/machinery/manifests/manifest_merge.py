@@ -22,8 +22,6 @@ from hms_iceberg.spec.table_properties import (
     MANIFEST_MERGE_ENABLED,
     MANIFEST_MIN_COUNT_TO_MERGE,
     MANIFEST_TARGET_SIZE_BYTES,
-    bool_property,
-    int_property,
 )
 from hms_iceberg.updates.machinery.manifests.manifest_clusters import cluster_manifests
 from hms_iceberg.updates.machinery.manifests.manifest_files import write_entries
@@ -41,10 +39,10 @@ def merge_manifests(
         snapshot_id: the snapshot that they are merged for.
         workspace: remembers what was merged, so that a replay does not do it again.
     """
-    if len(manifests) < 2 or not bool_property(base.properties, MANIFEST_MERGE_ENABLED):
+    if len(manifests) < 2 or not MANIFEST_MERGE_ENABLED.of(base.properties):
         return list(manifests), 0
-    target = max(1, int_property(base.properties, MANIFEST_TARGET_SIZE_BYTES))
-    min_count = int_property(base.properties, MANIFEST_MIN_COUNT_TO_MERGE)
+    target = max(1, MANIFEST_TARGET_SIZE_BYTES.of(base.properties))
+    min_count = MANIFEST_MIN_COUNT_TO_MERGE.of(base.properties)
     by_spec: dict[int, list[ManifestFile]] = {}
     for manifest in manifests:
         by_spec.setdefault(manifest.partition_spec_id, []).append(manifest)

@@ -25,7 +25,7 @@ from hms_iceberg.spec.manifests.manifest_avro import manifest_metadata
 from hms_iceberg.spec.manifests.manifest_summary import PartitionSummary
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.table_properties import MANIFEST_TARGET_SIZE_BYTES, int_property
+from hms_iceberg.spec.table_properties import MANIFEST_TARGET_SIZE_BYTES
 from hms_iceberg.updates.machinery.manifests.manifest_files import metadata_file
 from hms_iceberg.updates.machinery.update import Workspace
 
@@ -124,7 +124,7 @@ def write_spliced(
     partitions = partition_columns(base)
     manifests = []
     start = 0
-    for blocks in _of_size(packed, max(1, int_property(base.properties, MANIFEST_TARGET_SIZE_BYTES))):
+    for blocks in _of_size(packed, max(1, MANIFEST_TARGET_SIZE_BYTES.of(base.properties))):
         part = files.slice(start, sum(count for count, _ in blocks))
         start += len(part)
         data = join_blocks(blocks, schema_json, DEFAULT_CODEC, metadata)

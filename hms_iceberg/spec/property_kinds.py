@@ -1,0 +1,200 @@
+"""Kinds of table properties, and how their texts are read and checked; `table_properties` has the properties."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import ClassVar
+
+from hms_iceberg.errors import ConfigurationError
+
+
+@dataclass(frozen=True, slots=True)
+class TableProperty:
+    """What all kinds of properties have.
+
+    Args:
+        name: the property's name.
+        about: what it does, in one line.
+        reader: the part of the package that acts on it.
+    """
+
+    KIND: ClassVar[str] = "text"
+
+    name: str
+    about: str
+    reader: str
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def default_text(self) -> str:
+        """The default as the property would be set; empty if there is none."""
+        return ""
+
+    def check(self, text: str) -> None:
+        """Refuses a value that cannot be read.
+
+        Raises:
+            ConfigurationError: it cannot.
+        """
+
+    def matches(self, name: str) -> bool:
+        """Whether a property of this name is described here."""
+        return name == self.name
+
+    def wrong(self, text: str, expected: str, hint: str = "") -> ConfigurationError:
+        """The error of a value that cannot be used."""
+        return ConfigurationError(f"Table property {self.name!r}: expected {expected}, got {text!r}.{hint}")
+
+
+@dataclass(frozen=True, slots=True)
+class IntProperty(TableProperty):
+    """A whole number."""
+
+    KIND: ClassVar[str] = "integer"
+
+    default: int
+
+    @property
+    def default_text(self) -> str:
+        """The default in digits."""
+        return str(self.default)
+
+    def of(self, properties: Mapping[str, str]) -> int:
+        """The number that is set, the default if none is.
+
+        Raises:
+            ConfigurationError: the value is not an integer.
+        """
+        text = properties.get(self.name)
+        return self.default if text is None else self._parsed(text)
+
+    def check(self, text: str) -> None:
+        """Refuses what is not an integer."""
+        self._parsed(text)
+
+    def _parsed(self, text: str) -> int:
+        try:
+            return int(text)
+        except ValueError:
+            raise self.wrong(text, f"an integer such as {self.default}", " Set it to an integer.") from None
+
+
+@dataclass(frozen=True, slots=True)
+class BoolProperty(TableProperty):
+    """True or false: `true` in any case is true, every other text is false, as Java reads it."""
+
+    KIND: ClassVar[str] = "boolean"
+
+    default: bool
+
+    @property
+    def default_text(self) -> str:
+        """`true` or `false`."""
+        return str(self.default).lower()
+
+    def of(self, properties: Mapping[str, str]) -> bool:
+        """What is set, the default if nothing is."""
+        text = properties.get(self.name)
+        return self.default if text is None else text.strip().lower() == "true"
+
+
+@dataclass(frozen=True, slots=True)
+class FractionProperty(TableProperty):
+    """A number between 0 and 1, neither of them included."""
+
+    KIND: ClassVar[str] = "fraction"
+
+    default: float
+
+    @property
+    def default_text(self) -> str:
+        """The default in digits."""
+        return str(self.default)
+
+    def of(self, properties: Mapping[str, str]) -> float:
+        """The number that is set, the default if none is.
+
+        Raises:
+            ConfigurationError: the value is no such number.
+        """
+        text = properties.get(self.name)
+        return self.default if text is None else self._parsed(text)
+
+    def check(self, text: str) -> None:
+        """Refuses what is no such number."""
+        self._parsed(text)
+
+    def _parsed(self, text: str) -> float:
+        try:
+            found = float(text)
+        except ValueError:
+            found = 0.0
+        if not 0 < found < 1:
+            raise self.wrong(text, "a number between 0 and 1")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class TextProperty(TableProperty):
+    """Text that its reader understands."""
+
+    default: str
+
+    @property
+    def default_text(self) -> str:
+        """The default itself."""
+        return self.default
+
+    def of(self, properties: Mapping[str, str]) -> str:
+        """The text that is set, the default if none is."""
+        return properties.get(self.name, self.default)
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceProperty(TextProperty):
+    """One of some words, in upper or lower case."""
+
+    KIND: ClassVar[str] = "choice"
+
+    choices: tuple[str, ...]
+
+    def of(self, properties: Mapping[str, str]) -> str:
+        """The word that is set, in lower case; the default if none is.
+
+        Raises:
+            ConfigurationError: it is none of the words.
+        """
+        return self._parsed(properties.get(self.name, self.default))
+
+    def check(self, text: str) -> None:
+        """Refuses other words."""
+        self._parsed(text)
+
+    def _parsed(self, text: str) -> str:
+        found = text.strip().lower()
+        if found not in self.choices:
+            near = get_close_matches(found, self.choices, 1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            raise self.wrong(text, f"one of {', '.join(self.choices)}", hint)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnProperty(TableProperty):
+    """A family of properties: `name` is their prefix, and the dotted name of a column follows."""
+
+    KIND: ClassVar[str] = "of a column"
+
+    def matches(self, name: str) -> bool:
+        """Whether a property of this name is one of the family."""
+        return name.startswith(self.name)
+
+    def of_columns(self, properties: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+        """Column and text of each property that is set."""
+        for name, text in properties.items():
+            if name.startswith(self.name):
+                yield name[len(self.name) :], text

@@ -1,0 +1,62 @@
+"""The table of table properties: reading, checks, and that no name stands anywhere else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import hms_iceberg
+from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.spec import table_properties as table
+
+_NAME = re.compile(r"""["'](?:(?:write|read|commit|history|gc)\.[a-z.-]+)["']""")
+
+
+def test_no_other_file_writes_a_property_s_name_or_default() -> None:
+    root = Path(hms_iceberg.__file__).parent
+    others = (path for path in root.rglob("*.py") if path.name != "table_properties.py")
+    prefixes = {'"write.delete."'}  # a prefix of many, not a property
+    found = {(path.name, name) for path in others for name in _NAME.findall(path.read_text()) if name not in prefixes}
+    assert found == set()
+
+
+def test_every_property_says_what_it_does_and_its_default_can_be_set() -> None:
+    rows = list(table.settings_rows())
+    assert len({(row.name, row.reader) for row in rows}) == len(rows)
+    assert all(row.about.endswith(".") and row.reader for row in rows)
+    table.check_properties({row.name: row.default for row in rows if row.default})
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "hint"),
+    [
+        ("commit.retry.num-retries", "many", "an integer"),
+        ("write.target-file-size-bytes", "512MB", "an integer"),
+        ("write.delete.mode", "merge-on-reed", "Did you mean merge-on-read"),
+        ("write.orc.bloom.filter.fpp", "1.5", "between 0 and 1"),
+    ],
+)
+def test_a_value_that_no_reader_could_use_is_refused_before_it_is_set(name: str, text: str, hint: str) -> None:
+    with pytest.raises(ConfigurationError, match=hint):
+        table.check_properties({name: text})
+
+
+def test_properties_that_the_package_does_not_know_are_the_user_s_own() -> None:
+    table.check_properties({"owner": "ops", "write.somebody-elses.number": "x"})
+
+
+def test_values_are_typed_and_the_default_counts_where_nothing_is_set() -> None:
+    assert table.COMMIT_NUM_RETRIES.of({}) == 20
+    assert table.COMMIT_NUM_RETRIES.of({"commit.retry.num-retries": "7"}) == 7
+    assert table.GC_ENABLED.of({"gc.enabled": "FALSE"}) is False
+    assert table.WRITE_MODES["merge"].of({"write.merge.mode": " Merge-On-Read "}) == "merge-on-read"
+    assert dict(table.PARQUET_BLOOM_ENABLED.of_columns({"write.parquet.bloom-filter-enabled.column.a.b": "true"})) == {
+        "a.b": "true"
+    }
+
+
+def test_appends_merge_manifests_only_if_they_are_told_to_and_other_commits_unless_told_not_to() -> None:
+    assert table.MANIFEST_MERGE_ENABLED.name == table.MANIFEST_MERGE_ON_APPEND.name
+    assert (table.MANIFEST_MERGE_ENABLED.of({}), table.MANIFEST_MERGE_ON_APPEND.of({})) == (True, False)
