@@ -126,7 +126,7 @@ class View:
             NoSuchViewError: it was dropped.
         """
         columns = None if schema is None else view_schema(schema)
-        return self._change(lambda metadata: replace_version(metadata, columns or metadata.schema(), view_version))
+        return self.change(lambda metadata: replace_version(metadata, columns or metadata.schema(), view_version))
 
     def set_current_version(self, version_id: int) -> View:
         """Makes an earlier version the current one.
@@ -135,7 +135,7 @@ class View:
             InvalidInputError: no such version.
             NoSuchViewError: it was dropped.
         """
-        return self._change(lambda metadata: set_current_version(metadata, version_id))
+        return self.change(lambda metadata: set_current_version(metadata, version_id))
 
     def set_properties(self, properties: Mapping[str, str]) -> View:
         """Sets properties, such as `comment`.
@@ -144,7 +144,7 @@ class View:
             NoSuchViewError: it was dropped.
         """
         updates = text_properties(properties)
-        return self._change(lambda metadata: set_view_properties(metadata, updates))
+        return self.change(lambda metadata: set_view_properties(metadata, updates))
 
     def remove_properties(self, *names: str) -> View:
         """Removes properties; those that are not there are ignored.
@@ -152,9 +152,14 @@ class View:
         Raises:
             NoSuchViewError: it was dropped.
         """
-        return self._change(lambda metadata: set_view_properties(metadata, {}, names))
+        return self.change(lambda metadata: set_view_properties(metadata, {}, names))
 
-    def _change(self, change: Callable[[ViewMetadata], ViewMetadata]) -> View:
+    def change(self, change: Callable[[ViewMetadata], ViewMetadata]) -> View:
+        """Makes the view what a function makes of its newest metadata; called again if another writer was first.
+
+        Raises:
+            NoSuchViewError: it was dropped.
+        """
         self._loaded = change_view(self.identifier, self.metadata.view_uuid, change, self._metastore, self._storage)
         return self
 

@@ -193,21 +193,42 @@ def replace_version(metadata: ViewMetadata, schema: Schema, version: ViewVersion
             (unless `replace.drop-dialect.allowed` is true).
     """
     _check_new_version(version)
-    columns = assign_fresh_ids(schema)
-    known = [each for each in metadata.schemas if _numbered(each, 0) == _numbered(columns, 0)]
-    schema_id = known[0].schema_id if known else 1 + max(each.schema_id for each in metadata.schemas)
-    schemas = metadata.schemas if known else (*metadata.schemas, _numbered(columns, schema_id))
-    version = replace(version, schema_id=schema_id)
+    with_schema, schema_id = add_view_schema(metadata, assign_fresh_ids(schema))
+    added, number = add_view_version(with_schema, replace(version, schema_id=schema_id))
+    is_known = metadata.version(number) is not None
+    return set_current_version(added, number, None if is_known else version.timestamp_ms)
+
+
+def add_view_schema(metadata: ViewMetadata, schema: Schema) -> tuple[ViewMetadata, int]:
+    """The view with a schema more, unless it has the same one already, and the schema's id."""
+    known = [each for each in metadata.schemas if _numbered(each, 0) == _numbered(schema, 0)]
+    if known:
+        return metadata, known[0].schema_id
+    schema_id = 1 + max(each.schema_id for each in metadata.schemas)
+    return replace(metadata, schemas=(*metadata.schemas, _numbered(schema, schema_id))), schema_id
+
+
+def add_view_version(metadata: ViewMetadata, version: ViewVersion) -> tuple[ViewMetadata, int]:
+    """The view with a version more, unless one that it has behaves like it, and that version's number.
+
+    Raises:
+        InvalidInputError: no query, an empty one, or two in one dialect.
+    """
+    _check_new_version(version)
     same = next((each for each in metadata.versions if each.behaves_like(version)), None)
     if same is not None:
-        return set_current_version(replace(metadata, schemas=schemas), same.version_id)
-    version = replace(version, version_id=1 + max(each.version_id for each in metadata.versions))
-    added = replace(metadata, schemas=schemas, versions=(*metadata.versions, version))
-    return _moved(added, version, version.timestamp_ms)
+        return metadata, same.version_id
+    number = 1 + max(each.version_id for each in metadata.versions)
+    return replace(metadata, versions=(*metadata.versions, replace(version, version_id=number))), number
 
 
-def set_current_version(metadata: ViewMetadata, version_id: int) -> ViewMetadata:
-    """The view as it was at an earlier version.
+def set_current_version(metadata: ViewMetadata, version_id: int, at_ms: int | None = None) -> ViewMetadata:
+    """The view as it was at an earlier version, or as it is at one that was just added.
+
+    Args:
+        metadata: the view.
+        version_id: the version.
+        at_ms: since when it is the current one; now by default.
 
     Raises:
         InvalidInputError: no such version, or one without a dialect that there is a query in now.
@@ -218,7 +239,7 @@ def set_current_version(metadata: ViewMetadata, version_id: int) -> ViewMetadata
         raise InvalidInputError(f"The view at {metadata.location} has no version {version_id}; it has {known}.")
     if version_id == metadata.current_version_id:
         return metadata
-    return _moved(metadata, version, time.time_ns() // 1_000_000)
+    return _moved(metadata, version, time.time_ns() // 1_000_000 if at_ms is None else at_ms)
 
 
 def set_view_properties(

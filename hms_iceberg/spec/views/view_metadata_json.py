@@ -88,6 +88,11 @@ def _metadata(data: Any) -> ViewMetadata:
     )
 
 
+def view_version_from_json(data: Any) -> ViewVersion:
+    """The version that parsed JSON stands for; raises CorruptMetadataError."""
+    return _version(JsonObject(data, "a version"))
+
+
 def _version(read: JsonObject) -> ViewVersion:
     namespace = read.sequence("default-namespace")
     if not all(isinstance(level, str) for level in namespace):

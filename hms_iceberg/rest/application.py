@@ -1,0 +1,207 @@
+"""The ASGI application: takes a request, says who asks, finds the route, and answers in the protocol's form."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from urllib.parse import unquote
+
+import anyio
+import anyio.to_thread
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Mount
+from starlette.types import Receive, Scope, Send
+
+from hms_iceberg.catalog.catalog import Catalog
+from hms_iceberg.rest.door import Door
+from hms_iceberg.rest.routes import ENDPOINTS, Route, check_right, find_route
+from hms_iceberg.rest.security.access import ANYBODY, Access, Caller, Rule, everything
+from hms_iceberg.rest.security.logins import Login
+from hms_iceberg.rest.serving.calls import Answer, Call
+from hms_iceberg.rest.serving.errors import RefusedError, is_expected, told
+from hms_iceberg.rest.serving.headlines import headed
+from hms_iceberg.rest.serving.repeats import Repeats
+from hms_iceberg.rest.settings import RestSettings
+
+logger = logging.getLogger(__name__)
+access_log = logging.getLogger("hms_iceberg.rest.access")
+
+Observer = Callable[[str, str, int, float], None]
+"""Told of every answer: method, path of the route, status, seconds."""
+
+
+def application(
+    catalog: Catalog,
+    settings: RestSettings | None = None,
+    *,
+    login: Login | None = None,
+    rule: Rule = everything,
+    observer: Observer | None = None,
+) -> Starlette:
+    """An ASGI application that serves a catalog by the Iceberg REST protocol; it may be mounted in another one.
+
+    Args:
+        catalog: the catalog; who made it closes it.
+        settings: how it is set up.
+        login: says who asks; by default nobody is asked for a name.
+        rule: says what a caller may do; by default everything.
+        observer: told of every answer, for metrics.
+    """
+    settings = settings or RestSettings()
+    serving = Serving(Door(catalog, settings, ENDPOINTS), login, rule, observer)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        yield
+        serving.repeats.close()
+
+    return Starlette(routes=[Mount("/", app=serving)], lifespan=lifespan)
+
+
+class Serving:
+    """Answers requests: an ASGI application without a frame.
+
+    Attributes:
+        repeats: answers that are kept for requests that are repeated.
+    """
+
+    def __init__(self, door: Door, login: Login | None, rule: Rule, observer: Observer | None) -> None:
+        self._door = door
+        self._login = login
+        self._rule = rule
+        self._observer = observer
+        self._limits = door.settings.limits
+        self._running = 0
+        self._threads = anyio.CapacityLimiter(self._limits.threads)
+        self.repeats = Repeats(door.settings.idempotency_seconds, door.settings.state_folder)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        request = Request(scope, receive)
+        started, route, call, caller = time.monotonic(), None, None, ANYBODY
+        self._running += 1
+        try:
+            if self._running > self._limits.requests:
+                raise RefusedError(
+                    503, "ServiceUnavailableException", "Too many requests at once. Come again.", {"Retry-After": "1"}
+                )
+            route, variables = find_route(request.method, _segments(scope))
+            caller = await self._caller(request, route)
+            call = Call(
+                path=variables,
+                query=dict(request.query_params),
+                headers={key.lower(): value for key, value in request.headers.items()},
+                body=await self._body(request),
+                access=Access(caller, self._rule),
+                url=str(request.base_url).rstrip("/"),
+            )
+            answer = await self._answer(route, call)
+        except ClientDisconnect:
+            return
+        except Exception as error:  # every error is told in the protocol's form
+            answer = self._failed(error, request, route, call)
+        finally:
+            self._running -= 1
+        await self._send(answer, request, scope, receive, send)
+        self._log(request, route, caller, answer, time.monotonic() - started)
+
+    async def _caller(self, request: Request, route: Route) -> Caller:
+        if self._login is None:
+            return ANYBODY
+        header = request.headers.get("authorization", "")
+        return await anyio.to_thread.run_sync(self._login.caller, header, limiter=self._threads)
+
+    async def _body(self, request: Request) -> bytes:
+        length = request.headers.get("content-length", "")
+        parts: list[bytes] = []
+        size = int(length) if length.isdigit() else 0
+        try:
+            with anyio.fail_after(self._limits.body_seconds):
+                self._check_size(size)
+                size = 0
+                async for part in request.stream():
+                    size += len(part)
+                    self._check_size(size)
+                    parts.append(part)
+        except TimeoutError as error:
+            raise RefusedError(408, "RequestTimeoutException", "The body did not arrive in time.") from error
+        return b"".join(parts)
+
+    def _check_size(self, size: int) -> None:
+        if size > self._limits.body_bytes:
+            raise RefusedError(
+                413,
+                "BadRequestException",
+                f"The body is larger than {self._limits.body_bytes} bytes.",
+                {"Connection": "close"},
+            )
+
+    async def _answer(self, route: Route, call: Call) -> Answer:
+        work = partial(self._work, route, call)
+        try:
+            with anyio.fail_after(self._limits.request_seconds):
+                return await anyio.to_thread.run_sync(work, limiter=self._threads, abandon_on_cancel=True)
+        except TimeoutError as error:
+            raise RefusedError(
+                504, "ServiceFailureException", "The request took too long. Nobody knows yet what became of it."
+            ) from error
+
+    def _work(self, route: Route, call: Call) -> Answer:
+        check_right(self._door, route, call)
+        key = call.headers.get("idempotency-key") if route.changes else None
+        if key is None or not self._door.settings.idempotency_seconds:
+            return route.endpoint(self._door, call)
+        return self.repeats.once(key, route.method, route.path, call, lambda: route.endpoint(self._door, call))
+
+    def _failed(self, error: Exception, request: Request, route: Route | None, call: Call | None) -> Answer:
+        what = told(error)
+        if is_expected(error):
+            message = headed(error, call, route.path if route else "", self._door.catalog)
+            level = logging.WARNING if what.status >= 500 else logging.INFO
+            logger.log(level, "%s %s: %s: %s", request.method, request.url.path, type(error).__name__, error)
+        else:
+            message = "The server failed. Its log says why."
+            logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
+        headers = error.headers if isinstance(error, RefusedError) else {}
+        if what.status == 503:
+            headers = {"Retry-After": "1", **headers}
+        body = {"error": {"message": message, "type": what.type, "code": what.status}}
+        return Answer(body, what.status, headers)
+
+    async def _send(self, answer: Answer, request: Request, scope: Scope, receive: Receive, send: Send) -> None:
+        body = answer.encoded()
+        headers = dict(answer.headers)
+        if body:
+            headers["Content-Type"] = "application/json"
+        if request.method == "HEAD":
+            body = b""
+        await Response(body, answer.status, headers)(scope, receive, send)
+
+    def _log(self, request: Request, route: Route | None, caller: Caller, answer: Answer, seconds: float) -> None:
+        client = request.client.host if request.client else "-"
+        # The path as it was sent: a name with a line break does not begin a new line.
+        path = (request.scope.get("raw_path") or request.url.path.encode()).decode("latin-1")
+        access_log.info(
+            "%s %s %s %s %d %.1f ms", client, _shown(caller), request.method, path, answer.status, 1000 * seconds
+        )
+        if self._observer is not None:
+            self._observer(request.method, route.path if route else "none", answer.status, seconds)
+
+
+def _shown(caller: Caller) -> str:
+    return caller.name.encode("unicode_escape").decode().replace(" ", "_")
+
+
+def _segments(scope: Scope) -> tuple[str, ...]:
+    """The segments of the path below the place where the application is mounted, decoded one by one."""
+    raw: bytes = scope.get("raw_path") or scope["path"].encode()
+    path = raw.decode("latin-1").partition("?")[0]
+    root = scope.get("root_path", "")
+    if root and path.startswith(root):
+        path = path[len(root) :]
+    return tuple(unquote(segment) for segment in path.strip("/").split("/"))

@@ -1,0 +1,1 @@
+"""Endpoints of the catalog: configuration, namespaces, tables and views."""

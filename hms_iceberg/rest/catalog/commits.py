@@ -1,0 +1,63 @@
+"""The endpoint of commits to tables, through the same transactions and leases as every other commit."""
+
+from __future__ import annotations
+
+from hms_iceberg.errors import CommitConflictError, InvalidInputError
+from hms_iceberg.metastore import Identifier, MetadataVersion
+from hms_iceberg.rest.catalog.bodies import Commit
+from hms_iceberg.rest.catalog.loading import committed
+from hms_iceberg.rest.door import Door
+from hms_iceberg.rest.security.access import Right
+from hms_iceberg.rest.serving.calls import Answer, Call
+from hms_iceberg.rest.serving.errors import RefusedError
+from hms_iceberg.spec.changes.requirements import read_table_requirements
+from hms_iceberg.spec.changes.table_changes import new_table, read_table_changes
+from hms_iceberg.spec.metadata.metadata_definition import now_ms
+from hms_iceberg.transaction.eagerness import Approach
+from hms_iceberg.transaction.origin import Created, Existing, Origin
+from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.updates.requested_changes import RequestedChanges
+
+
+def commit_table(door: Door, call: Call) -> Answer:
+    """Changes a table, or creates one whose definition was staged.
+
+    What another writer commits meanwhile is no conflict as long as the requirements hold: the changes are made again on
+    the newer version.
+    """
+    asked, identifier = call.read(Commit), call.table
+    if asked.identifier is not None and (*asked.identifier.namespace, asked.identifier.name) != identifier:
+        raise InvalidInputError(
+            f"The body names table {'.'.join(asked.identifier.namespace)}.{asked.identifier.name}, and the path "
+            f"{'.'.join(identifier)}."
+        )
+    creates, requirements = read_table_requirements(asked.requirements or [])
+    changes = read_table_changes(asked.updates or [])
+    if creates:
+        door.check(call, Right.MANAGE, *identifier)
+        door.catalog.metastore.check_new_name(identifier)
+        door.catalog.load_namespace_properties(identifier[0])
+        start: MetadataVersion | None = None
+        metadata = new_table(changes, now_ms())
+        door.locations.check_table(metadata, None)
+        return committed(door, _committed_as_new(door, identifier, Created(metadata)))
+    identifier, start = door.current(identifier)
+    transaction = _transaction(door, identifier, Existing(start))
+    try:
+        transaction.add(RequestedChanges(requirements, changes))
+        door.locations.check_table(transaction.metadata, start.metadata)
+    except (RefusedError, InvalidInputError, CommitConflictError):
+        transaction.abandon()
+        raise
+    return committed(door, transaction.commit())
+
+
+def _committed_as_new(door: Door, identifier: Identifier, origin: Origin) -> MetadataVersion:
+    if door.catalog.table_exists(identifier):
+        raise CommitConflictError(f"Requirement failed: table already exists: {'.'.join(identifier)}")
+    return _transaction(door, identifier, origin).commit()
+
+
+def _transaction(door: Door, identifier: Identifier, origin: Origin) -> Transaction:
+    metastore, storage = door.catalog.metastore, door.catalog.storage
+    return Transaction(identifier, origin, metastore, storage, first=Approach.TRUST)

@@ -1,0 +1,31 @@
+"""The endpoint of the configuration, which every client asks first."""
+
+from __future__ import annotations
+
+from hms_iceberg.rest.door import Door
+from hms_iceberg.rest.serving.calls import Answer, Call
+from hms_iceberg.rest.serving.errors import RefusedError
+
+
+def configuration(door: Door, call: Call) -> Answer:
+    """What the server can do, and what clients are to set.
+
+    The warehouse may be left out, be the catalog's name, or be the location of its warehouse.
+    """
+    asked, catalog = call.query.get("warehouse"), door.catalog
+    location = catalog.properties.get("warehouse", "")
+    if asked and asked.rstrip("/") not in (catalog.name, location.rstrip("/")):
+        raise RefusedError(
+            404,
+            "NoSuchWarehouseException",
+            f"There is no warehouse {asked[:200]!r}: this server has {catalog.name!r} alone. Leave it out.",
+        )
+    settings = door.settings
+    answer: dict[str, object] = {
+        "defaults": dict(settings.client_defaults),
+        "overrides": dict(settings.client_overrides),
+        "endpoints": list(door.endpoints),
+    }
+    if settings.idempotency_seconds:
+        answer["idempotency-key-lifetime"] = f"PT{settings.idempotency_seconds}S"
+    return Answer(answer)

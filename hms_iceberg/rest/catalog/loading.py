@@ -1,0 +1,88 @@
+"""A table as clients get it: its metadata, where that is, and how its files are reached."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+
+import msgspec
+
+from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.metastore import Identifier, MetadataVersion
+from hms_iceberg.rest.door import Door
+from hms_iceberg.rest.serving.calls import Answer, Call
+from hms_iceberg.spec.metadata.metadata_json import metadata_to_dict
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+
+ALL = "all"
+REFS = "refs"
+
+
+def loaded(door: Door, call: Call, identifier: Identifier, version: MetadataVersion, status: int = 200) -> Answer:
+    """The answer that holds a table; without a body if the client has it already.
+
+    Raises:
+        InvalidInputError: the client asks for snapshots that there is no name for.
+    """
+    snapshots = call.query.get("snapshots", ALL).lower()
+    if snapshots not in (ALL, REFS):
+        raise InvalidInputError(f"Parameter 'snapshots': expected all or refs, got {snapshots[:50]!r}.")
+    files = door.files_for(call, identifier, version.metadata)
+    tag = _tag(version.location, snapshots, files.config, call.headers.get("x-iceberg-access-delegation", ""))
+    # What expires is handed out anew every time.
+    if not files.credentials and tag in _tags(call.headers.get("if-none-match", "")):
+        return Answer(status=304, headers={"ETag": tag})
+    body = b"".join(
+        (
+            b'{"metadata-location":',
+            msgspec.json.encode(version.location),
+            b',"metadata":',
+            metadata_json(door, version, snapshots),
+            b',"config":',
+            msgspec.json.encode(files.config),
+            *((b',"storage-credentials":', msgspec.json.encode(files.credentials)) if files.credentials else ()),
+            b"}",
+        )
+    )
+    return Answer(body, status, {"ETag": tag})
+
+
+def committed(door: Door, version: MetadataVersion) -> Answer:
+    """The answer to a commit."""
+    door.remember(version)
+    body = metadata_json(door, version, ALL)
+    location = msgspec.json.encode(version.location)
+    return Answer(b'{"metadata-location":' + location + b',"metadata":' + body + b"}")
+
+
+def staged(door: Door, call: Call, identifier: Identifier, metadata: TableMetadata) -> Answer:
+    """The answer that holds a table which is not there yet."""
+    files = door.files_for(call, identifier, metadata)
+    answer = {"metadata": metadata_to_dict(metadata), "config": files.config}
+    return Answer({**answer, "storage-credentials": files.credentials} if files.credentials else answer)
+
+
+def metadata_json(door: Door, version: MetadataVersion, snapshots: str) -> bytes:
+    """A version's metadata as JSON: with all snapshots, or with those that branches and tags point at."""
+
+    def encoded() -> bytes:
+        metadata = version.metadata if snapshots == ALL else _with_refs_only(version.metadata)
+        return msgspec.json.encode(metadata_to_dict(metadata))
+
+    return door.bodies.get_or_make((version.location, snapshots), encoded)
+
+
+def _with_refs_only(metadata: TableMetadata) -> TableMetadata:
+    kept = {ref.snapshot_id for ref in metadata.refs.values()}
+    return replace(metadata, snapshots=tuple(each for each in metadata.snapshots if each.snapshot_id in kept))
+
+
+def _tag(location: str, snapshots: str, config: Mapping[str, str], delegation: str) -> str:
+    text = "\n".join((location, snapshots, delegation, *(f"{key}={value}" for key, value in sorted(config.items()))))
+    return f'W/"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
+
+
+def _tags(header: str) -> set[str]:
+    tags = {tag.strip() for tag in header.split(",")}
+    return tags | {f"W/{tag}" for tag in tags if tag.startswith('"')}

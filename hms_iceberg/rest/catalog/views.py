@@ -1,0 +1,114 @@
+"""Endpoints of views."""
+
+from __future__ import annotations
+
+from hms_iceberg.errors import CorruptFileError, InvalidInputError
+from hms_iceberg.metastore_names import table_identifier
+from hms_iceberg.rest.catalog.bodies import Commit, CreateView, Register, Rename
+from hms_iceberg.rest.catalog.pages import page
+from hms_iceberg.rest.door import Door
+from hms_iceberg.rest.security.access import Right
+from hms_iceberg.rest.serving.calls import NOTHING, Answer, Call, one_level
+from hms_iceberg.spec.changes.requirements import read_view_requirements
+from hms_iceberg.spec.changes.view_changes import changed_view, read_view_changes
+from hms_iceberg.spec.metadata.metadata_definition import now_ms
+from hms_iceberg.spec.schema_json import schema_from_json
+from hms_iceberg.spec.views.view_metadata import ViewMetadata
+from hms_iceberg.spec.views.view_metadata_json import view_metadata_to_dict, view_version_from_json
+from hms_iceberg.view.commit import read_view
+from hms_iceberg.view.view import View
+
+
+def list_views(door: Door, call: Call) -> Answer:
+    """The Iceberg views of a namespace that the caller may see."""
+    namespace = call.namespace
+    names = [name for _, name in door.catalog.list_views(namespace) if call.access.allows(Right.READ, namespace, name)]
+    shown, token = page(call, names, door.settings.limits.page_size)
+    return Answer(
+        {"identifiers": [{"namespace": [namespace], "name": name} for name in shown], "next-page-token": token}
+    )
+
+
+def create_view(door: Door, call: Call) -> Answer:
+    """A new view."""
+    asked = call.read(CreateView)
+    identifier = table_identifier((call.namespace, asked.name))
+    door.check(call, Right.MANAGE, *identifier)
+    if asked.location is not None:
+        door.locations.check(asked.location, "location")
+    try:
+        version = view_version_from_json(asked.view_version)
+    except CorruptFileError as error:
+        raise InvalidInputError(f"Cannot read the view's version: {error}.") from error
+    schema = schema_from_json(asked.schema)
+    return _loaded(door.catalog.create_view(identifier, schema, version, asked.location, asked.properties or {}))
+
+
+def load_view(door: Door, call: Call) -> Answer:
+    """A view's metadata, as it is now."""
+    return _loaded(door.catalog.load_view(call.view))
+
+
+def view_exists(door: Door, call: Call) -> Answer:
+    """Nothing, if the view is there."""
+    door.catalog.load_view(call.view)
+    return NOTHING
+
+
+def commit_view(door: Door, call: Call) -> Answer:
+    """Changes a view; made again on the newer version if another writer was first."""
+    asked = call.read(Commit)
+    requirements = read_view_requirements(asked.requirements or [])
+    steps = read_view_changes(asked.updates or [])
+
+    def change(metadata: ViewMetadata) -> ViewMetadata:
+        for requirement in requirements:
+            requirement(metadata)
+        new = changed_view(steps, metadata, now_ms())
+        door.locations.check_view(new, metadata)
+        return new
+
+    return _loaded(door.catalog.load_view(call.view).change(change))
+
+
+def drop_view(door: Door, call: Call) -> Answer:
+    """Drops a view."""
+    door.catalog.drop_view(call.view)
+    return NOTHING
+
+
+def rename_view(door: Door, call: Call) -> Answer:
+    """Gives a view another name."""
+    asked = call.read(Rename)
+    source = table_identifier((one_level(asked.source.namespace), asked.source.name))
+    target = table_identifier((one_level(asked.destination.namespace), asked.destination.name))
+    door.check(call, Right.MANAGE, *source)
+    door.check(call, Right.MANAGE, *target)
+    door.catalog.load_view(source)  # of two things that are missing, clients expect this one to be told
+    door.catalog.rename_view(source, target)
+    return NOTHING
+
+
+def register_view(door: Door, call: Call) -> Answer:
+    """Makes an existing metadata file the view of a name."""
+    asked = call.read(Register)
+    identifier = table_identifier((call.namespace, asked.name))
+    door.check(call, Right.MANAGE, *identifier)
+    door.locations.check(asked.metadata_location, "metadata file")
+    door.catalog.load_namespace_properties(identifier[0])
+    try:
+        version = read_view(asked.metadata_location, door.catalog.storage)
+    except CorruptFileError as error:
+        raise InvalidInputError(str(error)) from error
+    door.locations.check_view(version.metadata, None)
+    return _loaded(door.catalog.register_view(identifier, asked.metadata_location))
+
+
+def _loaded(view: View) -> Answer:
+    return Answer(
+        {
+            "metadata-location": view.metadata_location,
+            "metadata": view_metadata_to_dict(view.metadata),
+            "config": {},
+        }
+    )

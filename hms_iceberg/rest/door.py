@@ -1,0 +1,111 @@
+"""What all endpoints share: the catalog, the settings, and caches of what never changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hms_iceberg.catalog.catalog import Catalog
+from hms_iceberg.errors import MissingFileError
+from hms_iceberg.metastore import Identifier, MetadataVersion
+from hms_iceberg.rest.security.access import Right
+from hms_iceberg.rest.security.locations import AllowedLocations
+from hms_iceberg.rest.serving.bounded import BoundedCache
+from hms_iceberg.rest.serving.calls import Call
+from hms_iceberg.rest.serving.errors import RefusedError
+from hms_iceberg.rest.settings import MEBIBYTE, RestSettings
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.transaction.metadata_files import read_version
+
+
+@dataclass(frozen=True)
+class FileAccess:
+    """How a client reaches a table's files.
+
+    Attributes:
+        config: properties for the client.
+        credentials: what it may use for the locations below a prefix, as the protocol has it.
+    """
+
+    config: dict[str, str]
+    credentials: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Door:
+    """A catalog behind the protocol.
+
+    Attributes:
+        catalog: the catalog.
+        settings: how the server is set up.
+        endpoints: names of those that clients may call.
+        locations: where tables may be.
+        bodies: metadata as JSON, by location and by how much of it is told. A metadata file never changes.
+    """
+
+    def __init__(self, catalog: Catalog, settings: RestSettings, endpoints: tuple[str, ...] = ()) -> None:
+        self.catalog = catalog
+        self.settings = settings
+        self.endpoints = endpoints
+        self.locations = AllowedLocations(settings.allowed_locations)
+        self.bodies: BoundedCache[bytes] = BoundedCache(128 * MEBIBYTE, len)
+        self._versions: BoundedCache[MetadataVersion] = BoundedCache(1_000_000, _weight)
+
+    def check(self, call: Call, right: Right, namespace: str, name: str | None = None) -> None:
+        """Refuses a caller who lacks a right.
+
+        Raises:
+            RefusedError: the message names the right.
+        """
+        if not call.access.allows(right, namespace, name):
+            what = f"namespace {namespace}" if name is None else f"{namespace}.{name}"
+            raise RefusedError(
+                403,
+                "ForbiddenException",
+                f"{call.access.caller.name} may not {right.name.lower()} {what}. The server's policy says who may.",
+            )
+
+    def list_tables(self, namespace: str) -> list[Identifier]:
+        """The tables of a namespace, sorted.
+
+        Raises:
+            NoSuchNamespaceError: no namespace of that name.
+        """
+        return self.catalog.list_tables(namespace)
+
+    def files_for(self, call: Call, identifier: Identifier, metadata: TableMetadata) -> FileAccess:
+        """How a client reaches a table's files."""
+        config = dict(self.settings.table_config)
+        if self.settings.server_planning:
+            config["scan-planning-mode"] = "server"
+        return FileAccess(config)
+
+    def current(self, identifier: Identifier) -> tuple[Identifier, MetadataVersion]:
+        """A table's name as the metastore has it, and its newest version; the metastore is asked every time.
+
+        Raises:
+            NoSuchTableError: no table of that name.
+        """
+        pointer = self.catalog.metastore.load(identifier)
+        return pointer.identifier, self.version_at(pointer.metadata_location)
+
+    def version_at(self, location: str) -> MetadataVersion:
+        """The version in a metadata file.
+
+        Raises:
+            MissingFileError: it is gone; begins as Apache Iceberg's message does.
+        """
+        try:
+            return self._versions.get_or_make(location, lambda: read_version(location, self.catalog.storage))
+        except MissingFileError as error:
+            raise MissingFileError(f"Failed to open input stream for file: {location}. {error}") from error
+
+    def remember(self, version: MetadataVersion) -> None:
+        """Keeps a version that was just made, which is asked for next."""
+        self._versions.put(version.location, version)
+
+
+def _weight(version: MetadataVersion) -> int:
+    """About how many values a version is made of."""
+    metadata = version.metadata
+    columns = sum(len(schema.index_by_id) for schema in metadata.schemas)
+    return 100 + 20 * len(metadata.snapshots) + 8 * columns + 2 * len(metadata.snapshot_log) + 2 * len(metadata.refs)

@@ -1,0 +1,128 @@
+"""The table of all routes: method and path, what is done there, and the right that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hms_iceberg.rest.catalog import commits, configuration, namespaces, tables, views
+from hms_iceberg.rest.door import Door
+from hms_iceberg.rest.security.access import Right
+from hms_iceberg.rest.serving.calls import Answer, Call
+from hms_iceberg.rest.serving.errors import RefusedError, no_such_route
+
+Endpoint = Callable[[Door, Call], Answer]
+
+_NAMESPACE = "/v1/namespaces/{namespace}"
+_TABLE = f"{_NAMESPACE}/tables/{{table}}"
+_VIEW = f"{_NAMESPACE}/views/{{view}}"
+
+
+@dataclass(frozen=True)
+class Route:
+    """One route.
+
+    Attributes:
+        method, path: of the request; the path has variables in braces.
+        endpoint: what answers.
+        right: what the caller must be allowed on the namespace, table or view in the path; None if the endpoint asks
+            itself, as the name is in the body.
+        is_told: whether the configuration tells clients of it.
+    """
+
+    method: str
+    path: str
+    endpoint: Endpoint
+    right: Right | None
+    is_told: bool = True
+
+    @property
+    def name(self) -> str:
+        """By which the configuration tells clients of it."""
+        return f"{self.method} {self.path.replace('/v1/', '/v1/{prefix}/', 1)}"
+
+    @property
+    def changes(self) -> bool:
+        """Whether it may change something, so that it must not be done twice for one key."""
+        return self.method in ("POST", "DELETE") and not self.path.endswith(("/metrics", "/plan", "/tasks", "/sign"))
+
+
+ROUTES: tuple[Route, ...] = (
+    Route("GET", "/v1/config", configuration.configuration, Right.NONE, is_told=False),
+    Route("GET", "/v1/namespaces", namespaces.list_namespaces, None),
+    Route("POST", "/v1/namespaces", namespaces.create_namespace, None),
+    Route("GET", _NAMESPACE, namespaces.load_namespace, Right.READ),
+    Route("HEAD", _NAMESPACE, namespaces.namespace_exists, Right.READ),
+    Route("DELETE", _NAMESPACE, namespaces.drop_namespace, Right.MANAGE),
+    Route("POST", f"{_NAMESPACE}/properties", namespaces.update_namespace, Right.MANAGE),
+    Route("GET", f"{_NAMESPACE}/tables", tables.list_tables, Right.READ),
+    Route("POST", f"{_NAMESPACE}/tables", tables.create_table, None),
+    Route("POST", f"{_NAMESPACE}/register", tables.register_table, None),
+    Route("GET", _TABLE, tables.load_table, Right.READ),
+    Route("HEAD", _TABLE, tables.table_exists, Right.READ),
+    Route("POST", _TABLE, commits.commit_table, Right.WRITE),
+    Route("DELETE", _TABLE, tables.drop_table, Right.MANAGE),
+    Route("POST", f"{_TABLE}/unregister", tables.unregister_table, Right.MANAGE),
+    Route("POST", f"{_TABLE}/metrics", tables.report_metrics, Right.READ),
+    Route("POST", "/v1/tables/rename", tables.rename_table, None),
+    Route("GET", f"{_NAMESPACE}/views", views.list_views, Right.READ),
+    Route("POST", f"{_NAMESPACE}/views", views.create_view, None),
+    Route("POST", f"{_NAMESPACE}/register-view", views.register_view, None),
+    Route("GET", _VIEW, views.load_view, Right.READ),
+    Route("HEAD", _VIEW, views.view_exists, Right.READ),
+    Route("POST", _VIEW, views.commit_view, Right.WRITE),
+    Route("DELETE", _VIEW, views.drop_view, Right.MANAGE),
+    Route("POST", "/v1/views/rename", views.rename_view, None),
+)
+
+ENDPOINTS = tuple(route.name for route in ROUTES if route.is_told)
+"""What the configuration tells clients that they may call."""
+
+
+def find_route(method: str, segments: tuple[str, ...]) -> tuple[Route, dict[str, str]]:
+    """The route of a request, and the variables of its path.
+
+    Args:
+        method: of the request.
+        segments: of its path, each decoded by itself: a slash in a name does not end it.
+
+    Raises:
+        RefusedError: there is none; 405 if there is one for another method.
+    """
+    others = False
+    for route, pattern in _PATTERNS:
+        variables = _variables(pattern, segments)
+        if variables is None:
+            continue
+        if route.method == method:
+            return route, variables
+        others = True
+    if others:
+        raise RefusedError(405, "UnsupportedOperationException", f"{method} is not possible at this path.")
+    raise no_such_route(method, "/" + "/".join(segments)[:300])
+
+
+def check_right(door: Door, route: Route, call: Call) -> None:
+    """Refuses a caller who lacks the right that a route needs on what its path names.
+
+    Raises:
+        RefusedError: it lacks.
+    """
+    if route.right is None or route.right is Right.NONE:
+        return
+    door.check(call, route.right, call.namespace, call.path.get("table", call.path.get("view")))
+
+
+def _variables(pattern: tuple[str, ...], segments: tuple[str, ...]) -> dict[str, str] | None:
+    if len(pattern) != len(segments):
+        return None
+    variables = {}
+    for wanted, given in zip(pattern, segments, strict=True):
+        if wanted.startswith("{"):
+            variables[wanted[1:-1]] = given
+        elif wanted != given:
+            return None
+    return variables
+
+
+_PATTERNS = tuple((route, tuple(route.path.strip("/").split("/"))) for route in ROUTES)

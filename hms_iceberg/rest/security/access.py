@@ -1,0 +1,55 @@
+"""Who asks, and what they may do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class Right(IntEnum):
+    """What somebody may do with a namespace or a table; each holds those before it.
+
+    Attributes:
+        NONE: no right is needed.
+        READ: to look at it and read its rows.
+        WRITE: to commit to it.
+        MANAGE: to create, drop, rename and register, and to change a namespace.
+    """
+
+    NONE = 0
+    READ = 1
+    WRITE = 2
+    MANAGE = 3
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Who asks: a name, and the groups that it belongs to."""
+
+    name: str
+    groups: frozenset[str] = frozenset()
+
+
+ANYBODY = Caller("anybody")
+"""Whoever asks a server that wants no login."""
+
+Rule = Callable[[Caller, Right, str, str | None], bool]
+"""Whether a caller has a right on a namespace, or on a table or view in it."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """A caller together with the rule that says what callers may do."""
+
+    caller: Caller
+    rule: Rule
+
+    def allows(self, right: Right, namespace: str, name: str | None = None) -> bool:
+        """Whether the caller has a right on a namespace, or on a table or view in it."""
+        return right is Right.NONE or self.rule(self.caller, right, namespace.lower(), name and name.lower())
+
+
+def everything(caller: Caller, right: Right, namespace: str, name: str | None) -> bool:
+    """The rule of a server without a policy."""
+    return True

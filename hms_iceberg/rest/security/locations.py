@@ -1,0 +1,100 @@
+"""Where tables may have their files."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable
+from dataclasses import dataclass
+from urllib.parse import unquote
+
+from hms_iceberg.rest.serving.errors import RefusedError
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.views.view_metadata import ViewMetadata
+
+_PATH_PROPERTIES = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
+# Hadoop's three names of one store.
+_SAME_SCHEMES = {"s3a": "s3", "s3n": "s3"}
+
+
+@dataclass(frozen=True)
+class AllowedLocations:
+    """Folders in which files may be.
+
+    Args:
+        folders: URIs or paths; None allows every location.
+    """
+
+    folders: tuple[str, ...] | None = None
+
+    def check(self, location: str, what: str) -> None:
+        """Refuses a location outside the folders.
+
+        Args:
+            location: the location.
+            what: what is to be there, for the message.
+
+        Raises:
+            RefusedError: it is outside, or leads out of a folder by `..`.
+        """
+        parts = location.replace("\\", "/").split("/")
+        if ".." in parts or ".." in unquote(location).split("/") or "\x00" in location:
+            raise RefusedError(403, "ForbiddenException", f"The {what} {location!r} is refused: it has '..' in it.")
+        if self.folders is None:
+            return
+        given = normal(location)
+        if not any(given == folder or given.startswith(f"{folder}/") for folder in map(normal, self.folders)):
+            raise RefusedError(
+                403,
+                "ForbiddenException",
+                f"The {what} {location!r} is refused: this server takes locations below {', '.join(self.folders)} "
+                "only. Choose one there.",
+            )
+
+    def check_table(self, new: TableMetadata, base: TableMetadata | None) -> None:
+        """Refuses a new version of a table that names a location outside the folders, and did not before."""
+        known = set() if base is None else set(_table_locations(base))
+        for what, location in _table_locations(new):
+            if (what, location) not in known:
+                self.check(location, what)
+
+    def check_view(self, new: ViewMetadata, base: ViewMetadata | None) -> None:
+        """Refuses a new version of a view that is elsewhere."""
+        known = set() if base is None else set(_own_locations(base.location, base.properties.items()))
+        for what, location in _own_locations(new.location, new.properties.items()):
+            if (what, location) not in known:
+                self.check(location, what)
+
+
+def _own_locations(location: str, properties: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
+    yield "location", location
+    for name, value in properties:
+        if name in _PATH_PROPERTIES:
+            yield f"value of the property {name!r}", value
+
+
+def _table_locations(metadata: TableMetadata) -> Iterable[tuple[str, str]]:
+    yield from _own_locations(metadata.location, metadata.properties.items())
+    for snapshot in metadata.snapshots:
+        if snapshot.manifest_list is not None:
+            yield "manifest list", snapshot.manifest_list
+        for manifest in snapshot.manifest_locations or ():
+            yield "manifest", manifest
+    for path in (
+        *(file.statistics_path for file in metadata.statistics),
+        *(file.statistics_path for file in metadata.partition_statistics),
+    ):
+        yield "statistics file", path
+
+
+def normal(location: str) -> str:
+    """A location such that two spellings of one are equal: `file:/x`, `file:///x` and `/x`; `s3a://` and `s3://`."""
+    scheme, colon, rest = location.partition(":")
+    if not colon or "/" in scheme:
+        scheme, rest = "file", location
+    scheme = _SAME_SCHEMES.get(scheme.lower(), scheme.lower())
+    if rest.startswith("//"):
+        authority, _, path = rest[2:].partition("/")
+    else:
+        authority, path = "", rest.lstrip("/")
+    path = posixpath.normpath(f"/{path}").rstrip("/")
+    return f"{scheme}://{authority}/{path.lstrip('/')}".rstrip("/")

@@ -1,0 +1,133 @@
+"""A request as its endpoint sees it, and the answer that the endpoint gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+
+from hms_iceberg.errors import InvalidInputError, NoSuchNamespaceError
+from hms_iceberg.metastore import Identifier
+from hms_iceberg.metastore_names import namespace_name, table_identifier
+from hms_iceberg.rest.security.access import Access
+
+SEPARATOR = "\x1f"
+"""Stands between the levels of a namespace in a path."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an endpoint answers.
+
+    Attributes:
+        body: a value that JSON is made of, JSON as bytes, or None for no body.
+        status: of HTTP; 204 if there is no body.
+        headers: further ones.
+    """
+
+    body: Any = None
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def encoded(self) -> bytes:
+        """The body as it is sent."""
+        if self.body is None:
+            return b""
+        return self.body if isinstance(self.body, bytes) else msgspec.json.encode(self.body)
+
+
+NOTHING = Answer(status=204)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request.
+
+    Attributes:
+        path: the variables of the path, decoded.
+        query: the parameters after the question mark.
+        headers: by their names in lower case.
+        body: as it was sent.
+        access: who asks, and what they may do.
+        url: the address under which the client reached the server, without the path.
+    """
+
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: bytes
+    access: Access
+    url: str = ""
+
+    @property
+    def namespace(self) -> str:
+        """The namespace in the path.
+
+        Raises:
+            NoSuchNamespaceError: it has several levels, which a Hive Metastore does not have.
+            InvalidInputError: it is no name.
+        """
+        return one_level(self.path["namespace"].split(SEPARATOR))
+
+    @property
+    def table(self) -> Identifier:
+        """The table in the path."""
+        return table_identifier((self.namespace, self.path["table"]))
+
+    @property
+    def view(self) -> Identifier:
+        """The view in the path."""
+        return table_identifier((self.namespace, self.path["view"]))
+
+    def read(self, kind: type[T]) -> T:
+        """The body as a value of a type.
+
+        Raises:
+            InvalidInputError: it is no JSON, or something in it is missing or of the wrong type.
+        """
+        try:
+            return msgspec.json.decode(self.body, type=kind)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise InvalidInputError(f"Cannot read the body of the request: {error}") from error
+
+    def number(self, name: str) -> int | None:
+        """A parameter that is a number of 1 or more; None if it is not given.
+
+        Raises:
+            InvalidInputError: it is something else.
+        """
+        text = self.query.get(name)
+        if text is None or text == "":
+            return None
+        if not text.isascii() or not text.isdigit() or len(text) > 9 or int(text) < 1:
+            raise InvalidInputError(f"Parameter {name!r}: expected a number of 1 or more, got {text[:50]!r}.")
+        return int(text)
+
+    def flag(self, name: str) -> bool:
+        """A parameter that is true or false; false if it is not given.
+
+        Raises:
+            InvalidInputError: it is something else.
+        """
+        text = self.query.get(name, "false").lower()
+        if text not in ("true", "false"):
+            raise InvalidInputError(f"Parameter {name!r}: expected true or false, got {text[:50]!r}.")
+        return text == "true"
+
+
+def one_level(levels: list[str] | tuple[str, ...]) -> str:
+    """The name of a namespace that is there, given in levels.
+
+    Raises:
+        NoSuchNamespaceError: there are several levels.
+        InvalidInputError: it is no name.
+    """
+    if len(levels) > 1:
+        raise NoSuchNamespaceError(
+            f"Namespace {'.'.join(levels)[:200]!r} does not exist: a Hive Metastore has one level of namespaces."
+        )
+    return namespace_name(tuple(levels))

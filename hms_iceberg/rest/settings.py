@@ -1,0 +1,55 @@
+"""How a server is set up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+MEBIBYTE = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a server takes at most.
+
+    Attributes:
+        body_bytes: of one request.
+        requests: at once; more are told to come again.
+        threads: that work on requests, each with a connection to the metastore.
+        body_seconds: for a body to arrive.
+        request_seconds: for an answer; after that nobody knows what became of the request.
+        page_size: entries of a page of a list, if the client asks for pages and does not say how long.
+        drain_seconds: for requests under way when the server is stopped.
+    """
+
+    body_bytes: int = 64 * MEBIBYTE
+    requests: int = 1000
+    threads: int = 32
+    body_seconds: float = 30.0
+    request_seconds: float = 600.0
+    page_size: int = 1000
+    drain_seconds: float = 30.0
+
+
+@dataclass(frozen=True)
+class RestSettings:
+    """How a server is set up.
+
+    Attributes:
+        limits: what it takes at most.
+        allowed_locations: folders below which tables may be; None for everywhere.
+        client_defaults, client_overrides: properties that clients get with the configuration.
+        table_config: properties that clients get with every table, such as `s3.endpoint`.
+        server_planning: whether clients are told to have scans planned by the server.
+        idempotency_seconds: how long an answer is kept for a request that is repeated with its key; 0 for not at all.
+        state_folder: a folder of its own that the processes of one server share; None for one process.
+    """
+
+    limits: Limits = field(default_factory=Limits)
+    allowed_locations: tuple[str, ...] | None = None
+    client_defaults: Mapping[str, str] = field(default_factory=dict)
+    client_overrides: Mapping[str, str] = field(default_factory=dict)
+    table_config: Mapping[str, str] = field(default_factory=dict)
+    server_planning: bool = False
+    idempotency_seconds: int = 1800
+    state_folder: str | None = None

@@ -1,0 +1,61 @@
+"""A version in the making: what the changes of one request have made of a table or a view so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.views.view_metadata import ViewMetadata
+
+LAST_ADDED = -1
+"""The id by which a request names what it has just added, whose own id the server draws."""
+
+
+@dataclass
+class Added:
+    """The ids of what a request added last, by kind (`schema`, `partition spec` ...)."""
+
+    last: dict[str, int] = field(default_factory=dict)
+
+    def resolve(self, kind: str, given: int) -> int:
+        """The id that is meant.
+
+        Raises:
+            InvalidInputError: it is that of the last one added, and none was.
+        """
+        if given != LAST_ADDED:
+            return given
+        if kind not in self.last:
+            raise InvalidInputError(f"Cannot set the last added {kind}: the request has added none before.")
+        return self.last[kind]
+
+
+@dataclass
+class PendingTable:
+    """A table's metadata while the changes of one request are applied to it.
+
+    Schema, spec and order are checked against each other at the end only: one that was set need not fit those that are
+    set next.
+
+    Attributes:
+        metadata: as it is so far.
+        at_ms: when the change is made.
+        added: ids that were drawn.
+        snapshot_times: of the snapshots that were added, by their ids.
+    """
+
+    metadata: TableMetadata
+    at_ms: int
+    added: Added = field(default_factory=Added)
+    snapshot_times: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass
+class PendingView:
+    """A view's metadata while the changes of one request are applied to it."""
+
+    metadata: ViewMetadata
+    at_ms: int
+    added: Added = field(default_factory=Added)
+    version_times: dict[int, int] = field(default_factory=dict)

@@ -1,0 +1,34 @@
+"""A change as a client of the REST protocol asks for it: what must hold, and what is to be done then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hms_iceberg.spec.changes.requirements import TableRequirement, check_all
+from hms_iceberg.spec.changes.table_changes import TableChange, changed_table
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
+
+
+@dataclass(frozen=True)
+class RequestedChanges(Update):
+    """Changes with the requirements of the client, who has validated them against a version that it has seen.
+
+    The requirements are all that a replay must check: a client that relies on more says more.
+    """
+
+    requirements: tuple[TableRequirement, ...]
+    changes: tuple[TableChange, ...]
+
+    def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
+        """Nothing that `apply` does not check."""
+
+    def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
+        """The metadata after the changes; the same object if they change nothing.
+
+        Raises:
+            CommitConflictError: a requirement does not hold.
+            InvalidInputError: a change cannot be made.
+        """
+        check_all(self.requirements, base)
+        return changed_table(self.changes, base, workspace.now_ms())
