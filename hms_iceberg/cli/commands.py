@@ -94,6 +94,7 @@ SUBJECTS: dict[str, dict[str, Entry]] = {
     "Metastore": {
         **_of("care.doctor", doctor="Look at machine, metastore, storage, locks and clocks."),
         **_of("servers.locks", locks="Look at the metastore's locks; release one of a dead holder."),
+        **_of("servers.rest", rest="Serve the Iceberg REST protocol in front of the metastore."),
         **_of("servers.embedded_metastore", metastore="Start, stop and look at an embedded Hive Metastore."),
     },
     "This program": {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from urllib.parse import unquote
@@ -18,21 +18,18 @@ from starlette.routing import Mount
 from starlette.types import Receive, Scope, Send
 
 from hms_iceberg.catalog.catalog import Catalog
+from hms_iceberg.rest.access import ANYBODY, Access, Caller, Rule, everything
 from hms_iceberg.rest.door import Door
+from hms_iceberg.rest.errors import RefusedError, is_expected, told
 from hms_iceberg.rest.routes import ENDPOINTS, Route, check_right, find_route
-from hms_iceberg.rest.security.access import ANYBODY, Access, Caller, Rule, everything
 from hms_iceberg.rest.security.logins import Login
-from hms_iceberg.rest.serving.calls import Answer, Call
-from hms_iceberg.rest.serving.errors import RefusedError, is_expected, told
+from hms_iceberg.rest.serving.calls import Answer, Call, Observer
 from hms_iceberg.rest.serving.headlines import headed
 from hms_iceberg.rest.serving.repeats import Repeats
 from hms_iceberg.rest.settings import RestSettings
 
 logger = logging.getLogger(__name__)
 access_log = logging.getLogger("hms_iceberg.rest.access")
-
-Observer = Callable[[str, str, int, float], None]
-"""Told of every answer: method, path of the route, status, seconds."""
 
 
 def application(
@@ -111,7 +108,7 @@ class Serving:
         self._log(request, route, caller, answer, time.monotonic() - started)
 
     async def _caller(self, request: Request, route: Route) -> Caller:
-        if self._login is None:
+        if self._login is None or route.is_open:
             return ANYBODY
         header = request.headers.get("authorization", "")
         return await anyio.to_thread.run_sync(self._login.caller, header, limiter=self._threads)

@@ -8,11 +8,11 @@ from typing import Any
 from hms_iceberg.catalog.catalog import Catalog
 from hms_iceberg.errors import MissingFileError
 from hms_iceberg.metastore import Identifier, MetadataVersion
-from hms_iceberg.rest.security.access import Right
+from hms_iceberg.rest.access import Right
+from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.rest.security.locations import AllowedLocations
 from hms_iceberg.rest.serving.bounded import BoundedCache
 from hms_iceberg.rest.serving.calls import Call
-from hms_iceberg.rest.serving.errors import RefusedError
 from hms_iceberg.rest.settings import MEBIBYTE, RestSettings
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.transaction.metadata_files import read_version

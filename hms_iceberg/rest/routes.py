@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.catalog import commits, configuration, namespaces, tables, views
 from hms_iceberg.rest.door import Door
-from hms_iceberg.rest.security.access import Right
+from hms_iceberg.rest.errors import RefusedError, no_such_route
+from hms_iceberg.rest.operation import health
 from hms_iceberg.rest.serving.calls import Answer, Call
-from hms_iceberg.rest.serving.errors import RefusedError, no_such_route
 
 Endpoint = Callable[[Door, Call], Answer]
 
@@ -28,6 +29,7 @@ class Route:
         right: what the caller must be allowed on the namespace, table or view in the path; None if the endpoint asks
             itself, as the name is in the body.
         is_told: whether the configuration tells clients of it.
+        is_open: whether it answers without a login.
     """
 
     method: str
@@ -35,6 +37,7 @@ class Route:
     endpoint: Endpoint
     right: Right | None
     is_told: bool = True
+    is_open: bool = False
 
     @property
     def name(self) -> str:
@@ -48,6 +51,7 @@ class Route:
 
 
 ROUTES: tuple[Route, ...] = (
+    Route("GET", "/health", health.health, Right.NONE, is_told=False, is_open=True),
     Route("GET", "/v1/config", configuration.configuration, Right.NONE, is_told=False),
     Route("GET", "/v1/namespaces", namespaces.list_namespaces, None),
     Route("POST", "/v1/namespaces", namespaces.create_namespace, None),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hms_iceberg.errors import CommitConflictError, InvalidInputError
 from hms_iceberg.metastore import Identifier, MetadataVersion
+from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.catalog.bodies import Commit
 from hms_iceberg.rest.catalog.loading import committed
 from hms_iceberg.rest.door import Door
-from hms_iceberg.rest.security.access import Right
+from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.rest.serving.calls import Answer, Call
-from hms_iceberg.rest.serving.errors import RefusedError
 from hms_iceberg.spec.changes.requirements import read_table_requirements
 from hms_iceberg.spec.changes.table_changes import new_table, read_table_changes
 from hms_iceberg.spec.metadata.metadata_definition import now_ms

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hms_iceberg.rest.door import Door
+from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.rest.serving.calls import Answer, Call
-from hms_iceberg.rest.serving.errors import RefusedError
 
 
 def configuration(door: Door, call: Call) -> Answer:

@@ -8,13 +8,13 @@ from typing import Any
 
 from hms_iceberg.errors import CorruptFileError, InvalidInputError, NoSuchTableError
 from hms_iceberg.metastore_names import table_identifier
+from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.catalog.bodies import CreateTable, Register, Rename
 from hms_iceberg.rest.catalog.loading import loaded, staged
 from hms_iceberg.rest.catalog.pages import page
 from hms_iceberg.rest.door import Door
-from hms_iceberg.rest.security.access import Right
+from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.rest.serving.calls import NOTHING, Answer, Call, one_level
-from hms_iceberg.rest.serving.errors import RefusedError
 from hms_iceberg.spec.metadata.metadata_json import metadata_to_dict
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, spec_from_fields_json
 from hms_iceberg.spec.schema_json import schema_from_json

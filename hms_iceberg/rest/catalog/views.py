@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hms_iceberg.errors import CorruptFileError, InvalidInputError
 from hms_iceberg.metastore_names import table_identifier
+from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.catalog.bodies import Commit, CreateView, Register, Rename
 from hms_iceberg.rest.catalog.pages import page
 from hms_iceberg.rest.door import Door
-from hms_iceberg.rest.security.access import Right
 from hms_iceberg.rest.serving.calls import NOTHING, Answer, Call, one_level
 from hms_iceberg.spec.changes.requirements import read_view_requirements
 from hms_iceberg.spec.changes.view_changes import changed_view, read_view_changes

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from hms_iceberg.rest.security.access import Caller
-from hms_iceberg.rest.serving.errors import RefusedError
+from hms_iceberg.rest.access import Caller
+from hms_iceberg.rest.errors import RefusedError
 
 
 class Login(Protocol):
@@ -54,11 +54,11 @@ class StaticTokens:
     @classmethod
     def of(cls, tokens: Mapping[str, Caller]) -> StaticTokens:
         """Those of tokens."""
-        return cls({_hash(token): caller for token, caller in tokens.items()})
+        return cls({token_hash(token): caller for token, caller in tokens.items()})
 
     def caller(self, header: str) -> Caller:
         """See `Login`."""
-        given, found = _hash(bearer_token(header)), None
+        given, found = token_hash(bearer_token(header)), None
         for known, caller in self.hashes.items():  # all of them, whichever fits: the time must tell nothing
             if hmac.compare_digest(known, given):
                 found = caller
@@ -86,5 +86,6 @@ class AnyOf:
         raise refused
 
 
-def _hash(token: str) -> bytes:
+def token_hash(token: str) -> bytes:
+    """SHA-256 of a token, by which it is known."""
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()

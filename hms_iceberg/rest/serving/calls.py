@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -11,10 +11,13 @@ import msgspec
 from hms_iceberg.errors import InvalidInputError, NoSuchNamespaceError
 from hms_iceberg.metastore import Identifier
 from hms_iceberg.metastore_names import namespace_name, table_identifier
-from hms_iceberg.rest.security.access import Access
+from hms_iceberg.rest.access import Access
 
 SEPARATOR = "\x1f"
 """Stands between the levels of a namespace in a path."""
+
+Observer = Callable[[str, str, int, float], None]
+"""Told of every answer: method, path of the route, status, seconds."""
 
 T = TypeVar("T")
 

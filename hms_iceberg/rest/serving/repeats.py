@@ -19,8 +19,8 @@ from contextlib import suppress
 import msgspec
 
 from hms_iceberg.errors import IcebergError, InvalidInputError
+from hms_iceberg.rest.errors import RefusedError, told
 from hms_iceberg.rest.serving.calls import Answer, Call
-from hms_iceberg.rest.serving.errors import RefusedError, told
 
 _WAIT_SECONDS = 0.05
 _TABLE = """create table if not exists repeats (

@@ -1,0 +1,105 @@
+"""JSON Web Tokens of an external server: signed by one of the keys that it publishes (JWKS)."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.rest.access import Caller
+from hms_iceberg.rest.errors import RefusedError
+from hms_iceberg.rest.security.logins import bearer_token, not_authorized
+
+if TYPE_CHECKING:
+    import jwt
+
+logger = logging.getLogger(__name__)
+
+# Only those with a public key: with a shared secret, whoever can check a token could make one.
+ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+
+
+@dataclass(frozen=True)
+class JwtSettings:
+    """Which tokens are taken.
+
+    Attributes:
+        keys: address of the JWKS (https://…), or a file that holds it.
+        issuer: who must have made them (`iss`).
+        audience: for whom they must be (`aud`).
+        leeway_seconds: by how much clocks may differ.
+        name_claim: the claim that is the caller's name.
+        groups_claim: the claim that lists the caller's groups.
+    """
+
+    keys: str
+    issuer: str
+    audience: str
+    leeway_seconds: float = 30.0
+    name_claim: str = "sub"
+    groups_claim: str = "groups"
+
+
+class JwtLogin:
+    """Takes tokens that a server of somebody else has signed."""
+
+    def __init__(self, settings: JwtSettings) -> None:
+        import jwt
+
+        self._settings = settings
+        self._remote: jwt.PyJWKClient | None = None
+        self._local: jwt.PyJWKSet | None = None
+        if settings.keys.startswith(("https://", "http://127.0.0.1", "http://localhost")):
+            self._remote = jwt.PyJWKClient(settings.keys, cache_keys=True, lifespan=600, timeout=10)
+            return
+        try:
+            self._local = jwt.PyJWKSet.from_dict(json.loads(Path(settings.keys).read_text(encoding="utf-8")))
+        except (OSError, ValueError, jwt.PyJWTError) as error:
+            raise ConfigurationError(
+                f"Cannot read the keys of tokens {settings.keys}: {error}. Give an address that begins with https://, "
+                "or a file that holds a JWKS."
+            ) from error
+
+    def caller(self, header: str) -> Caller:
+        """See `Login`."""
+        import jwt
+
+        token, settings = bearer_token(header), self._settings
+        try:
+            claims: dict[str, Any] = jwt.decode(
+                token,
+                self._key(token),
+                algorithms=list(ALGORITHMS),
+                issuer=settings.issuer,
+                audience=settings.audience,
+                leeway=settings.leeway_seconds,
+                options={"require": ["exp", "iss", "aud"]},
+            )
+        except jwt.ExpiredSignatureError as error:
+            raise RefusedError(419, "AuthenticationTimeoutException", "The token has expired. Log in again.") from error
+        except jwt.PyJWKClientConnectionError as error:
+            logger.warning("Cannot get the keys of tokens from %s: %s", settings.keys, error)
+            raise RefusedError(503, "ServiceUnavailableException", "The keys of tokens cannot be had now.") from error
+        except jwt.PyJWTError as error:
+            raise not_authorized(f"The token is refused: {error}.") from error
+        name = claims.get(settings.name_claim)
+        if not isinstance(name, str) or not name:
+            raise not_authorized(f"The token is refused: it has no claim {settings.name_claim!r}.")
+        groups = claims.get(settings.groups_claim) or []
+        listed = groups.split() if isinstance(groups, str) else groups if isinstance(groups, list) else []
+        return Caller(name, frozenset(str(group) for group in listed))
+
+    def _key(self, token: str) -> Any:
+        import jwt
+
+        if self._remote is not None:
+            return self._remote.get_signing_key_from_jwt(token).key
+        assert self._local is not None
+        wanted = jwt.get_unverified_header(token).get("kid")
+        keys = [key for key in self._local.keys if wanted is None or key.key_id == wanted]
+        if len(keys) != 1:
+            raise jwt.InvalidTokenError("it is signed by a key that this server does not know")
+        return keys[0].key

@@ -1,0 +1,197 @@
+"""A server of its own: one or several processes, with TLS, logins, a policy and metrics."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import os
+import shutil
+import signal
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hms_iceberg.errors import ConfigurationError, MissingDependencyError
+from hms_iceberg.private_files import temporary_folder
+from hms_iceberg.rest.access import everything
+from hms_iceberg.rest.security.jwt_login import JwtLogin, JwtSettings
+from hms_iceberg.rest.security.logins import AnyOf, Login
+from hms_iceberg.rest.security.policy import read_policy
+from hms_iceberg.rest.security.tokens_file import read_tokens
+from hms_iceberg.rest.settings import RestSettings
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ServerSettings:
+    """A server as it is started. It can be handed to the processes that it consists of.
+
+    Attributes:
+        catalog_name, catalog_properties: the catalog, as of `load_catalog`.
+        rest: what the application does.
+        host, port: where it listens.
+        workers: processes.
+        tls_certificate, tls_key: PEM files; without them it talks plain HTTP.
+        tokens: file of static tokens.
+        jwt: tokens of an external server that are taken.
+        policy: file that says who may do what.
+        allow_anybody: whether it may listen beyond this machine although nobody is asked for a login.
+        metrics_port: where Prometheus finds metrics, on the same host; None for nowhere.
+        log_level: of what is logged on standard error.
+    """
+
+    catalog_name: str | None
+    catalog_properties: Mapping[str, str]
+    rest: RestSettings = field(default_factory=RestSettings)
+    host: str = "127.0.0.1"
+    port: int = 8181
+    workers: int = 1
+    tls_certificate: str | None = None
+    tls_key: str | None = None
+    tokens: str | None = None
+    jwt: JwtSettings | None = None
+    policy: str | None = None
+    allow_anybody: bool = False
+    metrics_port: int | None = None
+    log_level: str = "INFO"
+
+    def __call__(self) -> Starlette:
+        """The application of one process."""
+        from hms_iceberg.catalog import load_catalog
+        from hms_iceberg.rest.application import application
+        from hms_iceberg.rest.operation.metrics import observer
+
+        logging.basicConfig(level=self.log_level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+        return application(
+            load_catalog(self.catalog_name, **self.catalog_properties),
+            self.rest,
+            login=self.login(),
+            rule=read_policy(Path(self.policy)) if self.policy else everything,
+            observer=observer() if self.metrics_port is not None else None,
+        )
+
+    def login(self) -> Login | None:
+        """Who is let in; None for everybody."""
+        logins: list[Login] = []
+        if self.tokens:
+            logins.append(read_tokens(Path(self.tokens)))
+        if self.jwt:
+            logins.append(JwtLogin(self.jwt))
+        return AnyOf(tuple(logins)) if len(logins) > 1 else logins[0] if logins else None
+
+    def check(self) -> None:
+        """Refuses settings that cannot be, before anything is started.
+
+        Raises:
+            ConfigurationError: says which.
+            MissingDependencyError: a package is missing; says how it is installed.
+        """
+        try:
+            import uvicorn  # noqa: F401
+        except ImportError as error:
+            raise MissingDependencyError("This needs uvicorn: pip install 'hms_iceberg[rest]'") from error
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ConfigurationError("TLS needs both a certificate and its key. Give both, or none.")
+        for path in filter(None, (self.tls_certificate, self.tls_key)):
+            if not os.access(path, os.R_OK):
+                raise ConfigurationError(f"Cannot read {path}. Give a PEM file that this user may read.")
+        if self.policy:
+            read_policy(Path(self.policy))
+        login = self.login()
+        if login is None and self.policy:
+            raise ConfigurationError(
+                "A policy needs logins: without them, everybody is 'anybody'. Give tokens or JWTs."
+            )
+        if login is None and not self.allow_anybody and not _is_loopback(self.host):
+            raise ConfigurationError(
+                f"Nobody would be asked for a login at {self.host}, which others can reach. Give tokens or JWTs, or "
+                "say --allow-anybody if the network keeps others out."
+            )
+
+
+def serve(settings: ServerSettings) -> None:
+    """Serves until SIGTERM or SIGINT comes; requests under way are answered before it ends.
+
+    Raises:
+        ConfigurationError: the settings cannot be, or the address is taken.
+    """
+    settings.check()
+    import uvicorn
+    from uvicorn.supervisors import Multiprocess
+
+    folder = temporary_folder("rest")
+    try:
+        shared = replace(settings, rest=replace(settings.rest, state_folder=str(folder)))
+        with closing(_listening(settings)) as listening, _metrics(settings, str(folder)), _ended_quietly():
+            config = uvicorn.Config(
+                shared,
+                factory=True,
+                host=settings.host,
+                port=settings.port,
+                workers=settings.workers,
+                ssl_certfile=settings.tls_certificate,
+                ssl_keyfile=settings.tls_key,
+                access_log=False,
+                log_config=None,
+                server_header=False,
+                lifespan="on",
+                timeout_graceful_shutdown=int(settings.rest.limits.drain_seconds),
+            )
+            server = uvicorn.Server(config)
+            if settings.workers > 1:
+                Multiprocess(config, sockets=[listening]).run()
+            else:
+                server.run(sockets=[listening])
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _ended_quietly() -> Iterator[None]:
+    """A signal that the server has taken note of ends nothing else when the server hands it on."""
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _listening(settings: ServerSettings) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, kind, protocol)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(2048)
+    except OSError as error:
+        raise ConfigurationError(f"Cannot listen at {settings.host}:{settings.port}: {error}.") from error
+    listening.set_inheritable(True)
+    return listening
+
+
+@contextmanager
+def _metrics(settings: ServerSettings, folder: str) -> Iterator[None]:
+    if settings.metrics_port is None:
+        yield
+        return
+    from hms_iceberg.rest.operation.metrics import served_metrics
+
+    with served_metrics(settings.host, settings.metrics_port, folder):
+        yield
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
