@@ -9,6 +9,8 @@ from hms_iceberg.catalog.catalog import Catalog
 from hms_iceberg.config import catalog_properties, default_catalog_name, known_catalogs
 from hms_iceberg.errors import ConfigurationError
 
+_KINDS = {"thrift": "hive", "http": "rest", "https": "rest"}
+
 
 def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
     """The catalog that is configured under `name`, with `properties` on top.
@@ -18,8 +20,9 @@ def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
 
     Args:
         name: the catalog's name; None for the configured default.
-        properties: `uri` (`thrift://host:9083`, several with commas), `type` (`hive`; `hadoop` for tables in folders),
-            `warehouse`, storage properties such as `s3.endpoint`; pass dotted names as `**{"s3.endpoint": …}`.
+        properties: `uri` (`thrift://host:9083`, several with commas), `type` (`hive`; `hadoop` for tables in folders;
+            `rest` for a server of the Iceberg REST protocol, with a URI such as `http://host:8181`), `warehouse`,
+            storage properties such as `s3.endpoint`; pass dotted names as `**{"s3.endpoint": …}`.
 
     Raises:
         ConfigurationError: no URI (no warehouse for `hadoop`), or a type that this package does not have.
@@ -27,16 +30,21 @@ def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
     name = name or default_catalog_name()
     merged = catalog_properties(name, properties)
     uri = merged.get("uri")
-    kind = merged.get("type") or ("hive" if uri is None or uri.startswith("thrift://") else None)
-    storage = ArrowStorage(merged)
+    kind = merged.get("type") or ("hive" if uri is None else _KINDS.get(uri.partition("://")[0].lower()))
+    if kind is not None and kind.lower() == "rest":
+        from hms_iceberg.catalog.rest import RestCatalog
+
+        return RestCatalog(name, **merged)
     if kind is not None and kind.lower() == "hadoop":
+        storage = ArrowStorage(merged)
         from hms_iceberg.table.file_system_catalog import FileSystemCatalog
 
         return Catalog(name, FileSystemCatalog(merged.get("warehouse"), storage), storage, merged)
     if kind is None or kind.lower() != "hive":
         raise ConfigurationError(
             f"Catalog {name!r}: type {kind!r} with URI {uri!r} is not supported; expected type 'hive' with a URI such "
-            "as thrift://host:9083, or type 'hadoop' with a warehouse. Set the properties `type` and `uri`."
+            "as thrift://host:9083, type 'rest' with one such as http://host:8181, or type 'hadoop' with a warehouse. "
+            "Set the properties `type` and `uri`."
         )
     if uri is None:
         raise ConfigurationError(

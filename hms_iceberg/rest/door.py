@@ -97,11 +97,20 @@ class Door:
         try:
             return self._versions.get_or_make(location, lambda: read_version(location, self.catalog.storage))
         except MissingFileError as error:
-            raise MissingFileError(f"Failed to open input stream for file: {location}. {error}") from error
+            raise _missing(location, str(error)) from error
+
+    def check_is_there(self, location: str) -> None:
+        """Refuses to tell of a metadata file that is gone; see `version_at`."""
+        if not self.catalog.storage.exists(location):
+            raise _missing(location, "There is no such file.")
 
     def remember(self, version: MetadataVersion) -> None:
         """Keeps a version that was just made, which is asked for next."""
         self._versions.put(version.location, version)
+
+
+def _missing(location: str, why: str) -> MissingFileError:
+    return MissingFileError(f"Failed to open input stream for file: {location}. {why}")
 
 
 def _weight(version: MetadataVersion) -> int:

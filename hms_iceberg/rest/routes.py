@@ -114,7 +114,9 @@ def check_right(door: Door, route: Route, call: Call) -> None:
     """
     if route.right is None or route.right is Right.NONE:
         return
-    door.check(call, route.right, call.namespace, call.path.get("table", call.path.get("view")))
+    name = call.path.get("table", call.path.get("view"))
+    namespace = call.table[0] if "table" in call.path else call.view[0] if "view" in call.path else call.namespace
+    door.check(call, route.right, namespace, name)
 
 
 def _variables(pattern: tuple[str, ...], segments: tuple[str, ...]) -> dict[str, str] | None:

@@ -7,7 +7,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from hms_iceberg.errors import IcebergError, NoSuchViewError, UnsupportedError, ViewAlreadyExistsError
+from hms_iceberg.errors import (
+    CorruptFileError,
+    IcebergError,
+    MissingFileError,
+    NoSuchViewError,
+    UnsupportedError,
+    ViewAlreadyExistsError,
+)
 from hms_iceberg.metastore import CatalogMetastore, Identifier, ViewMetastore
 from hms_iceberg.metastore_names import metadata_file_location, namespace_name, table_identifier, text_properties
 from hms_iceberg.spec.schema import Schema
@@ -72,15 +79,18 @@ class CatalogViews(ABC):
         view_version: ViewVersion,
         location: str | None = None,
         properties: Mapping[str, str] | None = None,
+        *,
+        keep_ids: bool = False,
     ) -> View:
         """Creates a view.
 
         Args:
             identifier: `"db.name"` or `("db", "name")`.
-            schema: its columns; field ids are assigned anew.
+            schema: its columns; field ids are assigned anew, unless `keep_ids`.
             view_version: its query, such as `ViewVersion.of_sql({"spark": "select …"}, default_namespace=("db",))`.
             location: the folder for its metadata; by default one of its name below the namespace's location.
             properties: `comment`, `version.history.num-entries` (10) ...
+            keep_ids: whether the columns keep their field ids.
 
         Raises:
             ViewAlreadyExistsError, TableAlreadyExistsError: the name is taken.
@@ -92,7 +102,8 @@ class CatalogViews(ABC):
         self.metastore.check_new_name(name)
         namespace = self.metastore.namespace_properties(name[0])
         location = location or self._default_location(name, namespace)
-        metadata = new_view_metadata(view_schema(schema), view_version, location, text_properties(properties or {}))
+        own = text_properties(properties or {})
+        metadata = new_view_metadata(view_schema(schema), view_version, location, own, keep_ids=keep_ids)
         return View(name, create_view(name, metadata, views, self.storage), views, self.storage)
 
     def create_or_replace_view(
@@ -145,12 +156,18 @@ class CatalogViews(ABC):
         """Drops a view and deletes its current metadata file, unless its property `gc.enabled` is false.
 
         The file also stays if another view that was registered from it still names it, or if that cannot be told.
+        A view whose file is lost or damaged is dropped as well.
 
         Raises:
             NoSuchViewError: no Iceberg view of that name.
         """
-        view = self.load_view(identifier)
         views = self._views()
+        try:
+            view = self.load_view(identifier)
+        except (MissingFileError, CorruptFileError) as error:
+            logger.warning("Dropping a view whose metadata cannot be read: %s", error)
+            views.drop(table_identifier(identifier))
+            return
         views.drop(view.identifier)
         if not GC_ENABLED.of(view.properties):
             return

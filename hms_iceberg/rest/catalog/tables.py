@@ -71,6 +71,8 @@ def _spec(data: dict[str, Any]) -> Any:
 def load_table(door: Door, call: Call) -> Answer:
     """A table's metadata, as it is now."""
     identifier, version = door.current(call.table)
+    # What is kept here must not hide that the file is gone: other readers of the table will not find it.
+    door.check_is_there(version.location)
     return loaded(door, call, identifier, version)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from hms_iceberg.errors import CorruptFileError, InvalidInputError
 from hms_iceberg.metastore_names import table_identifier
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.catalog.bodies import Commit, CreateView, Register, Rename
 from hms_iceberg.rest.catalog.pages import page
 from hms_iceberg.rest.door import Door
+from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.rest.serving.calls import NOTHING, Answer, Call, one_level
 from hms_iceberg.spec.changes.requirements import read_view_requirements
 from hms_iceberg.spec.changes.view_changes import changed_view, read_view_changes
@@ -41,7 +44,12 @@ def create_view(door: Door, call: Call) -> Answer:
     except CorruptFileError as error:
         raise InvalidInputError(f"Cannot read the view's version: {error}.") from error
     schema = schema_from_json(asked.schema)
-    return _loaded(door.catalog.create_view(identifier, schema, version, asked.location, asked.properties or {}))
+    twice = [each for each, count in Counter(version.dialects).items() if count > 1]
+    if twice:
+        message = f"Invalid view version: Cannot add multiple queries for dialect {twice[0]}"
+        raise RefusedError(400, "IllegalArgumentException", message)
+    properties = asked.properties or {}
+    return _loaded(door.catalog.create_view(identifier, schema, version, asked.location, properties, keep_ids=True))
 
 
 def load_view(door: Door, call: Call) -> Answer:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from hms_iceberg.errors import InvalidInputError, NoSuchNamespaceError
+from hms_iceberg.errors import InvalidInputError, NoSuchNamespaceError, NoSuchTableError, NoSuchViewError
 from hms_iceberg.metastore import Identifier
 from hms_iceberg.metastore_names import namespace_name, table_identifier
 from hms_iceberg.rest.access import Access
@@ -78,13 +78,29 @@ class Call:
 
     @property
     def table(self) -> Identifier:
-        """The table in the path."""
-        return table_identifier((self.namespace, self.path["table"]))
+        """The table in the path.
+
+        Raises:
+            NoSuchTableError: its namespace has several levels.
+            InvalidInputError: it is no name.
+        """
+        try:
+            return table_identifier((self.namespace, self.path["table"]))
+        except NoSuchNamespaceError as error:
+            raise NoSuchTableError(str(error)) from error
 
     @property
     def view(self) -> Identifier:
-        """The view in the path."""
-        return table_identifier((self.namespace, self.path["view"]))
+        """The view in the path.
+
+        Raises:
+            NoSuchViewError: its namespace has several levels.
+            InvalidInputError: it is no name.
+        """
+        try:
+            return table_identifier((self.namespace, self.path["view"]))
+        except NoSuchNamespaceError as error:
+            raise NoSuchViewError(str(error)) from error
 
     def read(self, kind: type[T]) -> T:
         """The body as a value of a type.

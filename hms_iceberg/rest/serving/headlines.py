@@ -35,6 +35,8 @@ def headed(error: Exception, call: Call | None, path: str, catalog: Catalog) -> 
     if call is None:
         return message
     head = _head(error, call, path, catalog)
+    if isinstance(error, NoSuchNamespaceError):
+        return head  # which says all that there is to say
     return message if not head or message.startswith(head) else f"{head}. {message}"
 
 

@@ -43,12 +43,14 @@ class PendingTable:
         at_ms: when the change is made.
         added: ids that were drawn.
         snapshot_times: of the snapshots that were added, by their ids.
+        is_new: whether it is a table that is being defined, and cannot be checked yet.
     """
 
     metadata: TableMetadata
     at_ms: int
     added: Added = field(default_factory=Added)
     snapshot_times: dict[int, int] = field(default_factory=dict)
+    is_new: bool = False
 
 
 @dataclass

@@ -37,7 +37,12 @@ from hms_iceberg.spec.metadata.metadata_changes import (
     set_statistics,
     upgrade_format_version,
 )
-from hms_iceberg.spec.metadata.metadata_definition import stripped_location
+from hms_iceberg.spec.metadata.metadata_definition import (
+    stripped_location,
+    with_schema,
+    with_sort_order,
+    with_spec,
+)
 from hms_iceberg.spec.metadata.metadata_validation import check_metadata
 from hms_iceberg.spec.metadata.snapshot_json import (
     encryption_key_from_json,
@@ -94,7 +99,7 @@ def new_table(changes: Sequence[TableChange], at_ms: int) -> TableMetadata:
     Raises:
         InvalidInputError: a change cannot be made, or something that a table needs is missing.
     """
-    pending = PendingTable(_nothing(at_ms), at_ms)
+    pending = PendingTable(_nothing(at_ms), at_ms, is_new=True)
     _apply([each for each in changes if each.kind in _DEFINING], pending)
     start = pending.metadata
     missing = [
@@ -115,6 +120,7 @@ def new_table(changes: Sequence[TableChange], at_ms: int) -> TableMetadata:
         default_sort_order_id=orders[0].order_id if start.default_sort_order_id < 0 else start.default_sort_order_id,
     )
     _check_definition(start, None)
+    pending.is_new = False
     _apply([each for each in changes if each.kind not in _DEFINING], pending)
     return pending.metadata
 
@@ -161,11 +167,6 @@ def _check_definition(new: TableMetadata, base: TableMetadata | None) -> None:
 # --------------------------------------------------------------------------------------------- definition
 
 
-def _is_new(metadata: TableMetadata) -> bool:
-    """Whether it is a table that is being made, which cannot be checked yet."""
-    return not metadata.location or metadata.current_schema_id < 0 or metadata.default_spec_id < 0
-
-
 def _assign_uuid(body: JsonObject) -> Step:
     given = body.text("uuid")
     try:
@@ -177,7 +178,7 @@ def _assign_uuid(body: JsonObject) -> Step:
         known = pending.metadata.table_uuid
         if known is not None and known.lower() != table_uuid:
             raise InvalidInputError(f"Cannot give the table another UUID: it is {known}, and {table_uuid} was asked.")
-        if _is_new(pending.metadata):
+        if pending.is_new:
             pending.metadata = replace(pending.metadata, table_uuid=table_uuid)
         elif known is None:
             pending.metadata = assign_uuid(pending.metadata, table_uuid, pending.at_ms)
@@ -189,7 +190,7 @@ def _upgrade(body: JsonObject) -> Step:
     version = body.integer("format-version")
 
     def step(pending: PendingTable) -> None:
-        if _is_new(pending.metadata):
+        if pending.is_new:
             check_format_version(version)
             next_row_id = 0 if version > 2 else None
             pending.metadata = replace(pending.metadata, format_version=version, next_row_id=next_row_id)
@@ -204,9 +205,9 @@ def _add_schema(body: JsonObject) -> Step:
 
     def step(pending: PendingTable) -> None:
         metadata = pending.metadata
-        if _is_new(metadata) and not metadata.schemas:
-            numbered = schema.with_schema_id(0)
-            metadata = replace(metadata, schemas=(numbered,), last_column_id=schema.highest_field_id)
+        if pending.is_new:
+            last = max(metadata.last_column_id, schema.highest_field_id)
+            metadata = replace(metadata, schemas=with_schema(metadata, schema)[0], last_column_id=last)
         else:
             metadata = add_schema(metadata, schema, pending.at_ms)
         pending.metadata = metadata
@@ -233,9 +234,9 @@ def _add_spec(body: JsonObject) -> Step:
 
     def step(pending: PendingTable) -> None:
         metadata, new = pending.metadata, spec
-        if _is_new(metadata) and not metadata.partition_specs:
+        if pending.is_new:
             last = max(metadata.last_partition_id, new.last_assigned_field_id)
-            metadata = replace(metadata, partition_specs=(replace_id(new),), last_partition_id=last)
+            metadata = replace(metadata, partition_specs=with_spec(metadata, new)[0], last_partition_id=last)
         else:
             if not is_numbered:
                 specs = metadata.partition_specs
@@ -244,9 +245,6 @@ def _add_spec(body: JsonObject) -> Step:
         pending.metadata = metadata
         known = (each.spec_id for each in metadata.partition_specs if each.compatible_with(new))
         pending.added.last["partition spec"] = next(known)
-
-    def replace_id(new: Any) -> Any:
-        return type(new)(*new.fields, spec_id=0)
 
     return step
 
@@ -267,9 +265,8 @@ def _add_order(body: JsonObject) -> Step:
 
     def step(pending: PendingTable) -> None:
         metadata = pending.metadata
-        if _is_new(metadata) and not metadata.sort_orders:
-            numbered = UNSORTED if order.is_unsorted else type(order)(*order.fields, order_id=max(1, order.order_id))
-            metadata = replace(metadata, sort_orders=(numbered,))
+        if pending.is_new:
+            metadata = replace(metadata, sort_orders=with_sort_order(metadata, order)[0])
         else:
             metadata = add_sort_order(metadata, order, pending.at_ms)
         pending.metadata = metadata
@@ -293,7 +290,7 @@ def _set_location(body: JsonObject) -> Step:
     location = body.text("location")
 
     def step(pending: PendingTable) -> None:
-        if _is_new(pending.metadata):
+        if pending.is_new:
             pending.metadata = replace(pending.metadata, location=stripped_location(location))
         else:
             pending.metadata = set_location(pending.metadata, location, pending.at_ms)
@@ -305,7 +302,7 @@ def _set_properties(body: JsonObject) -> Step:
     updates = text_map(body, "updates", "updated")
 
     def step(pending: PendingTable) -> None:
-        if _is_new(pending.metadata):
+        if pending.is_new:
             pending.metadata = replace(pending.metadata, properties={**pending.metadata.properties, **updates})
         else:
             pending.metadata = set_properties(pending.metadata, updates, pending.at_ms)

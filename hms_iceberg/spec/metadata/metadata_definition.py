@@ -153,11 +153,11 @@ def replace_table_metadata(
     fresh_order = assign_fresh_sort_order_ids(sort_order, schema, fresh_schema)
     fresh_spec = carry_field_ids(new.format_version, new.spec(), new.partition_specs, fresh_spec, new.last_partition_id)
     # The new schema, spec and order are set together: one alone need not fit what was there before.
-    schemas, schema_id = _with_schema(new, fresh_schema)
+    schemas, schema_id = with_schema(new, fresh_schema)
     check_spec(fresh_spec, fresh_schema, allow_missing_source=True)
     check_sort_order(fresh_order, fresh_schema)
-    specs, spec_id = _with_spec(new, fresh_spec)
-    orders, order_id = _with_sort_order(new, fresh_order)
+    specs, spec_id = with_spec(new, fresh_spec)
+    orders, order_id = with_sort_order(new, fresh_order)
     return changed(
         new,
         at_ms,
@@ -177,7 +177,8 @@ def replace_table_metadata(
 # ---------------------------------------------------------------------------------------------- schemas
 
 
-def _with_schema(metadata: TableMetadata, schema: Schema) -> tuple[tuple[Schema, ...], int]:
+def with_schema(metadata: TableMetadata, schema: Schema) -> tuple[tuple[Schema, ...], int]:
+    """The schemas with one more under the next free id, and its id; the same ones if it is there already."""
     check_schema_version(schema, metadata.format_version)
     for known in metadata.schemas:
         if known.same_as(schema):
@@ -192,7 +193,7 @@ def add_schema(metadata: TableMetadata, schema: Schema, at_ms: int | None = None
     Raises:
         InvalidSchemaError: the schema needs a newer format version, or uses reserved ids.
     """
-    schemas, _ = _with_schema(metadata, schema)
+    schemas, _ = with_schema(metadata, schema)
     if schemas is metadata.schemas and schema.highest_field_id <= metadata.last_column_id:
         return metadata
     last_column_id = max(metadata.last_column_id, schema.highest_field_id)
@@ -234,7 +235,8 @@ def _check_writable(spec: PartitionSpec) -> None:
         raise UnsupportedError(f"Cannot write with partition spec {spec.spec_id}: a transform of {names} is not known")
 
 
-def _with_spec(metadata: TableMetadata, spec: PartitionSpec) -> tuple[tuple[PartitionSpec, ...], int]:
+def with_spec(metadata: TableMetadata, spec: PartitionSpec) -> tuple[tuple[PartitionSpec, ...], int]:
+    """The specs with one more under the next free id, and its id; the same ones if an equivalent is there."""
     for known in metadata.partition_specs:
         if known.compatible_with(spec):
             return metadata.partition_specs, known.spec_id
@@ -256,7 +258,7 @@ def add_spec(metadata: TableMetadata, spec: PartitionSpec, at_ms: int | None = N
         InvalidPartitionSpecError: the spec does not fit the current schema.
         InvalidInputError: field ids are not sequential in a v1 table.
     """
-    specs, _ = _with_spec(metadata, spec)
+    specs, _ = with_spec(metadata, spec)
     if specs is metadata.partition_specs:
         return metadata
     check_spec(spec, metadata.schema(), kept=metadata.spec().field_ids)
@@ -290,7 +292,8 @@ def remove_specs(metadata: TableMetadata, spec_ids: set[int], at_ms: int | None 
 # ----------------------------------------------------------------------------------------------- orders
 
 
-def _with_sort_order(metadata: TableMetadata, order: SortOrder) -> tuple[tuple[SortOrder, ...], int]:
+def with_sort_order(metadata: TableMetadata, order: SortOrder) -> tuple[tuple[SortOrder, ...], int]:
+    """The orders with one more under the next free id, and its id; the same ones if it is there already."""
     for known in metadata.sort_orders:
         if known.same_as(order):
             return metadata.sort_orders, known.order_id
@@ -306,7 +309,7 @@ def add_sort_order(metadata: TableMetadata, order: SortOrder, at_ms: int | None 
     Raises:
         InvalidSortOrderError: the order does not fit the current schema.
     """
-    orders, order_id = _with_sort_order(metadata, order)
+    orders, order_id = with_sort_order(metadata, order)
     if orders is metadata.sort_orders:
         return metadata
     check_sort_order(SortOrder(*order.fields, order_id=order_id), metadata.schema())

@@ -44,7 +44,9 @@ def add_snapshot(
     if snapshot.snapshot_id in metadata.snapshots_by_id:
         raise InvalidInputError(f"Cannot add snapshot {snapshot.snapshot_id}: {metadata.location} has it already")
     if metadata.format_version > 1:
-        if snapshot.sequence_number <= metadata.last_sequence_number:
+        # As in Apache Iceberg: one without a parent, that of a table that was replaced, rests on nothing before it.
+        is_behind = snapshot.sequence_number <= metadata.last_sequence_number
+        if is_behind and snapshot.parent_snapshot_id is not None:
             raise CommitFailedError(
                 f"Cannot add snapshot {snapshot.snapshot_id} with sequence number {snapshot.sequence_number} to "
                 f"{metadata.location}: the table's last one is {metadata.last_sequence_number} already; refresh the "
@@ -56,7 +58,9 @@ def add_snapshot(
         metadata,
         snapshot.timestamp_ms if at_ms is None else at_ms,
         snapshots=(*metadata.snapshots, snapshot),
-        last_sequence_number=snapshot.sequence_number if metadata.format_version > 1 else 0,
+        last_sequence_number=max(metadata.last_sequence_number, snapshot.sequence_number)
+        if metadata.format_version > 1
+        else 0,
         next_row_id=_next_row_id(metadata, snapshot),
     )
     return new if branch is None else _moved(new, branch, snapshot, snapshot.timestamp_ms)

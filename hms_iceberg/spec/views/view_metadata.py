@@ -163,9 +163,21 @@ def check_view_metadata(metadata: ViewMetadata) -> None:
 
 
 def new_view_metadata(
-    schema: Schema, version: ViewVersion, location: str, properties: Mapping[str, str]
+    schema: Schema,
+    version: ViewVersion,
+    location: str,
+    properties: Mapping[str, str],
+    *,
+    keep_ids: bool = False,
 ) -> ViewMetadata:
     """A view of one version.
+
+    Args:
+        schema: its columns.
+        version: its query.
+        location: the folder for its metadata.
+        properties: its properties.
+        keep_ids: whether the columns keep their field ids; by default they are assigned anew.
 
     Raises:
         InvalidInputError: no query, an empty one, or two in one dialect.
@@ -175,7 +187,7 @@ def new_view_metadata(
     return ViewMetadata(
         view_uuid=str(uuid.uuid4()),
         location=location.rstrip("/"),
-        schemas=(_numbered(assign_fresh_ids(schema), 0),),
+        schemas=(_numbered(schema if keep_ids else assign_fresh_ids(schema), 0),),
         current_version_id=1,
         versions=(first,),
         version_log=(ViewHistoryEntry(first.timestamp_ms, 1),),

@@ -41,7 +41,7 @@ def view_metadata_to_dict(metadata: ViewMetadata) -> dict[str, Any]:
         "properties": dict(metadata.properties),
         "schemas": [schema_to_json(schema) for schema in metadata.schemas],
         "current-version-id": metadata.current_version_id,
-        "versions": [_version_to_json(version) for version in metadata.versions],
+        "versions": [view_version_to_json(version) for version in metadata.versions],
         "version-log": [
             {"timestamp-ms": entry.timestamp_ms, "version-id": entry.version_id} for entry in metadata.version_log
         ],
@@ -116,7 +116,8 @@ def _representation(read: JsonObject) -> ViewRepresentation:
     return UnknownViewRepresentation(dict(read.data))
 
 
-def _version_to_json(version: ViewVersion) -> dict[str, Any]:
+def view_version_to_json(version: ViewVersion) -> dict[str, Any]:
+    """A version as JSON-ready Python."""
     data: dict[str, Any] = {
         "version-id": version.version_id,
         "timestamp-ms": version.timestamp_ms,

@@ -1,0 +1,69 @@
+"""The catalog of a server that speaks the Iceberg REST protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hms_iceberg.catalog.catalog import Catalog
+from hms_iceberg.catalog.rest_storage import RestStorage
+from hms_iceberg.metastore import Identifier
+from hms_iceberg.metastore_names import table_identifier, text_properties
+from hms_iceberg.rest_client.channel import RestChannel
+from hms_iceberg.rest_client.documents import Documents
+from hms_iceberg.rest_client.rest_metastore import RestMetastore
+from hms_iceberg.scan.manifests.preload import planning_ready
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.partitions.partition_specs import spec_to_json
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.schema_json import schema_to_json
+from hms_iceberg.spec.sort_orders import sort_order_to_json
+from hms_iceberg.table import Table
+from hms_iceberg.table.changes.table_definition import TableDefinition
+from hms_iceberg.transaction.eagerness import Freshness
+from hms_iceberg.transaction.metadata_files import read_version
+
+
+class RestCatalog(Catalog):
+    """Namespaces, tables and views of a REST catalog; `load_catalog` gives one that is configured.
+
+    Args:
+        name: the catalog's name.
+        properties: `uri` and others, as of `load_catalog` and `RestChannel`.
+    """
+
+    def __init__(self, name: str, **properties: Any) -> None:
+        channel, documents = RestChannel(text_properties(properties)), Documents()
+        told = dict(channel.configured())
+        self._documents = documents
+        metastore = RestMetastore(channel, documents)
+        super().__init__(name, metastore, RestStorage(told, documents), told)
+        self._channel_metastore = metastore
+
+    def load_table(self, identifier: str | Identifier) -> Table:
+        """Loads a table, with what the server says of how its files are reached."""
+        with planning_ready():
+            pointer = self.metastore.load(table_identifier(identifier))
+            storage = self._storage_for(pointer.properties)
+            version = read_version(pointer.metadata_location, storage)
+            return Table(pointer.identifier, version, self.metastore, storage, self.name, self, Freshness())
+
+    def _storage_for(self, config: Mapping[str, str]) -> RestStorage:
+        if not config:
+            assert isinstance(self.storage, RestStorage)
+            return self.storage
+        return RestStorage({**self.properties, **config}, self._documents)
+
+    def _new_metadata(self, identifier: Identifier, definition: TableDefinition) -> TableMetadata:
+        """What the server makes of a definition: it knows where tables go."""
+        resolved = definition.resolved(self.properties)
+        assert isinstance(resolved.schema, Schema)
+        body: dict[str, Any] = {
+            "schema": schema_to_json(resolved.schema),
+            "partition-spec": spec_to_json(resolved.partition_spec),
+            "write-order": sort_order_to_json(resolved.sort_order),
+            "properties": dict(resolved.properties or {}),
+        }
+        if resolved.location:
+            body["location"] = resolved.location
+        return self._channel_metastore.new_table(identifier, body)

@@ -1,0 +1,242 @@
+"""HTTP to a REST catalog: login, configuration, repetition of what may be repeated."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from hms_iceberg.errors import (
+    CommitStateUnknownError,
+    ConfigurationError,
+    MetastoreAnswerLostError,
+    MetastoreAuthenticationError,
+    MetastoreError,
+    MetastoreUnavailableError,
+    MissingDependencyError,
+)
+from hms_iceberg.rest_client.failures import failure
+from hms_iceberg.spec.table_properties import int_property
+
+logger = logging.getLogger(__name__)
+
+SEPARATOR = "\x1f"
+_ATTEMPTS = ("rest.attempts", 5)
+_TIMEOUT_MS = ("rest.timeout-ms", 60_000)
+
+
+class RestChannel:
+    """Requests to one catalog.
+
+    Args:
+        properties: `uri`; `warehouse`, `prefix`; `token`, or `credential` (`id:secret`) with `oauth2-server-uri` and
+            `scope`; `header.*` for further headers; `ssl.cabundle`; `rest.timeout-ms` (60000), `rest.attempts` (5).
+
+    Attributes:
+        properties: those given, between the defaults and the overrides that the server tells.
+
+    Raises:
+        ConfigurationError: no URI, or one that is none of HTTP.
+        MissingDependencyError: urllib3 is not installed.
+    """
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        try:
+            import urllib3
+        except ImportError as error:
+            raise MissingDependencyError("A REST catalog needs urllib3: pip install 'hms_iceberg[rest]'") from error
+        uri = properties.get("uri", "")
+        if not uri.startswith(("http://", "https://")):
+            raise ConfigurationError(f"A REST catalog has a URI such as http://host:8181, got {uri!r}. Set `uri`.")
+        self.properties = dict(properties)
+        self._uri = uri.rstrip("/")
+        self._attempts = max(1, int_property(properties, _ATTEMPTS))
+        self._timeout = int_property(properties, _TIMEOUT_MS) / 1000
+        certificates = properties.get("ssl.cabundle")
+        self._pool = urllib3.PoolManager(maxsize=16, retries=False, ca_certs=certificates)
+        self._lock = threading.Lock()
+        self._token = properties.get("token")
+        self._token_ends: float | None = None
+        self._configured = False
+
+    def __str__(self) -> str:
+        return self._uri
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._pool.clear()
+
+    def configured(self) -> Mapping[str, str]:
+        """The properties of the catalog, with what the server says of them; it is asked once."""
+        with self._lock:
+            if not self._configured:
+                warehouse = self.properties.get("warehouse")
+                query = {"warehouse": warehouse} if warehouse else {}
+                told = self._decoded(self._sent("GET", f"{self._uri}/v1/config", query, None, "config", True))
+                self.properties = {
+                    **(told.get("defaults") or {}),
+                    **self.properties,
+                    **(told.get("overrides") or {}),
+                }
+                self._configured = True
+        return self.properties
+
+    # -------------------------------------------------------------------------------------------- requests
+
+    def get(self, path: str, what: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """What a path holds.
+
+        Raises:
+            IcebergError: as the server says; see `failure`.
+        """
+        return self._decoded(self._sent("GET", self._url(path), query or {}, None, what, True))
+
+    def pages(self, path: str, what: str, member: str) -> Iterator[Any]:
+        """All entries of a list."""
+        token: str | None = ""
+        while token is not None:
+            told = self.get(path, what, {"pageToken": token})
+            yield from told.get(member) or ()
+            token = told.get("next-page-token")
+
+    def exists(self, path: str, what: str) -> bool:
+        """Whether there is something at a path."""
+        status, body = self._sent("HEAD", self._url(path), {}, None, what, True, fails=False)
+        if status == 404:
+            return False
+        if status >= 400:
+            raise failure(status, body, what)
+        return True
+
+    def post(self, path: str, body: Any, what: str) -> dict[str, Any]:
+        """Sends a change. One whose answer is lost is not sent again: it may have been made.
+
+        Raises:
+            CommitStateUnknownError: nobody knows what became of a commit.
+            MetastoreAnswerLostError: nobody knows what became of another change.
+            IcebergError: as the server says; see `failure`.
+        """
+        return self._decoded(self._sent("POST", self._url(path), {}, body, what, False))
+
+    def delete(self, path: str, what: str, query: Mapping[str, str] | None = None) -> None:
+        """Removes what is at a path; as `post`."""
+        self._sent("DELETE", self._url(path), query or {}, None, what, False)
+
+    # ----------------------------------------------------------------------------------------------- below
+
+    def _url(self, path: str) -> str:
+        prefix = self.configured().get("prefix")
+        return f"{self._uri}/v1/{prefix}/{path}" if prefix else f"{self._uri}/v1/{path}"
+
+    def _sent(
+        self,
+        method: str,
+        url: str,
+        query: Mapping[str, str],
+        body: Any,
+        what: str,
+        repeatable: bool,
+        fails: bool = True,
+    ) -> tuple[int, bytes]:
+        import urllib3
+
+        data = None if body is None else json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8")
+        headers = self._headers(data is not None)
+        if not repeatable:
+            headers["Idempotency-Key"] = _uuid7()
+        address = f"{url}?{urlencode(query)}" if query else url
+        for attempt in range(1, self._attempts + 1):
+            is_last = attempt == self._attempts
+            try:
+                answer = self._pool.request(method, address, body=data, headers=headers, timeout=self._timeout)
+            except (urllib3.exceptions.NewConnectionError, urllib3.exceptions.ConnectTimeoutError) as error:
+                if is_last:
+                    raise MetastoreUnavailableError(
+                        f"The REST catalog at {self._uri} cannot be reached: {error}."
+                    ) from error
+            except urllib3.exceptions.HTTPError as error:
+                if not repeatable:
+                    lost = f"The answer of the REST catalog at {self._uri} was lost: {error}."
+                    raise (CommitStateUnknownError if what == "commit" else MetastoreAnswerLostError)(lost) from error
+                if is_last:
+                    raise MetastoreUnavailableError(
+                        f"The REST catalog at {self._uri} does not answer: {error}."
+                    ) from error
+            else:
+                # 429 and 503 say that nothing was done.
+                if answer.status not in (429, 503) or is_last:
+                    if answer.status >= 400 and fails:
+                        raise failure(answer.status, answer.data, what)
+                    return answer.status, answer.data
+            time.sleep(min(0.1 * 2**attempt, 5.0))
+        raise AssertionError("the last attempt returns or raises")
+
+    def _headers(self, has_body: bool) -> dict[str, str]:
+        headers = {"Accept": "application/json", "X-Client-Version": "hms_iceberg"}
+        if has_body:
+            headers["Content-Type"] = "application/json"
+        delegation = self.properties.get("header.X-Iceberg-Access-Delegation", "vended-credentials")
+        headers["X-Iceberg-Access-Delegation"] = delegation
+        for key, value in self.properties.items():
+            if key.startswith("header."):
+                headers[key[len("header.") :]] = value
+        token = self._bearer()
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        return headers
+
+    def _bearer(self) -> str | None:
+        """The token; one that was got for a credential is got anew before it ends."""
+        credential = self.properties.get("credential")
+        is_good = self._token is not None and (self._token_ends is None or time.monotonic() < self._token_ends)
+        if not credential or is_good:
+            return self._token
+        address = self.properties.get("oauth2-server-uri")
+        if not address:
+            raise ConfigurationError("A `credential` needs the address of its server: set `oauth2-server-uri`.")
+        client, _, secret = credential.rpartition(":")
+        form = {"grant_type": "client_credentials", "client_id": client, "client_secret": secret}
+        form["scope"] = self.properties.get("scope", "catalog")
+        answer = self._pool.request("POST", address, fields=form, encode_multipart=False, timeout=self._timeout)
+        told = self._decoded((answer.status, answer.data)) if answer.status == 200 else {}
+        token = told.get("access_token")
+        if not isinstance(token, str):
+            raise MetastoreAuthenticationError(f"{address} gave no token for the credential: status {answer.status}.")
+        ends = told.get("expires_in")
+        self._token_ends = time.monotonic() + 0.9 * float(ends) if ends else None
+        self._token = token
+        return token
+
+    def _decoded(self, answer: tuple[int, bytes]) -> dict[str, Any]:
+        status, body = answer
+        if not body:
+            return {}
+        try:
+            told = json.loads(body)
+        except ValueError as error:
+            raise MetastoreError(f"{self._uri} is no REST catalog: it answered no JSON (status {status}).") from error
+        if not isinstance(told, dict):
+            raise MetastoreError(f"{self._uri} is no REST catalog: it answered {body[:100]!r}.")
+        return told
+
+
+def namespace_path(namespace: str) -> str:
+    """The path of a namespace."""
+    return f"namespaces/{quote(namespace, safe='')}"
+
+
+def table_path(identifier: tuple[str, ...], kind: str = "tables") -> str:
+    """The path of a table or view."""
+    namespace = SEPARATOR.join(identifier[:-1])
+    return f"{namespace_path(namespace)}/{kind}/{quote(identifier[-1], safe='')}"
+
+
+def _uuid7() -> str:
+    """A UUID of version 7: the time in milliseconds, and 74 random bits."""
+    bits = uuid.uuid4().int & ~(((1 << 48) - 1) << 80) & ~(0xF << 76)
+    return str(uuid.UUID(int=bits | (time.time_ns() // 1_000_000 << 80) | (0x7 << 76)))

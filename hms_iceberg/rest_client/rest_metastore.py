@@ -1,0 +1,182 @@
+"""A REST catalog as the metastore of a catalog."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from hms_iceberg.errors import (
+    NoSuchNamespaceError,
+    NoSuchTableError,
+)
+from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
+from hms_iceberg.rest_client.channel import RestChannel, namespace_path, table_path
+from hms_iceberg.rest_client.documents import Documents
+from hms_iceberg.rest_client.rest_views import RestViews
+from hms_iceberg.spec.changes.differences import table_requirements, table_updates
+from hms_iceberg.spec.metadata.metadata_json import metadata_from_dict, metadata_from_json
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+
+
+class RestMetastore:
+    """Implements `CatalogMetastore` on a REST catalog. Safe for threads.
+
+    Args:
+        channel: the catalog.
+        documents: where metadata is kept that the server tells.
+    """
+
+    def __init__(self, channel: RestChannel, documents: Documents) -> None:
+        self.channel = channel
+        self.documents = documents
+        self.views = RestViews(channel, documents)
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self.channel.close()
+
+    # -------------------------------------------------------------------------------------------- commits
+
+    def load(self, identifier: Identifier) -> TablePointer:
+        """The table's current pointer; the metadata that comes with it is kept. See the port."""
+        told = self.channel.get(table_path(identifier), "table")
+        location = self.kept(told)
+        metadata = told["metadata"]
+        return TablePointer(identifier, location, dict(told.get("config") or {}), str(metadata.get("location", "")))
+
+    def kept(self, told: Mapping[str, Any]) -> str:
+        """Keeps the metadata of an answer; returns its location."""
+        location, metadata = told.get("metadata-location"), told.get("metadata")
+        if not isinstance(location, str) or not isinstance(metadata, dict):
+            raise NoSuchTableError(f"The REST catalog at {self.channel} told of a table without its metadata.")
+        self.documents.tell(location, json.dumps(metadata).encode("utf-8"))
+        return location
+
+    def shows(self, location: str, new: MetadataVersion) -> bool:
+        """Whether the metadata that the server told for a location has what `new` was to have. See the port."""
+        content = self.documents.get(location)
+        if location == new.location or content is None:
+            return location == new.location
+        found = metadata_from_json(content, location)
+        drawn = new.metadata.snapshots[-1:]
+        return (
+            found.table_uuid == new.uuid
+            and _essence(found) == _essence(new.metadata)
+            and all(snapshot.snapshot_id in found.snapshots_by_id for snapshot in drawn)
+        )
+
+    @contextmanager
+    def lease(self, identifier: Identifier, properties: Mapping[str, str]) -> Iterator[RestLease]:
+        """What one commit needs; the server locks. See the port."""
+        yield RestLease(self, identifier)
+
+    def new_table(self, identifier: Identifier, definition: Mapping[str, Any]) -> TableMetadata:
+        """The metadata that the server would give a new table, which is not created yet."""
+        body = {"name": identifier[-1], **definition, "stage-create": True}
+        told = self.channel.post(f"{namespace_path(identifier[0])}/tables", body, "table")
+        return metadata_from_dict(told.get("metadata"))
+
+    # ----------------------------------------------------------------------------------------- namespaces
+
+    def create_namespace(self, name: str, properties: Mapping[str, str]) -> None:
+        """Creates a namespace. See the port."""
+        self.channel.post("namespaces", {"namespace": [name], "properties": dict(properties)}, "namespace")
+
+    def list_namespaces(self) -> list[str]:
+        """Names of all namespaces of the first level, sorted."""
+        return sorted(levels[0] for levels in self.channel.pages("namespaces", "namespace", "namespaces") if levels)
+
+    def namespace_properties(self, name: str) -> dict[str, str]:
+        """A namespace's properties. See the port."""
+        try:
+            return dict(self.channel.get(namespace_path(name), "namespace").get("properties") or {})
+        except NoSuchTableError as error:  # of a server that says 404 alone
+            raise NoSuchNamespaceError(str(error)) from error
+
+    def update_namespace(self, name: str, updates: Mapping[str, str], removals: Collection[str] = ()) -> None:
+        """Sets `updates` and removes `removals`. See the port."""
+        body = {"removals": sorted(removals), "updates": dict(updates)}
+        self.channel.post(f"{namespace_path(name)}/properties", body, "namespace")
+
+    def drop_namespace(self, name: str) -> None:
+        """Drops an empty namespace. See the port."""
+        self.channel.delete(namespace_path(name), "namespace")
+
+    def check_new_name(self, identifier: Identifier) -> None:
+        """Nothing: the server knows which names it takes."""
+
+    # --------------------------------------------------------------------------------------------- tables
+
+    def list_iceberg_tables(self, namespace: str) -> list[Identifier]:
+        """Tables of a namespace, sorted. See the port."""
+        listed = self.channel.pages(f"{namespace_path(namespace)}/tables", "namespace", "identifiers")
+        return sorted((namespace, str(each["name"])) for each in listed)
+
+    def table_exists(self, identifier: Identifier) -> bool:
+        """Whether a table of that name exists."""
+        return self.channel.exists(table_path(identifier), "table")
+
+    def drop_table(self, identifier: Identifier) -> None:
+        """Drops a table and keeps its files. See the port."""
+        self.channel.delete(table_path(identifier), "table")
+
+    def purge_table(self, identifier: Identifier) -> None:
+        """Has the server drop a table and delete its files."""
+        self.channel.delete(table_path(identifier), "table", {"purgeRequested": "true"})
+
+    def rename_table(self, source: Identifier, target: Identifier) -> None:
+        """Renames a table. See the port."""
+        names = [{"namespace": list(each[:-1]), "name": each[-1]} for each in (source, target)]
+        self.channel.post("tables/rename", {"source": names[0], "destination": names[1]}, "table")
+
+
+class RestLease:
+    """Implements `Lease`: the server has the lock, and replays what it can itself."""
+
+    blocks_others = False
+    refuses_late = False
+
+    def __init__(self, metastore: RestMetastore, identifier: Identifier) -> None:
+        self._metastore = metastore
+        self._identifier = identifier
+
+    def load(self) -> TablePointer:
+        """The current pointer. See the port."""
+        return self._metastore.load(self._identifier)
+
+    def acquire(self) -> None:
+        """Nothing: the server locks when it commits."""
+
+    def swap(self, base: MetadataVersion | None, new: MetadataVersion) -> MetadataVersion:
+        """Asks the server for the changes between two versions, or registers a file that is there. See the port."""
+        documents, channel = self._metastore.documents, self._metastore.channel
+        if not documents.is_prepared(new.location):
+            body = {
+                "name": self._identifier[-1],
+                "metadata-location": new.location,
+                "overwrite": base is not None,
+            }
+            told = channel.post(f"{namespace_path(self._identifier[0])}/register", body, "table")
+        else:
+            updates = table_updates(base.metadata if base else None, new.metadata)
+            requirements = table_requirements(base.metadata if base else None, updates)
+            name = {"namespace": list(self._identifier[:-1]), "name": self._identifier[-1]}
+            body = {"identifier": name, "requirements": requirements, "updates": updates}
+            told = channel.post(table_path(self._identifier), body, "commit")
+        location = self._metastore.kept(told)
+        content = documents.get(location)
+        assert content is not None
+        return MetadataVersion(location, metadata_from_json(content, location))
+
+
+def _essence(metadata: TableMetadata) -> tuple[object, ...]:
+    return (
+        metadata.schema(),
+        metadata.spec().fields,
+        metadata.sort_order().fields,
+        metadata.properties,
+        metadata.refs,
+        metadata.location,
+    )
