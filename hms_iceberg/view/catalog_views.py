@@ -144,6 +144,8 @@ class CatalogViews(ABC):
         """
         name, views = table_identifier(identifier), self._views()
         version = read_view(metadata_file_location(metadata_location), self.storage)
+        if self.view_exists(name):
+            raise ViewAlreadyExistsError(f"Cannot register view {'.'.join(name)}: it exists already. Drop it first.")
         commit = view_commit(name, views, self.storage)
 
         def register() -> None:

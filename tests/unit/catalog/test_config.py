@@ -113,8 +113,9 @@ def test_a_variable_that_contradicts_the_file_is_named(file: Path, monkeypatch: 
     ("properties", "words"),
     [
         ({}, "PYICEBERG_CATALOG__NEW__URI"),
-        ({"uri": "http://rest:8181"}, "type"),
-        ({"uri": "thrift://a:1", "type": "rest"}, "'rest'"),
+        ({"uri": "jdbc:sqlite:x"}, "type"),
+        ({"uri": "thrift://a:1", "type": "glue"}, "'glue'"),
+        ({"uri": "thrift://a:1", "type": "rest"}, "http://host:8181"),
         ({"type": "hive"}, "thrift://host:9083"),
     ],
 )

@@ -66,6 +66,7 @@ SENTENCES = frozenset(("maintain", "compute-table-stats", "remove-orphan-files",
 ELSEWHERE = frozenset(
     [
         *("completion", "connect", "demo", "doctor", "locks", "metastore", "migrate", "register", "rename"),
+        "rest",
         *("rewrite-table-path", "rollback-migration", "sql", "thriftserver", "verify"),
     ]
 )

@@ -1,0 +1,321 @@
+"""The server on the real metastore: the whole protocol, and what is no part of it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.catalog import Catalog, load_catalog
+from hms_iceberg.rest import Limits, RestSettings
+from hms_iceberg.rest.access import Caller, Right
+from hms_iceberg.rest.security.logins import StaticTokens
+from hms_iceberg.rest.security.policy import Policy, PolicyRule
+from tests.support.rest_server import RestServer, served
+
+ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "city": ["Bonn", None, ""]})
+SCHEMA = {
+    "type": "struct",
+    "schema-id": 0,
+    "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}],
+}
+
+
+@pytest.fixture(scope="module")
+def hive(metastore: Any) -> Iterator[Catalog]:
+    with load_catalog("behind", uri=metastore.uri) as catalog:
+        catalog.create_namespace("door")
+        yield catalog
+
+
+@pytest.fixture(scope="module")
+def server(hive: Catalog) -> Iterator[RestServer]:
+    with served(hive) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(server: RestServer) -> Iterator[Catalog]:
+    with load_catalog("client", type="rest", uri=server.url) as catalog:
+        yield catalog
+
+
+@pytest.fixture
+def name() -> str:
+    return f"door.t_{uuid.uuid4().hex[:8]}"
+
+
+def path(name: str) -> str:
+    namespace, table = name.split(".")
+    return f"/v1/namespaces/{namespace}/tables/{table}"
+
+
+def test_the_configuration_tells_what_there_is(server: RestServer) -> None:
+    told = server.ask("GET", "/v1/config").body
+    assert told["defaults"] == told["overrides"] == {}
+    assert "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}" in told["endpoints"]
+    assert "POST /v1/{prefix}/views/rename" in told["endpoints"]
+    assert server.ask("GET", "/v1/config", warehouse="behind").status == 200
+    assert server.ask("GET", "/v1/config", warehouse="other").error == "NoSuchWarehouseException"
+
+
+def test_a_table_through_the_door_is_the_one_behind_it(client: Catalog, hive: Catalog, name: str) -> None:
+    table = client.create_table(name, ROWS.schema, properties={"a": "1"})
+    table.append(ROWS)
+    behind = hive.load_table(name)
+    assert behind.scan().to_arrow().equals(ROWS)
+    behind.append(ROWS)
+    table.append(ROWS)  # made on the version before: the server replays, or the client does
+    with table.transaction() as change:
+        change.set_properties({"b": "2"})
+        change.delete("id = 2")
+    assert sorted(hive.load_table(name).scan().to_arrow()["id"].to_pylist()) == [1, 1, 1, 3, 3, 3]
+    assert client.load_table(name).properties["b"] == "2"
+    assert client.list_tables("door") == hive.list_tables("door")
+    client.create_or_replace_table(name, ROWS.schema).append(ROWS)
+    assert hive.load_table(name).scan().to_arrow().equals(ROWS)
+    client.drop_table(name, purge_requested=True)
+    assert not hive.table_exists(name)
+
+
+def test_changes_that_require_nothing_of_each_other_are_all_made(server: RestServer, hive: Catalog, name: str) -> None:
+    hive.create_table(name, ROWS.schema)
+    uuid_now = str(hive.load_table(name).metadata.table_uuid)
+
+    def set_property(number: int) -> None:
+        body = {
+            "requirements": [{"type": "assert-table-uuid", "uuid": uuid_now}],
+            "updates": [{"action": "set-properties", "updates": {f"p{number}": "x"}}],
+        }
+        statuses.append(server.ask("POST", path(name), body).status)
+
+    statuses: list[int] = []
+    threads = [threading.Thread(target=set_property, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert statuses == [200] * 6
+    assert {f"p{number}" for number in range(6)} <= hive.load_table(name).properties.keys()
+
+
+def test_a_commit_whose_requirement_does_not_hold_changes_nothing(server: RestServer, hive: Catalog, name: str) -> None:
+    table = hive.create_table(name, ROWS.schema)
+    body = {
+        "requirements": [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 5}],
+        "updates": [{"action": "set-properties", "updates": {"a": "b"}}],
+    }
+    lost = server.ask("POST", path(name), body)
+    assert (lost.status, lost.error) == (409, "CommitFailedException")
+    assert hive.load_table(name).metadata_location == table.metadata_location
+
+
+def test_a_table_is_told_again_only_if_it_changed(server: RestServer, hive: Catalog, name: str) -> None:
+    table = hive.create_table(name, ROWS.schema)
+    table.append(ROWS)
+    table.append(ROWS)
+    everything = server.ask("GET", path(name))
+    refs = server.ask("GET", path(name), snapshots="refs")
+    assert [len(each.body["metadata"]["snapshots"]) for each in (everything, refs)] == [2, 1]
+    assert everything.headers["ETag"] != refs.headers["ETag"]
+    again = server.ask("GET", path(name), headers={"If-None-Match": everything.headers["ETag"]})
+    assert (again.status, again.body) == (304, None)
+    table.append(ROWS)
+    assert server.ask("GET", path(name), headers={"If-None-Match": everything.headers["ETag"]}).status == 200
+    assert server.ask("GET", path(name), snapshots="some").error == "BadRequestException"
+
+
+def test_lists_come_in_pages(server: RestServer, client: Catalog, hive: Catalog) -> None:
+    hive.create_namespace("pages")
+    for number in range(5):
+        hive.create_table(f"pages.t{number}", ROWS.schema)
+    first = server.ask("GET", "/v1/namespaces/pages/tables", pageSize="2").body
+    rest = server.ask("GET", "/v1/namespaces/pages/tables", pageSize="9", pageToken=first["next-page-token"]).body
+    names = [each["name"] for page in (first, rest) for each in page["identifiers"]]
+    assert names == [f"t{number}" for number in range(5)] and rest["next-page-token"] is None
+    assert server.ask("GET", "/v1/namespaces/pages/tables", pageSize="0").error == "BadRequestException"
+    assert server.ask("GET", "/v1/namespaces/pages/tables", pageToken="é").error == "BadRequestException"
+
+
+def test_a_staged_table_is_there_once_it_is_committed(server: RestServer, client: Catalog, name: str) -> None:
+    namespace, table = name.split(".")
+    staged = server.ask(
+        "POST", f"/v1/namespaces/{namespace}/tables", {"name": table, "schema": SCHEMA, "stage-create": True}
+    )
+    assert staged.status == 200 and "metadata-location" not in staged.body
+    assert server.ask("HEAD", path(name)).status == 404
+    with client.create_table_transaction(name, ROWS.schema) as change:
+        change.append(ROWS)
+    assert client.load_table(name).scan().to_arrow().equals(ROWS)
+
+
+def test_a_table_is_unregistered_and_registered_again(server: RestServer, hive: Catalog, name: str) -> None:
+    hive.create_table(name, ROWS.schema).append(ROWS)
+    told = server.ask("POST", f"{path(name)}/unregister").body
+    assert not hive.table_exists(name)
+    namespace, table = name.split(".")
+    body = {"name": table, "metadata-location": told["metadata-location"]}
+    assert server.ask("POST", f"/v1/namespaces/{namespace}/register", body).body["metadata"] == told["metadata"]
+    assert hive.load_table(name).scan().to_arrow().equals(ROWS)
+    assert server.ask("POST", f"/v1/namespaces/{namespace}/register", body).error == "AlreadyExistsException"
+    assert server.ask("POST", f"/v1/namespaces/{namespace}/register", {**body, "overwrite": True}).status == 200
+
+
+def test_a_request_with_a_key_is_done_once(server: RestServer, hive: Catalog, name: str) -> None:
+    namespace, table = name.split(".")
+    key = {"Idempotency-Key": "0190a5d2-9d4b-7c3e-8f21-0123456789ab"}
+    body = {"name": table, "schema": SCHEMA}
+    first = server.ask("POST", f"/v1/namespaces/{namespace}/tables", body, key)
+    again = server.ask("POST", f"/v1/namespaces/{namespace}/tables", body, key)
+    assert first.status == again.status == 200 and first.body == again.body
+    other = server.ask("POST", f"/v1/namespaces/{namespace}/tables", {**body, "name": "x"}, key)
+    assert (other.status, other.error) == (422, "UnprocessableEntityException")
+    assert not hive.table_exists(f"{namespace}.x")
+    wrong = server.ask("POST", f"/v1/namespaces/{namespace}/tables", body, {"Idempotency-Key": str(uuid.uuid4())})
+    assert wrong.error == "BadRequestException"
+
+
+DEEP = b'{"name":' + b"[" * 100_000
+
+
+@pytest.mark.parametrize(
+    ("method", "where", "body", "status"),
+    [
+        ("POST", "/v1/namespaces", b"no JSON", 400),
+        ("POST", "/v1/namespaces", b"\xff\xfe", 400),
+        ("POST", "/v1/namespaces", b"", 400),
+        ("POST", "/v1/namespaces", b'"text"', 400),
+        ("POST", "/v1/namespaces", DEEP, 400),
+        ("POST", "/v1/namespaces", {"namespace": "door"}, 400),
+        ("POST", "/v1/namespaces", {"namespace": ["a", "b"]}, 400),
+        ("POST", "/v1/namespaces", {"namespace": [f"n{number}" for number in range(1000)]}, 400),
+        ("POST", "/v1/namespaces", {"namespace": ["a.b"]}, 400),
+        ("POST", "/v1/namespaces", {"namespace": ["../x"]}, 400),
+        ("POST", "/v1/namespaces", {"namespace": []}, 400),
+        ("POST", "/v1/namespaces", {"namespace": ["n"], "properties": {"a": 1}}, 400),
+        ("GET", "/v1/namespaces/a%1Fb", None, 404),
+        ("GET", "/v1/namespaces/a%2Fb", None, 404),
+        ("GET", "/v1/namespaces?parent=door%1Fx", None, 404),
+        ("GET", "/v1/namespaces/door/tables/..%2F..%2Fx", None, 400),
+        ("GET", "/v1/namespaces/door/tables/a%00b", None, 400),
+        ("GET", "/v1/namespaces/door/tables/a%0Ab", None, 400),
+        ("GET", "/v1/nothing", None, 404),
+        ("PUT", "/v1/namespaces", None, 405),
+        ("POST", "/v1/namespaces/door/tables", {"name": "x"}, 400),
+        ("POST", "/v1/namespaces/door/tables", {"name": "a/b", "schema": SCHEMA}, 400),
+        ("POST", "/v1/namespaces/door/tables", {"name": "x", "schema": {"type": "struct"}}, 400),
+        ("POST", "/v1/namespaces/door/tables", {"name": "x", "schema": SCHEMA, "location": "/tmp/../etc"}, 403),
+        ("POST", "/v1/namespaces/none/tables", {"name": "x", "schema": SCHEMA}, 404),
+        ("POST", "/v1/namespaces/door/register", {"name": "x", "metadata-location": "/no/such.metadata.json"}, 404),
+        ("POST", "/v1/namespaces/door/tables/none", {"updates": []}, 404),
+        ("POST", "/v1/namespaces/door/properties", {"removals": ["a"], "updates": {"a": "b"}}, 422),
+        ("DELETE", "/v1/namespaces/door/tables/none?purgeRequested=maybe", None, 400),
+        ("POST", "/v1/tables/rename", {"source": {"namespace": ["door"], "name": "x"}}, 400),
+    ],
+)
+def test_what_cannot_be_is_told_in_the_protocols_form(
+    server: RestServer, hive: Catalog, method: str, where: str, body: Any, status: int
+) -> None:
+    before = hive.list_namespaces(), hive.list_tables("door")
+    answer = server.ask(method, where, body)
+    assert answer.status == status and answer.error
+    assert (hive.list_namespaces(), hive.list_tables("door")) == before
+
+
+@pytest.mark.parametrize(
+    "updates",
+    [
+        [{"action": "explode"}],
+        [{"action": "set-properties", "updates": {"a": "b"}}, {"action": "explode"}],
+        [{"action": "add-snapshot", "snapshot": {}}],
+        "none",
+    ],
+)
+def test_unknown_and_broken_changes_change_nothing(
+    server: RestServer, hive: Catalog, name: str, updates: object
+) -> None:
+    table = hive.create_table(name, ROWS.schema)
+    assert server.ask("POST", path(name), {"updates": updates}).error == "BadRequestException"
+    assert server.ask("POST", path(name), {"requirements": [{"type": "x"}], "updates": []}).status == 400
+    assert hive.load_table(name).metadata_location == table.metadata_location
+
+
+def test_limits_of_size_and_place(hive: Catalog, name: str, metastore: Any) -> None:
+    settings = RestSettings(limits=Limits(body_bytes=1000), allowed_locations=(f"file:{metastore.warehouse}/door.db",))
+    with served(hive, settings) as small:
+        assert small.ask("POST", "/v1/namespaces", b" " * 1001).status == 413
+        table = {"name": name.split(".")[1], "schema": SCHEMA}
+        elsewhere = small.ask("POST", "/v1/namespaces/door/tables", {**table, "location": "/tmp/elsewhere"})
+        assert (elsewhere.status, elsewhere.error) == (403, "ForbiddenException")
+        assert small.ask("POST", "/v1/namespaces/door/tables", table).status == 200
+        for update in (
+            {"action": "set-location", "location": "/tmp/elsewhere"},
+            {"action": "set-properties", "updates": {"write.data.path": "/tmp/elsewhere"}},
+        ):
+            assert small.ask("POST", path(name), {"updates": [update]}).status == 403
+        body = {"name": "x", "metadata-location": "/tmp/x.metadata.json"}
+        assert small.ask("POST", "/v1/namespaces/door/register", body).status == 403
+
+
+def test_a_policy_is_kept_at_every_endpoint(hive: Catalog, name: str) -> None:
+    from hms_iceberg.rest.routes import ROUTES
+
+    hive.create_table(name, ROWS.schema)
+    namespace, table = name.split(".")
+    tokens = {"reads-other-things-only": Caller("reader"), "may-read-this-table-only": Caller("one")}
+    rules = (
+        PolicyRule(Right.MANAGE, ("reader",), namespaces=("other",)),
+        PolicyRule(Right.READ, ("one",), namespaces=(namespace,), tables=(table,)),
+    )
+    with served(hive, login=StaticTokens.of(tokens), rule=Policy(rules)) as guarded:
+        bodies = {
+            "tables": {"name": table, "schema": SCHEMA},
+            "views": {"name": table, "schema": SCHEMA, "view-version": {}},
+            "namespaces": {"namespace": [namespace]},
+            "register": {"name": "x", "metadata-location": "/x"},
+            "register-view": {"name": "x", "metadata-location": "/x"},
+            "rename": {key: {"namespace": [namespace], "name": table} for key in ("source", "destination")},
+        }
+        for route in ROUTES:
+            where = route.path.format(namespace=namespace, table=table, view=table, **{"plan-id": "x"})
+            body = bodies.get(where.rsplit("/", 1)[-1], {}) if route.method == "POST" else None
+            assert route.is_open or guarded.ask(route.method, where, body).status == 401
+            header = {"Authorization": "Bearer reads-other-things-only"}
+            answer = guarded.ask(route.method, where, body, header)
+            if route.path in ("/v1/config", "/health"):
+                assert answer.status == 200
+            elif (route.method, route.path) == ("GET", "/v1/namespaces"):
+                assert answer.body["namespaces"] == []
+            else:
+                assert answer.status == 403, (route, answer)
+        mine = {"Authorization": "Bearer may-read-this-table-only"}
+        assert guarded.ask("GET", path(name), headers=mine).status == 200
+        assert guarded.ask("POST", path(name), {"updates": []}, mine).status == 403
+        listed = guarded.ask("GET", f"/v1/namespaces/{namespace}/tables", headers=mine).body["identifiers"]
+        assert [each["name"] for each in listed] == [table]
+    assert hive.table_exists(name)
+
+
+def test_views_are_made_changed_and_dropped(server: RestServer, client: Catalog, hive: Catalog) -> None:
+    from hms_iceberg.view import ViewVersion
+
+    client.create_view("door.v", ROWS.schema, ViewVersion.of_sql({"spark": "select 1"}, ("door",)))
+    view = client.create_or_replace_view("door.v", ROWS.schema, ViewVersion.of_sql({"spark": "select 2"}, ("door",)))
+    assert hive.load_view("door.v").metadata == view.metadata
+    assert server.ask("GET", "/v1/namespaces/door/views").body["identifiers"][0]["name"] == "v"
+    assert server.ask("GET", "/v1/namespaces/door/tables/v").error == "NoSuchTableException"
+    bad = {"requirements": [{"type": "assert-view-uuid", "uuid": "x"}], "updates": []}
+    assert server.ask("POST", "/v1/namespaces/door/views/v", bad).status == 409
+    client.rename_view("door.v", "door.w")
+    location = client.load_view("door.w").metadata_location
+    assert server.ask("GET", "/v1/namespaces/door/views/v").error == "NoSuchViewException"
+    assert json.dumps(server.ask("GET", "/v1/namespaces/door/views/w").body["metadata-location"]) == json.dumps(
+        location
+    )
+    client.drop_view("door.w")
+    assert not hive.view_exists("door.w")
