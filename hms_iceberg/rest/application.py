@@ -14,8 +14,8 @@ import anyio.to_thread
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Mount
 from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocketClose
 
 from hms_iceberg.catalog.catalog import Catalog
 from hms_iceberg.rest.access import ANYBODY, Access, Caller, Rule, everything
@@ -57,7 +57,9 @@ def application(
         yield
         serving.repeats.close()
 
-    return Starlette(routes=[Mount("/", app=serving)], lifespan=lifespan)
+    app = Starlette(lifespan=lifespan)
+    app.router.default = serving  # no pattern of Starlette's is asked: a name may hold whatever can be encoded
+    return app
 
 
 class Serving:
@@ -79,6 +81,9 @@ class Serving:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
+        if scope["type"] != "http":
+            await WebSocketClose()(scope, receive, send)
+            return
         request = Request(scope, receive)
         started, route, call, caller = time.monotonic(), None, None, ANYBODY
         self._running += 1
