@@ -16,6 +16,7 @@ import pytest
 
 from hms_iceberg.catalog import Catalog, load_catalog
 from tests.interop.conftest import CACHE
+from tests.support.guides import Block, block
 from tests.support.maven import UnavailableError
 from tests.support.rest_kit import run_kit
 from tests.support.rest_server import RestServer, served
@@ -53,6 +54,42 @@ def test_apache_icebergs_kit_finds_no_fault(server: RestServer, tmp_path: Path) 
     except UnavailableError as error:
         pytest.skip(str(error))
     assert (result.found, result.failed) == (157, 0) and result.successful >= 144, result.text
+
+
+@pytest.fixture(scope="module")
+def events(hive: Catalog) -> Iterator[str]:
+    """The table of the guide."""
+    hive.create_namespace_if_not_exists("db")
+    hive.create_table("db.events", pa.schema([("id", pa.int64()), ("name", pa.string())]))
+    yield "db.events"
+    hive.drop_table("db.events")
+
+
+def told(each: Block, server: RestServer) -> str:
+    """A block of the guide, with the address of the test's server."""
+    return each.code.replace("http://127.0.0.1:8181", server.url)
+
+
+def test_the_guides_clients_in_python_read_the_table(server: RestServer, events: str) -> None:
+    for each in (block("rest", "PyIceberg", "python"), block("rest", "This package", "python")):
+        names: dict[str, Any] = {}
+        exec(told(each, server), names)
+        assert names["rows"].schema.names == ["id", "name"]
+
+
+def test_the_guides_duckdb_reads_and_writes_the_table(
+    server: RestServer, events: str, hive: Catalog, duckdb_python: Path
+) -> None:
+    lines = told(block("rest", "DuckDB", "sql"), server).splitlines()
+    assert lines[:2] == ["INSTALL iceberg;", "LOAD iceberg;"]  # which the helper does, from packages of Python
+    duck(duckdb_python, server, events, "DETACH ice", *lines[2:])
+    assert hive.load_table(events).scan().to_arrow().to_pylist() == [{"id": 1, "name": "a"}]
+
+
+@pytest.mark.spark
+def test_the_guides_spark_reads_the_table(server: RestServer, events: str, iceberg_java: Any) -> None:
+    for line in told(block("rest", "Spark with Apache Iceberg's runtime", "sql"), server).splitlines():
+        iceberg_java.sql(line.rstrip(";"))
 
 
 def test_pyiceberg_reads_writes_and_changes_tables(server: RestServer, hive: Catalog, name: str) -> None:
