@@ -98,6 +98,7 @@ SUBJECTS: dict[str, dict[str, Entry]] = {
         **_of("servers.embedded_metastore", metastore="Start, stop and look at an embedded Hive Metastore."),
     },
     "This program": {
+        **_of("docs", docs="Read the guides, on the terminal or as a page with search."),
         **_of("completion", completion="Print what makes a shell complete commands.", version="Print the version."),
         **_of("demo", demo="Show everything on real data, with a metastore of its own."),
     },

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -154,3 +154,47 @@ def test_the_front_page_s_recipes_run_in_their_order(
     assert spark.table("web.clicks").count() == 1
     assert not catalog.table_exists("web.clicks")
     spark.sql("drop database web cascade")
+
+
+def test_the_cookbook_s_python_runs_in_its_order(catalog: Any, namespace: str) -> None:
+    table = catalog.create_table(f"{namespace}.visits", pa.schema([("id", pa.int64()), ("page", pa.string())]))
+    table.append(pa.table({"id": pa.array([1, 2], pa.int64()), "page": ["/", "/buy"]}))
+    sections = (
+        block("docs/COOKBOOK.md", "Upgrade a table to format version 3", "python"),
+        block("docs/COOKBOOK.md", "Time travel", "python"),
+        block("docs/COOKBOOK.md", "Merge", "python"),
+        block("docs/COOKBOOK.md", "Threads and processes", "python"),
+        block("docs/COOKBOOK.md", "A commit that failed", "python"),
+    )
+    now = (datetime.now(timezone.utc) + timedelta(minutes=1)).isoformat(timespec="seconds")
+
+    names: dict[str, Any] = {"table": table}
+    for section in sections:
+        exec(compile(section.code.replace("2026-01-31T12:00:00+00:00", now), section.section, "exec"), names)
+
+    assert table.scan().to_arrow().sort_by("id").to_pydict() == {"id": [2, 9], "page": ["/new", "/nine"]}
+    assert table.scan().use_ref("year-end").to_arrow().sort_by("id")["page"].to_pylist() == ["/", "/buy"]
+
+
+def test_the_cookbook_s_logging_tells_of_commits(catalog: Any, namespace: str) -> None:
+    code = block("docs/COOKBOOK.md", "Logging", "python").code
+    script = f"""{code}
+import pyarrow as pa
+from hms_iceberg import load_catalog
+
+with load_catalog("here", uri={catalog.properties["uri"]!r}) as catalog:
+    catalog.create_table("{namespace}.logged", pa.schema([("id", pa.int64())])).append(pa.table({{"id": [1]}}))
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert "INFO:hms_iceberg" in ran.stderr
+
+
+@pytest.mark.spark
+def test_the_cookbook_s_merge_runs_as_it_stands(spark: Any, namespace: str) -> None:
+    statement = block("docs/COOKBOOK.md", "Merge", "sql").code.replace("web.", f"{namespace}.")
+    spark.sql(f"create table {namespace}.visits using iceberg as select 1 as id, 'a' as page union all select 2, 'b'")
+    spark.sql(f"create table {namespace}.news as select 1 as id, cast(null as string) as page union all select 3, 'c'")
+
+    spark.sql(statement)
+
+    assert sorted(map(tuple, spark.table(f"{namespace}.visits").collect())) == [(2, "b"), (3, "c")]

@@ -1,0 +1,90 @@
+"""`hms-iceberg docs`: the guides, without a network."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hms_iceberg.docs.book import Page, pages, search
+from hms_iceberg.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+
+def _complete(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    return [CompletionItem(each.topic, help=each.title) for each in pages() if each.topic.startswith(incomplete)]
+
+
+@click.command()
+@click.argument("topic", required=False, shell_complete=_complete)
+@click.option("-s", "--search", "words", metavar="WORDS", help="List the sections that have all of these words.")
+@click.option(
+    "--to", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write all guides as one HTML page."
+)
+def docs(topic: str | None, words: str | None, to: Path | None) -> None:
+    """Read the guides: the list of topics, one topic, or all of them as one HTML page with search.
+
+    Example: hms-iceberg docs cookbook
+    """
+    if to is not None:
+        from hms_iceberg.docs.html_page import book_page
+
+        to.write_text(book_page(), encoding="utf-8")
+        click.echo(f"Wrote {to}.")
+    elif words is not None:
+        _list_found(words)
+    elif topic is not None:
+        _show(_page(topic))
+    else:
+        _list_topics(pages())
+
+
+def _page(topic: str) -> Page:
+    known = pages()
+    for page in known:
+        if topic.lower() in (page.topic, page.place.lower()):
+            return page
+    raise InvalidInputError(
+        f"There is no guide {topic!r}. Topics: {', '.join(each.topic for each in known)}. "
+        f"To search in all of them: hms-iceberg docs --search {topic!r}"
+    )
+
+
+def _show(page: Page) -> None:
+    """On a terminal with a pager and in colours; in a pipe as it was written."""
+    if not sys.stdout.isatty():
+        click.echo(page.text)
+        return
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    console = Console()
+    with console.capture() as captured:
+        console.print(Markdown(page.text, hyperlinks=False))
+    click.echo_via_pager(captured.get(), color=True)
+
+
+def _list_topics(known: Iterable[Page]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2))
+    for page in known:
+        grid.add_row(page.topic, page.summary)
+    Console(highlight=False).print(grid, markup=False)
+    click.echo("\nOne guide: hms-iceberg docs TOPIC. All as a page with search: hms-iceberg docs --to guides.html")
+
+
+def _list_found(words: str) -> None:
+    found = search(words)
+    for page, section in found:
+        click.echo(f"{page.topic}: {section.heading}")
+    if not found:
+        raise InvalidInputError(f"No section has all of: {words}")

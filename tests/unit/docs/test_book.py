@@ -1,0 +1,91 @@
+"""The guides as a book: their order, the search in them, and the one page in a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hms_iceberg.cli.main import cli
+from hms_iceberg.docs.book import pages, search
+from hms_iceberg.docs.html_page import book_page
+from tests.support.browser import Browser, browser, find_browser
+
+_TOO_WIDE = """
+[...document.querySelectorAll("body *")]
+  .filter(each => !each.closest(".wide, pre") && each.getBoundingClientRect().right > innerWidth + 1)
+  .map(each => each.outerHTML.slice(0, 80))
+"""
+_LOST = """
+[...document.querySelectorAll("a[href^='#']")].map(each => each.getAttribute("href").slice(1))
+  .filter(each => !document.getElementById(each))
+"""
+_SEARCH = """
+field.value = %r; field.dispatchEvent(new Event("input"));
+[...document.querySelectorAll("main h1, main h2")]
+  .filter(each => !each.hidden && each.offsetParent).map(each => each.textContent)
+"""
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    program = find_browser()
+    if program is None:
+        pytest.skip("there is no Chromium on PATH (apt install chromium)")
+    with browser(program, tmp_path_factory.mktemp("browser")) as opened:
+        yield opened
+
+
+def test_every_guide_has_a_topic_of_its_own_a_title_and_a_summary() -> None:
+    found = pages()
+
+    assert len({each.topic for each in found}) == len(found) >= 11
+    assert all(each.title and each.summary and "|" not in each.summary for each in found)
+    assert [each.topic for each in found[:3]] == ["cookbook", "spark", "python"]
+
+
+def test_a_comment_in_a_block_of_code_is_no_section() -> None:
+    assert not any(section.heading.startswith("or") for page in pages() for section in page.sections)
+
+
+def test_a_search_finds_the_sections_with_all_words() -> None:
+    found = {(page.topic, section.heading) for page, section in search("stuck LOCK")}
+
+    assert ("cookbook", "A stuck lock") in found
+    assert ("glossary", "Glossary") not in found
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_page_fits_asks_nobody_and_its_links_lead_somewhere(tab: Browser, width: int, tmp_path: Path) -> None:
+    page = tmp_path / "guides.html"
+    page.write_text(book_page(), encoding="utf-8")
+    tab.show(page, width, "light")
+
+    assert tab.value(_TOO_WIDE) == []
+    assert tab.value(_LOST) == []
+    assert tab.requests == [page.as_uri()]
+    assert tab.problems == []
+
+
+def test_the_page_s_search_shows_only_the_sections_with_all_words(tab: Browser, tmp_path: Path) -> None:
+    page = tmp_path / "guides.html"
+    page.write_text(book_page(), encoding="utf-8")
+    tab.show(page, 1280, "light")
+    every = tab.value(_SEARCH % "")
+
+    assert tab.value(_SEARCH % "stuck lock holder") == ["A stuck lock"]
+    assert tab.value(_SEARCH % "xyzzy") == []
+    assert tab.value(_SEARCH % "") == every
+
+
+def test_the_command_lists_topics_shows_one_and_refuses_another(tmp_path: Path) -> None:
+    runner = CliRunner()
+
+    assert "cookbook" in runner.invoke(cli, ["docs"]).output
+    assert runner.invoke(cli, ["docs", "glossary"]).output.startswith("# Glossary")
+    assert "Topics: cookbook, spark" in str(runner.invoke(cli, ["docs", "nothing"]).exception)
+    assert "cookbook: A stuck lock" in runner.invoke(cli, ["docs", "--search", "stuck lock"]).output
+    assert runner.invoke(cli, ["docs", "--to", str(tmp_path / "guides.html")]).exit_code == 0
+    assert "<article" in (tmp_path / "guides.html").read_text(encoding="utf-8")
