@@ -17,7 +17,7 @@ from tests.support.guides import FRONT_PAGE, PAGES, ROOT, Block, block, blocks
 _BLOCKS = [each for page in PAGES for each in blocks(page)]
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 # What a line of another program says before it calls ours.
-_CALL = re.compile(r"hms-iceberg [^\n]*")
+_CALL = re.compile(r"hms-iceberg [^\n\"\]]*")
 
 
 def commands() -> list[str]:
