@@ -55,7 +55,7 @@ def application(
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         yield
-        serving.repeats.close()
+        serving.close()
 
     app = Starlette(lifespan=lifespan)
     app.router.default = serving  # no pattern of Starlette's is asked: a name may hold whatever can be encoded
@@ -78,6 +78,11 @@ class Serving:
         self._running = 0
         self._threads = anyio.CapacityLimiter(self._limits.threads)
         self.repeats = Repeats(door.settings.idempotency_seconds, door.settings.state_folder)
+
+    def close(self) -> None:
+        """Gives up what is kept for clients."""
+        self.repeats.close()
+        self._door.plans.close()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""

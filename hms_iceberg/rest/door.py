@@ -10,10 +10,12 @@ from hms_iceberg.errors import MissingFileError
 from hms_iceberg.metastore import Identifier, MetadataVersion
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.errors import RefusedError
+from hms_iceberg.rest.planning.store import PlanStore
 from hms_iceberg.rest.security.locations import AllowedLocations
 from hms_iceberg.rest.serving.bounded import BoundedCache
 from hms_iceberg.rest.serving.calls import Call
 from hms_iceberg.rest.settings import MEBIBYTE, RestSettings
+from hms_iceberg.scan.scan_plan import ScanPlan
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.transaction.metadata_files import read_version
 
@@ -39,6 +41,8 @@ class Door:
         settings: how the server is set up.
         endpoints: names of those that clients may call.
         locations: where tables may be.
+        plans: what clients fetch the rest of.
+        plan_parts: parts of plans, of which pages are asked for one after the other.
         bodies: metadata as JSON, by location and by how much of it is told. A metadata file never changes.
     """
 
@@ -48,6 +52,8 @@ class Door:
         self.endpoints = endpoints
         self.locations = AllowedLocations(settings.allowed_locations)
         self.bodies: BoundedCache[bytes] = BoundedCache(128 * MEBIBYTE, len)
+        self.plans = PlanStore(settings.state_folder)
+        self.plan_parts: BoundedCache[ScanPlan] = BoundedCache(32)
         self._versions: BoundedCache[MetadataVersion] = BoundedCache(1_000_000, _weight)
 
     def check(self, call: Call, right: Right, namespace: str, name: str | None = None) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hms_iceberg.rest.access import Right
-from hms_iceberg.rest.catalog import commits, configuration, namespaces, tables, views
+from hms_iceberg.rest.catalog import commits, configuration, namespaces, planning, tables, views
 from hms_iceberg.rest.door import Door
 from hms_iceberg.rest.errors import RefusedError, no_such_route
 from hms_iceberg.rest.operation import health
@@ -68,6 +68,10 @@ ROUTES: tuple[Route, ...] = (
     Route("DELETE", _TABLE, tables.drop_table, Right.MANAGE),
     Route("POST", f"{_TABLE}/unregister", tables.unregister_table, Right.MANAGE),
     Route("POST", f"{_TABLE}/metrics", tables.report_metrics, Right.READ),
+    Route("POST", f"{_TABLE}/plan", planning.plan_scan, Right.READ),
+    Route("GET", f"{_TABLE}/plan/{{plan-id}}", planning.fetch_plan, Right.READ),
+    Route("DELETE", f"{_TABLE}/plan/{{plan-id}}", planning.cancel_plan, Right.READ),
+    Route("POST", f"{_TABLE}/tasks", planning.fetch_tasks, Right.READ),
     Route("POST", "/v1/tables/rename", tables.rename_table, None),
     Route("GET", f"{_NAMESPACE}/views", views.list_views, Right.READ),
     Route("POST", f"{_NAMESPACE}/views", views.create_view, None),

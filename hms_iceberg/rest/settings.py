@@ -19,6 +19,8 @@ class Limits:
         body_seconds: for a body to arrive.
         request_seconds: for an answer; after that nobody knows what became of the request.
         page_size: entries of a page of a list, if the client asks for pages and does not say how long.
+        plan_part_files: that a part of a plan looks at; memory is bounded by that.
+        plan_page_files: of one answer.
         drain_seconds: for requests under way when the server is stopped.
     """
 
@@ -28,6 +30,8 @@ class Limits:
     body_seconds: float = 30.0
     request_seconds: float = 600.0
     page_size: int = 1000
+    plan_part_files: int = 20_000
+    plan_page_files: int = 2_000
     drain_seconds: float = 30.0
 
 

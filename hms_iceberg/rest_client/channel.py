@@ -21,13 +21,13 @@ from hms_iceberg.errors import (
     MissingDependencyError,
 )
 from hms_iceberg.rest_client.failures import failure
-from hms_iceberg.spec.table_properties import int_property
+from hms_iceberg.spec.property_kinds import IntProperty
 
 logger = logging.getLogger(__name__)
 
 SEPARATOR = "\x1f"
-_ATTEMPTS = ("rest.attempts", 5)
-_TIMEOUT_MS = ("rest.timeout-ms", 60_000)
+_ATTEMPTS = IntProperty("rest.attempts", "How often a request that may be repeated is sent.", "rest_client", 5)
+_TIMEOUT_MS = IntProperty("rest.timeout-ms", "Longest wait for an answer.", "rest_client", 60_000)
 
 
 class RestChannel:
@@ -55,8 +55,8 @@ class RestChannel:
             raise ConfigurationError(f"A REST catalog has a URI such as http://host:8181, got {uri!r}. Set `uri`.")
         self.properties = dict(properties)
         self._uri = uri.rstrip("/")
-        self._attempts = max(1, int_property(properties, _ATTEMPTS))
-        self._timeout = int_property(properties, _TIMEOUT_MS) / 1000
+        self._attempts = max(1, _ATTEMPTS.of(properties))
+        self._timeout = _TIMEOUT_MS.of(properties) / 1000
         certificates = properties.get("ssl.cabundle")
         self._pool = urllib3.PoolManager(maxsize=16, retries=False, ca_certs=certificates)
         self._lock = threading.Lock()

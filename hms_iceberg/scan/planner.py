@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from hms_iceberg.errors import NoSuchSnapshotError
 from hms_iceberg.expressions.binding import bind
@@ -99,6 +100,29 @@ def plan_parts(
         started = time.perf_counter()
 
 
+def plan_part(
+    request: ScanRequest, storage: Storage, part: int, entries: int, manifest_cache: ManifestCache | None = None
+) -> ScanPlan | None:
+    """One of the parts that :func:`plan_parts` makes, without those before it; None if there are not so many.
+
+    Args:
+        request: the table, the snapshot and the filter.
+        storage: where manifest lists and manifests are read from.
+        part: its number, from 0.
+        entries: about how many files a part looks at.
+        manifest_cache: decoded manifests.
+    """
+    started = time.perf_counter()
+    begun = begin_plan(request, storage, manifest_cache)
+    planner = begun.planner
+    manifests = next(islice(_parts(begun.manifests(ManifestContent.DATA), entries), part, None), None)
+    if manifests is None:
+        return None
+    with begun.naming_errors():
+        deletes = planner.of(ManifestContent.DELETES).delete_files(begun.manifests(ManifestContent.DELETES))
+        return planner.plan(begun.snapshot, planner.data_files(manifests, deletes.key_types), deletes, started)
+
+
 @dataclass(frozen=True)
 class BegunPlan:
     """A plan whose manifest list was read, and no manifest yet.
@@ -116,6 +140,10 @@ class BegunPlan:
     def manifests(self, content: ManifestContent) -> list[ManifestFile]:
         """The manifests of data files, or of delete files."""
         return [each for each in self.listed if each.content is content]
+
+    def count_parts(self, entries: int) -> int:
+        """How many parts of about so many files the plan has; at least one."""
+        return sum(1 for _ in _parts(self.manifests(ManifestContent.DATA), entries))
 
     def naming_errors(self) -> AbstractContextManager[None]:
         """Errors of files that are gone or damaged name the snapshot and the table."""

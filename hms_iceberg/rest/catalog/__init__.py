@@ -1,1 +1,1 @@
-"""Endpoints of the catalog: configuration, namespaces, tables and views."""
+"""Endpoints of the catalog: configuration, namespaces, tables, views, and the planning of scans."""

@@ -1,0 +1,118 @@
+"""Endpoints of planning. A plan is answered at once: its first page, and tasks to fetch all others with.
+
+A task names a part of the plan (some manifests) and a row in it; whichever process gets it makes that part anew, from
+decoded manifests that are kept. So a plan of any size takes the memory of a part.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from hms_iceberg.errors import MissingFileError
+from hms_iceberg.metastore import MetadataVersion
+from hms_iceberg.rest.door import Door
+from hms_iceberg.rest.errors import RefusedError
+from hms_iceberg.rest.planning.content_json import tasks_json
+from hms_iceberg.rest.planning.requests import PlanBody, StoredPlan, count_parts, part_of, planned
+from hms_iceberg.rest.serving.calls import NOTHING, Answer, Call
+from hms_iceberg.scan.scan_plan import ScanPlan
+
+
+class _Fetch(msgspec.Struct, rename="kebab"):
+    plan_task: str
+
+
+def plan_scan(door: Door, call: Call) -> Answer:
+    """Plans a scan."""
+    identifier, version = door.current(call.table)
+    plan = planned((identifier[0], identifier[1]), version, call.read(PlanBody))
+    plan_id = door.plans.keep(plan)
+    return Answer({**_first_page(door, plan, plan_id, version), "status": "completed", "plan-id": plan_id})
+
+
+def fetch_plan(door: Door, call: Call) -> Answer:
+    """A plan that was made before."""
+    plan_id = call.path["plan-id"]
+    plan = door.plans.get(plan_id, _name(call))
+    return Answer({**_first_page(door, plan, plan_id, _version(door, plan)), "status": "completed"})
+
+
+def cancel_plan(door: Door, call: Call) -> Answer:
+    """Gives a plan up."""
+    door.plans.drop(call.path["plan-id"])
+    return NOTHING
+
+
+def fetch_tasks(door: Door, call: Call) -> Answer:
+    """A page of a plan."""
+    task = call.read(_Fetch).plan_task
+    plan_id, part, row = _parsed(task)
+    try:
+        plan = door.plans.get(plan_id, _name(call))
+    except RefusedError as error:
+        raise _no_such_task(task) from error
+    made = _part(door, plan, plan_id, part, _version(door, plan))
+    if made is None or row > len(made):
+        raise _no_such_task(task)
+    return Answer(_page(door, made, plan_id, part, row))
+
+
+def _first_page(door: Door, plan: StoredPlan, plan_id: str, version: MetadataVersion) -> dict[str, Any]:
+    parts = count_parts(plan, version, door.catalog.storage, door.settings.limits.plan_part_files)
+    number, made = 0, _part(door, plan, plan_id, 0, version)
+    while made is not None and not len(made) and number + 1 < parts:
+        number += 1  # nothing of these manifests matches
+        made = _part(door, plan, plan_id, number, version)
+    if made is None:
+        return {"file-scan-tasks": [], "delete-files": [], "plan-tasks": []}
+    page = _page(door, made, plan_id, number, 0)
+    page["plan-tasks"] += [_task(plan_id, part, 0) for part in range(number + 1, parts)]
+    return page
+
+
+def _page(door: Door, made: ScanPlan, plan_id: str, part: int, row: int) -> dict[str, Any]:
+    size = door.settings.limits.plan_page_files
+    page = tasks_json(made, row, size)
+    page["plan-tasks"] = [_task(plan_id, part, row + size)] if row + size < len(made) else []
+    return page
+
+
+def _part(door: Door, plan: StoredPlan, plan_id: str, part: int, version: MetadataVersion) -> ScanPlan | None:
+    found: ScanPlan | None = door.plan_parts.get((plan_id, part))
+    if found is not None:
+        return found
+    made = part_of(plan, part, version, door.catalog.storage, door.settings.limits.plan_part_files)
+    if made is not None and len(made) > door.settings.limits.plan_page_files:  # whose next page is asked for soon
+        door.plan_parts.put((plan_id, part), made)
+    return made
+
+
+def _version(door: Door, plan: StoredPlan) -> MetadataVersion:
+    try:
+        return door.version_at(plan.location)
+    except MissingFileError as error:
+        raise RefusedError(404, "NoSuchPlanIdException", f"The plan's version of the table is gone. {error}") from error
+
+
+def _name(call: Call) -> tuple[str, ...]:
+    return tuple(part.lower() for part in call.table)
+
+
+def _task(plan_id: str, part: int, row: int) -> str:
+    return f"{plan_id}.{part}.{row}"
+
+
+def _parsed(task: str) -> tuple[str, int, int]:
+    plan_id, _, rest = task.partition(".")
+    part, _, row = rest.partition(".")
+    if not all(each.isascii() and each.isdigit() and len(each) < 10 for each in (part, row)):
+        raise _no_such_task(task)
+    return plan_id, int(part), int(row)
+
+
+def _no_such_task(task: str) -> RefusedError:
+    return RefusedError(
+        404, "NoSuchPlanTaskException", f"There is no task {task[:80]!r} of this table (any more). Plan again."
+    )

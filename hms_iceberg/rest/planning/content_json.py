@@ -1,0 +1,73 @@
+"""Files of a plan as the protocol has them. Source: Iceberg's REST protocol, `ContentFile`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hms_iceberg.scan.scan_plan import ScanPlan
+from hms_iceberg.scan.tasks import content_files
+from hms_iceberg.spec.data_types import IcebergType
+from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
+from hms_iceberg.spec.values.json_values import to_json
+
+_CONTENTS = {
+    DataFileContent.DATA: "data",
+    DataFileContent.POSITION_DELETES: "position-deletes",
+    DataFileContent.EQUALITY_DELETES: "equality-deletes",
+}
+
+
+def tasks_json(plan: ScanPlan, start: int, length: int) -> dict[str, Any]:
+    """Some data files of a plan in a row, and the delete files that apply to them.
+
+    Args:
+        plan: the plan.
+        start: the first file's row.
+        length: how many.
+    """
+    rows = plan.files.slice(start, length)
+    types = {spec_id: _partition_types(plan, spec_id) for spec_id in plan.metadata.specs_by_id}
+    files = content_files(rows, plan.partitions)
+    tasks: list[dict[str, Any]] = [{"data-file": _file_json(file, types[file.spec_id])} for file in files]
+    deletes: list[dict[str, Any]] = []
+    if plan.has_deletes:
+        part = plan.assignments.filter(plan.assignments["data_file"].is_between(start, start + rows.height - 1))
+        used = part["delete_file"].unique().sort()
+        numbers = {row: number for number, row in enumerate(used.to_list())}
+        of_plan = content_files(plan.delete_files[used.to_list()], plan.partitions) if numbers else []
+        deletes = [_file_json(file, types[file.spec_id]) for file in of_plan]
+        for data_file, delete_file in part.select("data_file", "delete_file").iter_rows():
+            tasks[data_file - start].setdefault("delete-file-references", []).append(numbers[delete_file])
+    return {"file-scan-tasks": tasks, "delete-files": deletes}
+
+
+def _partition_types(plan: ScanPlan, spec_id: int) -> list[IcebergType]:
+    struct = plan.partitions.structs.get(spec_id)
+    return [] if struct is None else [field.field_type for field in struct.fields]
+
+
+def _file_json(file: DataFile, types: list[IcebergType]) -> dict[str, Any]:
+    partition = [
+        None if value is None else to_json(kind, value) for kind, value in zip(types, file.partition, strict=True)
+    ]
+    body: dict[str, Any] = {
+        "spec-id": file.spec_id,
+        "content": _CONTENTS[file.content],
+        "file-path": file.file_path,
+        "file-format": str(file.file_format).lower(),
+        "partition": partition,
+        "file-size-in-bytes": file.file_size_in_bytes,
+        "record-count": file.record_count,
+    }
+    optional = {
+        "key-metadata": None if file.key_metadata is None else file.key_metadata.hex(),
+        "split-offsets": None if file.split_offsets is None else list(file.split_offsets),
+        "equality-ids": None if file.equality_ids is None else list(file.equality_ids),
+        "sort-order-id": file.sort_order_id,
+        "first-row-id": file.first_row_id,
+        "referenced-data-file": file.referenced_data_file,
+        "content-offset": file.content_offset,
+        "content-size-in-bytes": file.content_size_in_bytes,
+    }
+    body.update((key, value) for key, value in optional.items() if value is not None)
+    return body

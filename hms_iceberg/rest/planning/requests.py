@@ -1,0 +1,129 @@
+"""What a client wants planned, and the plan of each part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
+from hms_iceberg.metastore import MetadataVersion
+from hms_iceberg.rest.planning.filters import FilterReader
+from hms_iceberg.scan.appends import AppendRequest, plan_appends
+from hms_iceberg.scan.planner import begin_plan, plan_part
+from hms_iceberg.scan.scan_plan import ScanPlan, ScanRequest
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.storage import Storage
+
+
+class PlanBody(msgspec.Struct, rename="kebab", frozen=True):
+    """`POST …/plan`."""
+
+    snapshot_id: int | None = None
+    select: tuple[str, ...] | None = None
+    filter: Any = None
+    min_rows_requested: int | None = None
+    case_sensitive: bool | None = True
+    use_snapshot_schema: bool | None = False
+    start_snapshot_id: int | None = None
+    end_snapshot_id: int | None = None
+    stats_fields: tuple[str, ...] | None = None
+
+
+class StoredPlan(msgspec.Struct, frozen=True):
+    """A plan as it is kept: what was asked, of which version of which table. Nothing of it ever changes.
+
+    Attributes:
+        table: the table's name.
+        location: of the metadata file of the version.
+        body: what was asked.
+        snapshot_id: the snapshot that is read; None for a table without one, or a scan of what was appended.
+    """
+
+    table: tuple[str, str]
+    location: str
+    body: PlanBody
+    snapshot_id: int | None = None
+
+
+def planned(table: tuple[str, str], version: MetadataVersion, body: PlanBody) -> StoredPlan:
+    """The plan of a request, which is pinned to what is the current snapshot now.
+
+    Raises:
+        InvalidInputError: the request contradicts itself.
+        NoSuchSnapshotError: it names a snapshot that there is not.
+    """
+    metadata = version.metadata
+    if body.snapshot_id is not None and (body.start_snapshot_id or body.end_snapshot_id) is not None:
+        raise InvalidInputError("A scan is of one snapshot, or of what was appended between two: got both.")
+    if (body.start_snapshot_id is None) != (body.end_snapshot_id is None):
+        raise InvalidInputError("A scan of what was appended needs both start-snapshot-id and end-snapshot-id.")
+    for snapshot_id in (body.snapshot_id, body.start_snapshot_id, body.end_snapshot_id):
+        if snapshot_id is not None and snapshot_id not in metadata.snapshots_by_id:
+            raise NoSuchSnapshotError(f"Table {'.'.join(table)} has no snapshot {snapshot_id}; it may have expired.")
+    schema = _schema(version, body)
+    for name in (*(body.select or ()), *(body.stats_fields or ())):
+        schema.find_field(name, body.case_sensitive is not False)
+    snapshot_id = metadata.current_snapshot_id if body.snapshot_id is None else body.snapshot_id
+    return StoredPlan(table, version.location, body, None if body.start_snapshot_id is not None else snapshot_id)
+
+
+def part_of(plan: StoredPlan, part: int, version: MetadataVersion, storage: Storage, entries: int) -> ScanPlan | None:
+    """One part of a plan: of some of its manifests; None if it has no more.
+
+    Args:
+        plan: the plan.
+        part: its number.
+        version: the version of the table.
+        storage: where its files are.
+        entries: about how many files a part looks at.
+    """
+    return _planner(plan, version, storage, entries)(part)
+
+
+def count_parts(plan: StoredPlan, version: MetadataVersion, storage: Storage, entries: int) -> int:
+    """How many parts a plan has; at least one."""
+    if plan.body.start_snapshot_id is not None or plan.snapshot_id is None:
+        return 1
+    return begin_plan(_scan_request(plan, version), storage).count_parts(entries)
+
+
+def _planner(
+    plan: StoredPlan, version: MetadataVersion, storage: Storage, entries: int
+) -> Callable[[int], ScanPlan | None]:
+    body = plan.body
+    if body.start_snapshot_id is None:
+        request = _scan_request(plan, version)
+        return lambda part: plan_part(request, storage, part, entries)
+    schema = _schema(version, body)
+    appended = AppendRequest(
+        version.metadata,
+        body.start_snapshot_id,
+        body.end_snapshot_id,
+        row_filter=FilterReader(schema, body.case_sensitive is not False).read(body.filter),
+        case_sensitive=body.case_sensitive is not False,
+        schema=schema,
+        table_name=".".join(plan.table),
+    )
+    return lambda part: plan_appends(appended, storage) if part == 0 else None
+
+
+def _scan_request(plan: StoredPlan, version: MetadataVersion) -> ScanRequest:
+    schema, case_sensitive = _schema(version, plan.body), plan.body.case_sensitive is not False
+    return ScanRequest(
+        version.metadata,
+        plan.snapshot_id,
+        FilterReader(schema, case_sensitive).read(plan.body.filter),
+        case_sensitive,
+        schema,
+        table_name=".".join(plan.table),
+    )
+
+
+def _schema(version: MetadataVersion, body: PlanBody) -> Schema:
+    metadata = version.metadata
+    snapshot = metadata.snapshots_by_id.get(body.snapshot_id) if body.snapshot_id is not None else None
+    if snapshot is not None and body.use_snapshot_schema:
+        return metadata.schema_for_snapshot(snapshot)
+    return metadata.schema()

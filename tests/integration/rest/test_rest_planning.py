@@ -1,0 +1,176 @@
+"""Scans planned by the server: the files, deletes and pages that a plan made here has."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hms_iceberg.catalog import Catalog, load_catalog
+from hms_iceberg.rest import Limits, RestSettings
+from hms_iceberg.spec.data_types import DateType, LongType, NestedField, TimestamptzType
+from hms_iceberg.spec.partition_transforms import IdentityTransform
+from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.table import Table
+from tests.support.rest_server import RestServer, served
+
+SCHEMA = Schema(
+    NestedField(1, "id", LongType()), NestedField(2, "day", DateType()), NestedField(3, "at", TimestamptzType())
+)
+UTC = dt.timezone.utc
+PLAN = "/v1/namespaces/plans/tables/t/plan"
+TASKS = "/v1/namespaces/plans/tables/t/tasks"
+
+
+def rows(start: int) -> pa.Table:
+    ids = range(start, start + 10)
+    days = [None if each % 5 == 4 else dt.date(1969, 12, 30 + each % 2) for each in ids]
+    times = pa.array([dt.datetime(2024, 1, 1, each % 24, tzinfo=UTC) for each in ids], pa.timestamp("us", "UTC"))
+    return pa.table({"id": pa.array(ids, pa.int64()), "day": pa.array(days), "at": times})
+
+
+@pytest.fixture(scope="module")
+def table(metastore: Any) -> Iterator[Table]:
+    """Twelve files of four appends in three partitions, one of them of nulls, and deletes in some."""
+    with load_catalog("behind", uri=metastore.uri) as hive:
+        hive.create_namespace("plans")
+        by_day = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "day"))
+        made = hive.create_table(
+            "plans.t", SCHEMA, partition_spec=by_day, properties={"write.delete.mode": "merge-on-read"}
+        )
+        for start in range(0, 40, 10):
+            made.append(rows(start))
+        made.delete("id in (4, 11, 22)")
+        yield made
+
+
+@pytest.fixture(scope="module")
+def hive(table: Table) -> Catalog:
+    assert table.catalog is not None
+    return table.catalog
+
+
+@pytest.fixture(scope="module")
+def server(hive: Catalog) -> Iterator[RestServer]:
+    with served(
+        hive, RestSettings(limits=Limits(plan_page_files=2, plan_part_files=3), server_planning=True)
+    ) as running:
+        yield running
+
+
+def all_files(server: RestServer, body: dict[str, Any]) -> dict[str, set[str]]:
+    """The data files of a plan with their delete files, from all of its pages."""
+    answer = server.ask("POST", PLAN, body)
+    assert answer.status == 200 and answer.body["status"] == "completed", answer.body
+    found: dict[str, set[str]] = {}
+    pages = [answer.body]
+    while pages:
+        page = pages.pop()
+        deletes = [each["file-path"] for each in page["delete-files"]]
+        assert len(page["file-scan-tasks"]) <= 2
+        for task in page["file-scan-tasks"]:
+            path = task["data-file"]["file-path"]
+            assert path not in found
+            found[path] = {deletes[each] for each in task.get("delete-file-references", [])}
+        pages += [server.ask("POST", TASKS, {"plan-task": each}).body for each in page["plan-tasks"]]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("filter_json", "text"),
+    [
+        (None, None),
+        (True, None),
+        ({"type": "false"}, "false"),
+        ({"type": "eq", "term": "day", "value": "1969-12-31"}, "day = '1969-12-31'"),
+        ({"type": "eq", "term": "day", "value": -1}, "day = '1969-12-31'"),
+        ({"type": "is-null", "term": "day"}, "day is null"),
+        ({"type": "not", "child": {"type": "is-null", "term": "day"}}, "day is not null"),
+        ({"type": "gt-eq", "term": "id", "value": 30}, "id >= 30"),
+        ({"type": "in", "term": {"type": "reference", "term": "id"}, "values": [1, 39]}, "id in (1, 39)"),
+        (
+            {"type": "lt", "term": "at", "value": "2024-01-01T01:00:00+00:00"},
+            "at < '2024-01-01T01:00:00+00:00'",
+        ),
+        (
+            {
+                "type": "or",
+                "left": {"type": "eq", "term": "id", "value": 5},
+                "right": {"type": "and", "left": {"type": "true"}, "right": {"type": "lt", "term": "id", "value": 1}},
+            },
+            "id = 5 or id < 1",
+        ),
+        (
+            {"type": "eq", "term": {"type": "transform", "transform": "day", "term": "at"}, "value": "2023-01-01"},
+            "at >= '2023-01-01T00:00:00+00:00' and at < '2023-01-02T00:00:00+00:00'",
+        ),
+    ],
+)
+def test_the_pages_of_a_plan_hold_every_file_once_with_its_deletes(
+    server: RestServer, table: Table, filter_json: Any, text: str | None
+) -> None:
+    scan = table.scan(text)
+    here = {task.file.file_path: {each.file_path for each in task.delete_files} for task in scan.plan_files()}
+    assert all_files(server, {} if filter_json is None else {"filter": filter_json}) == here
+
+
+def test_a_plan_is_of_the_snapshot_that_was_asked_for(server: RestServer, table: Table) -> None:
+    first, second = (snapshot.snapshot_id for snapshot in table.snapshots()[:2])
+    here = {task.file.file_path for task in table.scan(snapshot_id=first).plan_files()}
+    assert all_files(server, {"snapshot-id": first}).keys() == here
+    both = {task.file.file_path for task in table.scan(snapshot_id=second).plan_files()}
+    appended = {"start-snapshot-id": first, "end-snapshot-id": second}
+    page = server.ask("POST", PLAN, appended)
+    assert {each["data-file"]["file-path"] for each in page.body["file-scan-tasks"]} <= both - here
+    assert len(all_files(server, appended)) == len(both - here)
+
+
+def test_a_plan_is_kept_until_it_is_cancelled(server: RestServer, hive: Catalog) -> None:
+    made = server.ask("POST", PLAN, {}).body
+    again = server.ask("GET", f"{PLAN}/{made['plan-id']}").body
+    assert again["file-scan-tasks"] == made["file-scan-tasks"]
+    hive.create_table("plans.other", SCHEMA)
+    elsewhere = PLAN.replace("/t/", "/other/")
+    assert server.ask("GET", f"{elsewhere}/{made['plan-id']}").error == "NoSuchPlanIdException"
+    task = {"plan-task": made["plan-tasks"][0]}
+    assert server.ask("POST", TASKS.replace("/t/", "/other/"), task).error == "NoSuchPlanTaskException"
+    assert server.ask("POST", TASKS, task).status == 200
+    assert server.ask("DELETE", f"{PLAN}/{made['plan-id']}").status == 204
+    assert server.ask("POST", TASKS, task).error == "NoSuchPlanTaskException"
+    assert server.ask("GET", f"{PLAN}/{made['plan-id']}").error == "NoSuchPlanIdException"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"filter": {"type": "explode"}},
+        {"filter": {"type": "eq", "term": "none", "value": 1}},
+        {"filter": {"type": "eq", "term": "id"}},
+        {"filter": {"type": "eq", "term": "id", "value": None}},
+        {"filter": {"type": "eq", "term": "day", "value": "yesterday"}},
+        {"filter": {"type": "in", "term": "id", "values": 5}},
+        {"snapshot-id": 5},
+        {"snapshot-id": "x"},
+        {"start-snapshot-id": 5},
+        {"select": ["none"]},
+    ],
+)
+def test_what_cannot_be_planned_is_refused(server: RestServer, body: dict[str, Any]) -> None:
+    answer = server.ask("POST", PLAN, body)
+    assert answer.status == 400 and answer.error
+
+
+def test_a_filter_that_is_nested_too_deep_is_refused(server: RestServer) -> None:
+    deep: Any = {"type": "true"}
+    for _ in range(300):
+        deep = {"type": "not", "child": deep}
+    assert server.ask("POST", PLAN, {"filter": deep}).status == 400
+
+
+def test_clients_are_told_to_have_scans_planned_here(server: RestServer) -> None:
+    told = server.ask("GET", "/v1/namespaces/plans/tables/t").body["config"]
+    assert told["scan-planning-mode"] == "server"
