@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.catalog.identifiers import Identifiers
 from hms_iceberg.errors import (
@@ -69,6 +69,16 @@ class Catalog(CatalogViews, Identifiers):
 
     def __repr__(self) -> str:
         return f"Catalog({self.name!r}, uri={self.properties.get('uri')!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled, a catalog is its name and its properties, secrets among them; unpickled, it connects anew.
+
+        Raises:
+            TypeError: it was made from a metastore of the caller's, not from properties.
+        """
+        if type(self) is Catalog:
+            raise TypeError(f"Cannot pickle catalog {self.name!r}: load_catalog did not make it from properties.")
+        return _connected, (type(self), self.name, self.properties)
 
     def __enter__(self) -> Catalog:
         return self
@@ -420,3 +430,10 @@ class Catalog(CatalogViews, Identifiers):
         """
         self.metastore.rename_table(table_identifier(from_identifier), table_identifier(to_identifier))
         return self.load_table(to_identifier)
+
+
+def _connected(kind: type[Catalog], name: str, properties: Mapping[str, str]) -> Catalog:
+    """A catalog of a kind that is made from properties."""
+    make: Any = kind
+    catalog: Catalog = make(name, **properties)
+    return catalog

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog.catalog import Catalog
 from hms_iceberg.config import catalog_properties, default_catalog_name, known_catalogs
 from hms_iceberg.errors import ConfigurationError
@@ -36,10 +35,9 @@ def load_catalog(name: str | None = None, **properties: Any) -> Catalog:
 
         return RestCatalog(name, **merged)
     if kind is not None and kind.lower() == "hadoop":
-        storage = ArrowStorage(merged)
-        from hms_iceberg.table.file_system_catalog import FileSystemCatalog
+        from hms_iceberg.catalog.folders import HadoopCatalog
 
-        return Catalog(name, FileSystemCatalog(merged.get("warehouse"), storage), storage, merged)
+        return HadoopCatalog(name, **merged)
     if kind is None or kind.lower() != "hive":
         raise ConfigurationError(
             f"Catalog {name!r}: type {kind!r} with URI {uri!r} is not supported; expected type 'hive' with a URI such "

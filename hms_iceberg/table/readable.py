@@ -28,6 +28,8 @@ from hms_iceberg.table.reading.time_travel import snapshot_as_of
 if TYPE_CHECKING:
     import bodo
     import daft
+    import dask.dataframe as dd
+    import ray
 
 
 class ReadableTable:
@@ -237,6 +239,22 @@ class ReadableTable:
     def to_polars(self) -> pl.LazyFrame:
         """The table as a polars LazyFrame, which reads what its query needs when it is collected."""
         return self.scan().to_polars_lazy()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """All rows as a stream of Arrow's C interface: `pa.table(table)`; see the same of a scan.
+
+        Args:
+            requested_schema: a capsule of the schema that the caller would like, as the interface has it.
+        """
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+    def to_dask(self) -> dd.DataFrame:
+        """The table as a Dask data frame; raises `MissingDependencyError` without Dask."""
+        return self.scan().to_dask()
+
+    def to_ray(self) -> ray.data.Dataset:
+        """The table as a dataset of Ray; raises `MissingDependencyError` without Ray."""
+        return self.scan().to_ray()
 
     def to_daft(self) -> daft.DataFrame:
         """The table as a Daft data frame; raises `MissingDependencyError` without Daft."""

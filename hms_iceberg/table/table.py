@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.doors import door
 from hms_iceberg.metastore import Identifier, MetadataVersion, Metastore
@@ -40,6 +40,16 @@ class Table(ReadableTable, RowWriteMethods, ChangeMethods):
         self.catalog_name = catalog_name
         self.catalog = catalog
         self._freshness = freshness or Freshness()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled, a table is its catalog, its name and its version; unpickled, it connects anew and is that version.
+
+        Raises:
+            TypeError: it is of no catalog, so that nothing says how to connect.
+        """
+        if self.catalog is None:
+            raise TypeError(f"Cannot pickle table {'.'.join(self._identifier)}: it was not loaded from a catalog.")
+        return _at_version, (self.catalog, self._identifier, self.metadata_location)
 
     @property
     def config(self) -> dict[str, str]:
@@ -92,3 +102,11 @@ class Table(ReadableTable, RowWriteMethods, ChangeMethods):
         self._freshness = Freshness(is_contended=not is_next)
         self._version = version
         return self
+
+
+def _at_version(catalog: Catalog, identifier: Identifier, location: str) -> Table:
+    """A table of a catalog, at the version that a metadata file holds."""
+    table = catalog.load_table(identifier)
+    if table.metadata_location != location:
+        table._version = read_version(location, table.storage)
+    return table

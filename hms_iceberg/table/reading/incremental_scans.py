@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 I = TypeVar("I", bound="_IncrementalScan")  # noqa: E741
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _IncrementalScan(RowSource):
     """A read of the snapshots after one, up to another.
 
@@ -44,7 +44,7 @@ class _IncrementalScan(RowSource):
         return replace(self, to_snapshot_id=to_snapshot_id)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class IncrementalAppendScan(_IncrementalScan):
     """The rows that snapshots with operation `append` added, whatever became of them since.
 
@@ -89,7 +89,7 @@ class IncrementalAppendScan(_IncrementalScan):
         return pa.RecordBatchReader.from_batches(to_arrow(projection), limited(batches, self.limit))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ChangelogScan(_IncrementalScan):
     """The rows that snapshots inserted, deleted and updated, oldest snapshot first.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hms_iceberg.errors import InvalidInputError, MissingDependencyError
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound="RowSource")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RowSource(ABC):
     """A frozen description of a read; every method that narrows it returns a new one, and only `to_*`, `count` and
     `plan_files` read anything.
@@ -63,6 +63,27 @@ class RowSource(ABC):
         object.__setattr__(self, "selected_fields", column_names(self.selected_fields, "selected_fields"))
         if self.limit is not None:
             whole_number(self.limit, "Limit of a scan", "a number of rows")
+
+    def __repr__(self) -> str:
+        """The table, and what differs from a read of all of it."""
+        told = [self.table_name or self.metadata.location]
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name in ("metadata", "storage", "table_name") or value == _default_of(each):
+                continue
+            told.append(f"{each.name}={str(value)!r}" if each.name == "row_filter" else f"{each.name}={value!r}")
+        return f"{type(self).__name__}({', '.join(told)})"
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows as a stream of Arrow's C interface, for `pa.table(scan)`, `pl.DataFrame(scan)`, DuckDB and others.
+
+        Args:
+            requested_schema: a capsule of the schema that the caller would like, as the interface has it.
+
+        Returns:
+            A capsule; rows are read as they are taken out of it.
+        """
+        return self.to_arrow_batch_reader().__arrow_c_stream__(requested_schema)
 
     # ----------------------------------------------------------------------------------------- narrowing
 
@@ -187,6 +208,10 @@ class RowSource(ABC):
     def count(self) -> int:
         """How many rows the scan has."""
         return sum(batch.num_rows for batch in self.to_arrow_batch_reader())
+
+
+def _default_of(each: Field[Any]) -> Any:
+    return each.default if each.default_factory is MISSING else each.default_factory()
 
 
 def limited(batches: Iterator[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:

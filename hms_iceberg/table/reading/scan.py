@@ -20,18 +20,20 @@ from hms_iceberg.spec.arguments import snapshot_number
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.values.datetimes import format_milliseconds
+from hms_iceberg.table.reading.dask_frame import dask_frame
 from hms_iceberg.table.reading.lazy_frame import lazy_frame
 from hms_iceberg.table.reading.row_source import RowSource, limited
 from hms_iceberg.table.reading.time_travel import milliseconds, snapshot_as_of
 
 if TYPE_CHECKING:
+    import dask.dataframe as dd
     import pyarrow as pa
 
 _BATCH_ROWS = 131_072
 _LEAST_BATCH_ROWS = 1024
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TableScan(RowSource):
     """A read of one snapshot.
 
@@ -173,6 +175,14 @@ class TableScan(RowSource):
     def to_polars_lazy(self) -> pl.LazyFrame:
         """The rows as a polars LazyFrame: nothing is read before it is collected, and then what its query needs."""
         return lazy_frame(self)
+
+    def to_dask(self) -> dd.DataFrame:
+        """The rows as a Dask data frame, whose partitions are read by its workers; see `plan_tasks`.
+
+        Raises:
+            MissingDependencyError: Dask is not installed.
+        """
+        return dask_frame(self)
 
     def count(self) -> int:
         """How many rows the scan has: only files are read of which metadata does not tell."""
