@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from hms_iceberg.catalog.catalog import Catalog
 from hms_iceberg.catalog.rest_storage import RestStorage
-from hms_iceberg.metastore import Identifier
+from hms_iceberg.metastore import Identifier, MetadataVersion
 from hms_iceberg.metastore_names import table_identifier, text_properties
 from hms_iceberg.rest_client.channel import RestChannel
 from hms_iceberg.rest_client.documents import Documents
@@ -20,8 +19,11 @@ from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.sort_orders import sort_order_to_json
 from hms_iceberg.table import Table
 from hms_iceberg.table.changes.table_definition import TableDefinition
+from hms_iceberg.table.table_transaction import TableTransaction
 from hms_iceberg.transaction.eagerness import Freshness
 from hms_iceberg.transaction.metadata_files import read_version
+from hms_iceberg.transaction.origin import Origin
+from hms_iceberg.transaction.transaction import Transaction
 
 
 class RestCatalog(Catalog):
@@ -41,14 +43,22 @@ class RestCatalog(Catalog):
         self._channel_metastore = metastore
 
     def load_table(self, identifier: str | Identifier) -> Table:
-        """Loads a table, with what the server says of how its files are reached."""
+        """Loads a table; see `Catalog.load_table`."""
         with planning_ready():
             pointer = self.metastore.load(table_identifier(identifier))
-            storage = self._storage_for(pointer.properties)
-            version = read_version(pointer.metadata_location, storage)
-            return Table(pointer.identifier, version, self.metastore, storage, self.name, self, Freshness())
+            return self._table(pointer.identifier, read_version(pointer.metadata_location, self.storage))
 
-    def _storage_for(self, config: Mapping[str, str]) -> RestStorage:
+    def _table(self, identifier: Identifier, version: MetadataVersion, freshness: Freshness | None = None) -> Table:
+        storage = self._storage_for(identifier)
+        return Table(identifier, version, self.metastore, storage, self.name, self, freshness)
+
+    def _defining(self, name: Identifier, origin: Origin) -> TableTransaction:
+        transaction = Transaction(name, origin, self.metastore, self._storage_for(name))
+        return TableTransaction(transaction, lambda version: self._table(name, version))
+
+    def _storage_for(self, identifier: Identifier) -> RestStorage:
+        """The files of a table, by what the server said of how they are reached."""
+        config = self._channel_metastore.config(identifier)
         if not config:
             assert isinstance(self.storage, RestStorage)
             return self.storage

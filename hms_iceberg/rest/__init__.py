@@ -6,6 +6,6 @@
 from __future__ import annotations
 
 from hms_iceberg.rest.application import application
-from hms_iceberg.rest.settings import Limits, RestSettings
+from hms_iceberg.rest.settings import Limits, RestSettings, StorageSettings
 
-__all__ = ["Limits", "RestSettings", "application"]
+__all__ = ["Limits", "RestSettings", "StorageSettings", "application"]

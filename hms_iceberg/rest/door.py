@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 from hms_iceberg.catalog.catalog import Catalog
 from hms_iceberg.errors import MissingFileError
 from hms_iceberg.metastore import Identifier, MetadataVersion
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.errors import RefusedError
+from hms_iceberg.rest.files.access import SIGNED, VENDED, FileAccess, asked, places
+from hms_iceberg.rest.files.signing import RequestSigner
+from hms_iceberg.rest.files.vending import CredentialVendor
 from hms_iceberg.rest.planning.store import PlanStore
 from hms_iceberg.rest.security.locations import AllowedLocations
 from hms_iceberg.rest.serving.bounded import BoundedCache
@@ -18,19 +21,6 @@ from hms_iceberg.rest.settings import MEBIBYTE, RestSettings
 from hms_iceberg.scan.scan_plan import ScanPlan
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.transaction.metadata_files import read_version
-
-
-@dataclass(frozen=True)
-class FileAccess:
-    """How a client reaches a table's files.
-
-    Attributes:
-        config: properties for the client.
-        credentials: what it may use for the locations below a prefix, as the protocol has it.
-    """
-
-    config: dict[str, str]
-    credentials: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Door:
@@ -43,6 +33,7 @@ class Door:
         locations: where tables may be.
         plans: what clients fetch the rest of.
         plan_parts: parts of plans, of which pages are asked for one after the other.
+        vendor, signer: what gives clients a way to files in S3; None if the server does not.
         bodies: metadata as JSON, by location and by how much of it is told. A metadata file never changes.
     """
 
@@ -54,6 +45,9 @@ class Door:
         self.bodies: BoundedCache[bytes] = BoundedCache(128 * MEBIBYTE, len)
         self.plans = PlanStore(settings.state_folder)
         self.plan_parts: BoundedCache[ScanPlan] = BoundedCache(32)
+        storage, secrets = settings.storage, dict(catalog.properties)
+        self.vendor = CredentialVendor(storage, secrets) if storage.role_arn else None
+        self.signer = RequestSigner(secrets) if storage.signs else None
         self._versions: BoundedCache[MetadataVersion] = BoundedCache(1_000_000, _weight)
 
     def check(self, call: Call, right: Right, namespace: str, name: str | None = None) -> None:
@@ -79,11 +73,27 @@ class Door:
         return self.catalog.list_tables(namespace)
 
     def files_for(self, call: Call, identifier: Identifier, metadata: TableMetadata) -> FileAccess:
-        """How a client reaches a table's files."""
+        """How a client reaches a table's files: as it asks for, if the server does that."""
         config = dict(self.settings.table_config)
         if self.settings.server_planning:
             config["scan-planning-mode"] = "server"
+        for way in asked(call.headers):
+            if way == VENDED and self.vendor is not None and places(metadata):
+                return FileAccess(config, self.credentials(call, identifier, metadata))
+            if way == SIGNED and self.signer is not None and places(metadata):
+                path = f"v1/namespaces/{quote(identifier[0], safe='')}/tables/{quote(identifier[1], safe='')}/sign"
+                signing = {"s3.remote-signing-enabled": "true", "s3.signer.uri": f"{call.url}/"}
+                return FileAccess({**config, **signing, "s3.signer.endpoint": path})
         return FileAccess(config)
+
+    def credentials(self, call: Call, identifier: Identifier, metadata: TableMetadata) -> list[dict[str, Any]]:
+        """Credentials of a table's folders, for what the caller may do; none if the server vends none for them."""
+        folders = places(metadata)
+        if self.vendor is None or not folders:
+            return []
+        writes = call.access.allows(Right.WRITE, *identifier)
+        config = self.vendor.credentials(folders, writes, call.access.caller.name)
+        return [{"prefix": place.location, "config": {**self.settings.table_config, **config}} for place in folders]
 
     def current(self, identifier: Identifier) -> tuple[Identifier, MetadataVersion]:
         """A table's name as the metastore has it, and its newest version; the metastore is asked every time.

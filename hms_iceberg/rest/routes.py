@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hms_iceberg.rest.access import Right
-from hms_iceberg.rest.catalog import commits, configuration, namespaces, planning, tables, views
+from hms_iceberg.rest.catalog import commits, configuration, files, namespaces, planning, tables, views
 from hms_iceberg.rest.door import Door
 from hms_iceberg.rest.errors import RefusedError, no_such_route
 from hms_iceberg.rest.operation import health
@@ -72,6 +72,8 @@ ROUTES: tuple[Route, ...] = (
     Route("GET", f"{_TABLE}/plan/{{plan-id}}", planning.fetch_plan, Right.READ),
     Route("DELETE", f"{_TABLE}/plan/{{plan-id}}", planning.cancel_plan, Right.READ),
     Route("POST", f"{_TABLE}/tasks", planning.fetch_tasks, Right.READ),
+    Route("GET", f"{_TABLE}/credentials", files.load_credentials, Right.READ),
+    Route("POST", f"{_TABLE}/sign", files.sign_request, Right.READ),
     Route("POST", "/v1/tables/rename", tables.rename_table, None),
     Route("GET", f"{_NAMESPACE}/views", views.list_views, Right.READ),
     Route("POST", f"{_NAMESPACE}/views", views.create_view, None),

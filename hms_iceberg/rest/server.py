@@ -142,6 +142,7 @@ def serve(settings: ServerSettings) -> None:
                 log_config=None,
                 server_header=False,
                 lifespan="on",
+                timeout_worker_healthcheck=30,
                 timeout_graceful_shutdown=int(settings.rest.limits.drain_seconds),
             )
             server = uvicorn.Server(config)

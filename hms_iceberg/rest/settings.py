@@ -36,6 +36,23 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class StorageSettings:
+    """What clients get to reach files in S3.
+
+    Attributes:
+        role_arn: the role whose credentials are vended, cut down to a table's folders; None vends none.
+        sts_endpoint: where STS is; None for AWS's own.
+        credential_seconds: for how long credentials are good.
+        signs: whether requests are signed for clients, with the catalog's own key.
+    """
+
+    role_arn: str | None = None
+    sts_endpoint: str | None = None
+    credential_seconds: int = 3600
+    signs: bool = False
+
+
+@dataclass(frozen=True)
 class RestSettings:
     """How a server is set up.
 
@@ -44,6 +61,7 @@ class RestSettings:
         allowed_locations: folders below which tables may be; None for everywhere.
         client_defaults, client_overrides: properties that clients get with the configuration.
         table_config: properties that clients get with every table, such as `s3.endpoint`.
+        storage: what clients get to reach files in S3.
         server_planning: whether clients are told to have scans planned by the server.
         idempotency_seconds: how long an answer is kept for a request that is repeated with its key; 0 for not at all.
         state_folder: a folder of its own that the processes of one server share; None for one process.
@@ -54,6 +72,7 @@ class RestSettings:
     client_defaults: Mapping[str, str] = field(default_factory=dict)
     client_overrides: Mapping[str, str] = field(default_factory=dict)
     table_config: Mapping[str, str] = field(default_factory=dict)
+    storage: StorageSettings = field(default_factory=StorageSettings)
     server_planning: bool = False
     idempotency_seconds: int = 1800
     state_folder: str | None = None

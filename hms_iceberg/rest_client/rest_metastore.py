@@ -19,6 +19,8 @@ from hms_iceberg.spec.changes.differences import table_requirements, table_updat
 from hms_iceberg.spec.metadata.metadata_json import metadata_from_dict, metadata_from_json
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 
+_MOST_CONFIGS = 1000
+
 
 class RestMetastore:
     """Implements `CatalogMetastore` on a REST catalog. Safe for threads.
@@ -32,6 +34,7 @@ class RestMetastore:
         self.channel = channel
         self.documents = documents
         self.views = RestViews(channel, documents)
+        self._configs: dict[Identifier, dict[str, str]] = {}
 
     def close(self) -> None:
         """Closes the connections."""
@@ -43,8 +46,25 @@ class RestMetastore:
         """The table's current pointer; the metadata that comes with it is kept. See the port."""
         told = self.channel.get(table_path(identifier), "table")
         location = self.kept(told)
-        metadata = told["metadata"]
-        return TablePointer(identifier, location, dict(told.get("config") or {}), str(metadata.get("location", "")))
+        config = self._note_config(identifier, told)
+        return TablePointer(identifier, location, config, str(told["metadata"].get("location", "")))
+
+    def config(self, identifier: Identifier) -> Mapping[str, str]:
+        """What the server said last of how a table's files are reached."""
+        return self._configs.get(identifier, {})
+
+    def _note_config(self, identifier: Identifier, told: Mapping[str, Any]) -> dict[str, str]:
+        config = dict(told.get("config") or {})
+        location = str((told.get("metadata") or {}).get("location", ""))
+        given = [
+            each for each in told.get("storage-credentials") or () if location.startswith(each["prefix"].rstrip("/"))
+        ]
+        if given:  # the longest prefix says most
+            config.update(max(given, key=lambda each: len(each["prefix"]))["config"])
+        if len(self._configs) > _MOST_CONFIGS:
+            self._configs.clear()
+        self._configs[identifier] = config
+        return config
 
     def kept(self, told: Mapping[str, Any]) -> str:
         """Keeps the metadata of an answer; returns its location."""
@@ -76,6 +96,7 @@ class RestMetastore:
         """The metadata that the server would give a new table, which is not created yet."""
         body = {"name": identifier[-1], **definition, "stage-create": True}
         told = self.channel.post(f"{namespace_path(identifier[0])}/tables", body, "table")
+        self._note_config(identifier, told)
         return metadata_from_dict(told.get("metadata"))
 
     # ----------------------------------------------------------------------------------------- namespaces

@@ -35,6 +35,9 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option("--client-default", "client_defaults", multiple=True, metavar="KEY=VALUE", help="Told to every client.")
 @click.option("--table-config", multiple=True, metavar="KEY=VALUE", help="Told with every table, such as s3.endpoint=…")
+@click.option("--vend-role", metavar="ARN", help="Vend credentials of this role, for a table's folders only.")
+@click.option("--sts-endpoint", metavar="URL", help="Where STS is, if it is not AWS's own.")
+@click.option("--sign-requests", is_flag=True, help="Sign requests to S3 for clients that ask for it.")
 @click.option("--server-planning", is_flag=True, help="Tell clients to have scans planned here.")
 @click.option("--metrics-port", type=click.IntRange(1, 65535), help="Where Prometheus finds /metrics.")
 @click.option("--max-body-mb", default=64, show_default=True, type=click.IntRange(1, 2048))
@@ -48,6 +51,9 @@ def rest(
     allowed_locations: tuple[str, ...],
     client_defaults: tuple[str, ...],
     table_config: tuple[str, ...],
+    vend_role: str | None,
+    sts_endpoint: str | None,
+    sign_requests: bool,
     server_planning: bool,
     max_body_mb: int,
     max_requests: int,
@@ -73,7 +79,7 @@ def rest(
     from hms_iceberg.errors import ConfigurationError
     from hms_iceberg.rest.security.jwt_login import JwtSettings
     from hms_iceberg.rest.server import ServerSettings, serve
-    from hms_iceberg.rest.settings import MEBIBYTE, Limits, RestSettings
+    from hms_iceberg.rest.settings import MEBIBYTE, Limits, RestSettings, StorageSettings
 
     if jwt_keys and not (jwt_issuer and jwt_audience):
         raise ConfigurationError("Tokens (JWT) need --jwt-keys, --jwt-issuer and --jwt-audience. Give all of them.")
@@ -92,6 +98,7 @@ def rest(
             allowed_locations=allowed_locations or None,
             client_defaults=key_values(client_defaults),
             table_config=key_values(table_config),
+            storage=StorageSettings(vend_role, sts_endpoint, signs=sign_requests),
             server_planning=server_planning,
         ),
         jwt=JwtSettings(jwt_keys, jwt_issuer or "", jwt_audience or "", jwt_leeway) if jwt_keys else None,

@@ -34,8 +34,8 @@ SERVICE_KEYS = {
 services = pytest.mark.parametrize("service", SERVICES.values(), ids=SERVICES.keys())
 
 
-def test_the_services_are_a_metastore_its_database_a_store_and_spark() -> None:
-    assert set(SERVICES) == {"postgres", "minio", "warehouse-bucket", "metastore", "spark"}
+def test_the_services_are_a_metastore_its_database_a_store_spark_and_a_rest_server() -> None:
+    assert set(SERVICES) == {"postgres", "minio", "warehouse-bucket", "metastore", "spark", "rest"}
     assert set(COMPOSE) == {"name", "services", "volumes"}
 
 

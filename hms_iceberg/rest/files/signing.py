@@ -1,0 +1,99 @@
+"""Requests to S3 that the server signs for a client, which gets no key. Source: `RemoteSignRequest` of the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from hms_iceberg.errors import ConfigurationError, MissingDependencyError
+from hms_iceberg.rest.errors import RefusedError
+from hms_iceberg.rest.files.access import Place
+
+_READS = ("GET", "HEAD")
+_WRITES = ("PUT", "POST", "DELETE")
+# What would change more than one object, or who may see it.
+_NO_SUBRESOURCES = ("acl", "policy", "tagging", "delete", "lifecycle", "versioning", "cors", "website", "replication")
+_HOP = ("connection", "content-length", "expect", "transfer-encoding", "user-agent", "x-forwarded-for")
+
+
+class RequestSigner:
+    """Signs requests for objects of a table.
+
+    Args:
+        secrets: `s3.access-key-id`, `s3.secret-access-key` and, if there is one, `s3.session-token`; `s3.endpoint`.
+
+    Raises:
+        ConfigurationError: the catalog has no key of S3.
+        MissingDependencyError: botocore is not installed.
+    """
+
+    def __init__(self, secrets: dict[str, str]) -> None:
+        try:
+            from botocore.credentials import Credentials
+        except ImportError as error:
+            raise MissingDependencyError("Signing requests needs botocore: pip install boto3") from error
+        key, secret = secrets.get("s3.access-key-id"), secrets.get("s3.secret-access-key")
+        if not key or not secret:
+            raise ConfigurationError(
+                "Signing requests needs the catalog's properties s3.access-key-id and s3.secret-access-key. Set them."
+            )
+        self._credentials = Credentials(key, secret, secrets.get("s3.session-token"))
+        self._endpoint = urlsplit(secrets.get("s3.endpoint", "")).netloc
+
+    def signed(
+        self, method: str, uri: str, region: str, headers: dict[str, list[str]], folders: Sequence[Place], writes: bool
+    ) -> dict[str, Any]:
+        """A request with its signature.
+
+        Args:
+            method, uri, region, headers: of the request.
+            folders: where it may go.
+            writes: whether it may change something.
+
+        Raises:
+            RefusedError: it goes elsewhere, or changes what it may not.
+        """
+        from botocore.auth import S3SigV4Auth
+        from botocore.awsrequest import AWSRequest
+
+        if method not in _READS and not (writes and method in _WRITES):
+            raise _refused(f"{method} is not allowed on this table")
+        self._check_place(method, uri, folders)
+        kept = {key: values[0] for key, values in headers.items() if values and key.lower() not in _HOP}
+        request = AWSRequest(method=method, url=uri, headers={k: v for k, v in kept.items() if k.lower() != "host"})
+        request.context["payload_signing_enabled"] = False
+        S3SigV4Auth(self._credentials, "s3", region).add_auth(request)
+        return {"uri": uri, "headers": {key: [value] for key, value in request.headers.items()}}
+
+    def _check_place(self, method: str, uri: str, folders: Sequence[Place]) -> None:
+        parts = urlsplit(uri)
+        query = parse_qs(parts.query, keep_blank_values=True)
+        if parts.scheme not in ("http", "https") or any(name in query for name in _NO_SUBRESOURCES):
+            raise _refused("the request is of a kind that is not signed")
+        path = unquote(parts.path).lstrip("/")
+        if ".." in path.split("/"):
+            raise _refused("its path has '..' in it")
+        bucket, key = self._place(parts.netloc, path)
+        if not key:  # a listing
+            key = query.get("prefix", [""])[0]
+            if method != "GET" or not key:
+                raise _refused("it is of the bucket as a whole")
+        if not any(place.bucket == bucket and f"{key}/".startswith(f"{place.key}/") for place in folders):
+            raise _refused(f"s3://{bucket}/{key} is none of the table's locations")
+
+    def _place(self, host: str, path: str) -> tuple[str, str]:
+        """Bucket and key of a request, whichever of the two styles it has."""
+        name = host.partition(":")[0]
+        if host == self._endpoint or (name.startswith(("s3.", "s3-")) and name.endswith(".amazonaws.com")):
+            bucket, _, key = path.partition("/")
+            return bucket, key
+        for known in (self._endpoint, "amazonaws.com"):
+            if known and host.endswith(f".{known}"):
+                bucket = host[: -len(known) - 1] if known == self._endpoint else name.partition(".s3")[0]
+                return bucket, path
+        raise _refused(f"{host} is not the store of this table")
+
+
+def _refused(why: str) -> RefusedError:
+    return RefusedError(403, "ForbiddenException", f"The request is not signed: {why}.")

@@ -1,0 +1,137 @@
+"""How clients reach the files of a table in S3: with credentials for its folder, or with requests that are signed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import urllib3
+
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+from hms_iceberg.catalog import Catalog, load_catalog
+from hms_iceberg.rest import RestSettings, StorageSettings
+from hms_iceberg.rest.access import Caller, Right
+from hms_iceberg.rest.files.access import Place
+from hms_iceberg.rest.files.vending import session_policy
+from hms_iceberg.rest.security.logins import StaticTokens
+from hms_iceberg.rest.security.policy import Policy, PolicyRule
+from tests.support.memory_metastore import InMemoryMetastore
+from tests.support.rest_server import RestServer, served
+from tests.support.s3_store import S3Store, s3_store
+
+ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
+WRITER, READER = "the-token-of-a-writer", "the-token-of-a-reader"
+TABLE = "/v1/namespaces/db/tables/t"
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[S3Store]:
+    with s3_store() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def behind(store: S3Store) -> Catalog:
+    properties = {**store.properties, "warehouse": "s3://warehouse/lake"}
+    catalog = Catalog("behind", InMemoryMetastore(), ArrowStorage(properties), properties)
+    catalog.create_namespace("db", {"location": "s3://warehouse/lake/db.db"})
+    catalog.create_table("db.t", ROWS.schema).append(ROWS)
+    return catalog
+
+
+@pytest.fixture(scope="module")
+def server(behind: Catalog, store: S3Store) -> Iterator[RestServer]:
+    role = "arn:aws:iam::123456789012:role/lake"
+    settings = RestSettings(
+        table_config={"s3.endpoint": store.endpoint, "s3.region": "us-east-1", "s3.path-style-access": "true"},
+        storage=StorageSettings(role, store.endpoint, 900, signs=True),
+    )
+    rules = (PolicyRule(Right.MANAGE, ("writer",)), PolicyRule(Right.READ, ("reader",)))
+    login = StaticTokens.of({WRITER: Caller("writer"), READER: Caller("reader")})
+    with served(behind, settings, login=login, rule=Policy(rules)) as running:
+        yield running
+
+
+def headers(token: str, way: str = "vended-credentials") -> dict[str, str]:
+    return {"Authorization": f"Bearer {token}", "X-Iceberg-Access-Delegation": way}
+
+
+def test_credentials_are_good_for_the_tables_folder_only_and_for_what_the_caller_may_do(server: RestServer) -> None:
+    from moto.backends import get_backend
+
+    for token, writes in ((READER, False), (WRITER, True)):
+        (given,) = server.ask("GET", TABLE, headers=headers(token)).body["storage-credentials"]
+        assert given["prefix"] == "s3://warehouse/lake/db.db/t/"
+        assert {"s3.access-key-id", "s3.secret-access-key", "s3.session-token", "s3.endpoint"} <= given["config"].keys()
+        assert given["config"]["s3.access-key-id"] != "key"
+        role = get_backend("sts")["123456789012"]["aws"].assumed_roles[-1]
+        policy = json.loads(role.policy)
+        assert policy == session_policy([Place("warehouse", "lake/db.db/t")], writes)
+        assert ("s3:PutObject" in str(policy)) is writes
+    again = server.ask("GET", f"{TABLE}/credentials", headers=headers(WRITER)).body["storage-credentials"]
+    assert again == [given]  # kept for half of their time
+    assert server.ask("GET", TABLE, headers=headers(WRITER, "")).body.get("storage-credentials") is None
+
+
+def test_a_policy_of_a_session_opens_no_folder_beside_the_tables() -> None:
+    policy = session_policy([Place("b", "lake/a*b")], writes=False)
+    resources = [each for statement in policy["Statement"] for each in statement["Resource"]]
+    assert "arn:aws:s3:::b/lake/a${*}b/*" in resources
+    assert policy["Statement"][1]["Condition"] == {"StringLike": {"s3:prefix": ["lake/a${*}b/*"]}}
+
+
+def test_a_client_without_a_key_reads_and_writes_with_vended_credentials(server: RestServer, behind: Catalog) -> None:
+    with load_catalog("client", uri=server.url, token=WRITER) as client:
+        table = client.load_table("db.t")
+        assert "s3.session-token" in table.storage._properties
+        table.append(ROWS)
+    assert behind.load_table("db.t").scan().count() == 6
+
+
+def sign(server: RestServer, token: str, method: str, uri: str) -> Any:
+    body = {
+        "region": "us-east-1",
+        "method": method,
+        "uri": uri,
+        "headers": {"x-amz-content-sha256": ["UNSIGNED-PAYLOAD"]},
+    }
+    return server.ask("POST", f"{TABLE}/sign", body, headers(token))
+
+
+def test_a_signed_request_reads_what_is_the_tables(server: RestServer, behind: Catalog, store: S3Store) -> None:
+    location = behind.load_table("db.t").metadata_location
+    uri = location.replace("s3://", f"{store.endpoint}/")
+    told = server.ask("GET", TABLE, headers=headers(READER, "remote-signing")).body["config"]
+    assert told["s3.remote-signing-enabled"] == "true" and told["s3.signer.endpoint"].endswith("/t/sign")
+    signed = sign(server, READER, "GET", uri).body
+    given = {key: values[0] for key, values in signed["headers"].items()}
+    assert given["Authorization"].startswith("AWS4-HMAC-SHA256") and "secret" not in str(signed).replace("sha256", "")
+    assert urllib3.request("GET", signed["uri"], headers=given).status == 200
+
+
+@pytest.mark.parametrize(
+    ("token", "method", "path"),
+    [
+        (READER, "PUT", "/warehouse/lake/db.db/t/data/x"),
+        (READER, "DELETE", "/warehouse/lake/db.db/t/data/x"),
+        (WRITER, "GET", "/warehouse/lake/db.db/t2/data/x"),
+        (WRITER, "GET", "/warehouse/lake/db.db/t/../t2/x"),
+        (WRITER, "GET", "/warehouse/lake/db.db/t/%2e%2e/t2/x"),
+        (WRITER, "GET", "/other/lake/db.db/t/x"),
+        (WRITER, "GET", "/warehouse"),
+        (WRITER, "GET", "/warehouse?prefix=lake/"),
+        (WRITER, "PUT", "/warehouse/lake/db.db/t/data/x?acl"),
+        (WRITER, "POST", "/warehouse?delete"),
+    ],
+)
+def test_nothing_else_is_signed(server: RestServer, store: S3Store, token: str, method: str, path: str) -> None:
+    answer = sign(server, token, method, f"{store.endpoint}{path}")
+    assert (answer.status, answer.error) == (403, "ForbiddenException")
+
+
+def test_a_store_of_somebody_else_is_not_signed_for(server: RestServer) -> None:
+    assert sign(server, WRITER, "GET", "http://elsewhere/warehouse/lake/db.db/t/x").status == 403
+    assert sign(server, WRITER, "GET", "file:///warehouse/lake/db.db/t/x").status == 403
