@@ -6,13 +6,14 @@ from typing import Any
 from urllib.parse import quote
 
 from hms_iceberg.catalog.catalog import Catalog
-from hms_iceberg.errors import MissingFileError
+from hms_iceberg.errors import MissingFileError, NotAnIcebergTableError
 from hms_iceberg.metastore import Identifier, MetadataVersion
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.rest.files.access import SIGNED, VENDED, FileAccess, asked, places
 from hms_iceberg.rest.files.signing import RequestSigner
 from hms_iceberg.rest.files.vending import CredentialVendor
+from hms_iceberg.rest.hive_tables import HiveTablesBehind, read_only
 from hms_iceberg.rest.planning.store import PlanStore
 from hms_iceberg.rest.security.locations import AllowedLocations
 from hms_iceberg.rest.serving.bounded import BoundedCache
@@ -31,6 +32,7 @@ class Door:
         settings: how the server is set up.
         endpoints: names of those that clients may call.
         locations: where tables may be.
+        hive: plain Hive tables that are shown as Iceberg tables; None if none are.
         plans: what clients fetch the rest of.
         plan_parts: parts of plans, of which pages are asked for one after the other.
         vendor, signer: what gives clients a way to files in S3; None if the server does not.
@@ -48,6 +50,8 @@ class Door:
         storage, secrets = settings.storage, dict(catalog.properties)
         self.vendor = CredentialVendor(storage, secrets) if storage.role_arn else None
         self.signer = RequestSigner(secrets) if storage.signs else None
+        followers = settings.hive_tables
+        self.hive = HiveTablesBehind(catalog, followers.lower(), settings.hive_tables_seconds) if followers else None
         self._versions: BoundedCache[MetadataVersion] = BoundedCache(1_000_000, _weight)
 
     def check(self, call: Call, right: Right, namespace: str, name: str | None = None) -> None:
@@ -70,7 +74,16 @@ class Door:
         Raises:
             NoSuchNamespaceError: no namespace of that name.
         """
-        return self.catalog.list_tables(namespace)
+        tables = self.catalog.list_tables(namespace)
+        return sorted({*tables, *self.hive.names(namespace)}) if self.hive is not None else tables
+
+    def check_exists(self, identifier: Identifier) -> None:
+        """Raises NoSuchTableError if there is no table of a name, Iceberg's or one that is shown as such."""
+        try:
+            self.catalog.metastore.load(identifier)
+        except NotAnIcebergTableError:
+            if self.hive is None or self.hive.row(identifier) is None:
+                raise
 
     def files_for(self, call: Call, identifier: Identifier, metadata: TableMetadata) -> FileAccess:
         """How a client reaches a table's files: as it asks for, if the server does that."""
@@ -89,6 +102,9 @@ class Door:
     def credentials(self, call: Call, identifier: Identifier, metadata: TableMetadata) -> list[dict[str, Any]]:
         """Credentials of a table's folders, for what the caller may do; none if the server vends none for them."""
         folders = places(metadata)
+        hive = None if self.hive is None or not folders else self.hive.row(identifier)
+        if hive is not None:  # the files are Hive's, and in its folder
+            return []
         if self.vendor is None or not folders:
             return []
         writes = call.access.allows(Right.WRITE, *identifier)
@@ -101,7 +117,28 @@ class Door:
         Raises:
             NoSuchTableError: no table of that name.
         """
-        pointer = self.catalog.metastore.load(identifier)
+        try:
+            pointer = self.catalog.metastore.load(identifier)
+        except NotAnIcebergTableError:
+            if self.hive is None or self.hive.row(identifier) is None:
+                raise
+            pointer = self.catalog.metastore.load(self.hive.follower(identifier))
+            return identifier, self.version_at(pointer.metadata_location)
+        return pointer.identifier, self.version_at(pointer.metadata_location)
+
+    def writable(self, identifier: Identifier) -> tuple[Identifier, MetadataVersion]:
+        """As `current`, of a table that can be changed.
+
+        Raises:
+            NoSuchTableError: no table of that name.
+            UnsupportedError: it is a plain Hive table.
+        """
+        try:
+            pointer = self.catalog.metastore.load(identifier)
+        except NotAnIcebergTableError as error:
+            if self.hive is None:
+                raise
+            raise read_only(identifier, error) from error
         return pointer.identifier, self.version_at(pointer.metadata_location)
 
     def version_at(self, location: str) -> MetadataVersion:

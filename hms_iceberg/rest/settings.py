@@ -61,6 +61,8 @@ class RestSettings:
         allowed_locations: folders below which tables may be; None for everywhere.
         client_defaults, client_overrides: properties that clients get with the configuration.
         table_config: properties that clients get with every table, such as `s3.endpoint`.
+        hive_tables: namespace of the Iceberg tables that follow plain Hive tables; None shows no plain Hive tables.
+        hive_tables_seconds: for how long a follower is taken as up to date.
         storage: what clients get to reach files in S3.
         server_planning: whether clients are told to have scans planned by the server.
         idempotency_seconds: how long an answer is kept for a request that is repeated with its key; 0 for not at all.
@@ -72,6 +74,8 @@ class RestSettings:
     client_defaults: Mapping[str, str] = field(default_factory=dict)
     client_overrides: Mapping[str, str] = field(default_factory=dict)
     table_config: Mapping[str, str] = field(default_factory=dict)
+    hive_tables: str | None = None
+    hive_tables_seconds: float = 10.0
     storage: StorageSettings = field(default_factory=StorageSettings)
     server_planning: bool = False
     idempotency_seconds: int = 1800

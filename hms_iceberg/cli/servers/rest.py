@@ -35,6 +35,11 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option("--client-default", "client_defaults", multiple=True, metavar="KEY=VALUE", help="Told to every client.")
 @click.option("--table-config", multiple=True, metavar="KEY=VALUE", help="Told with every table, such as s3.endpoint=…")
+@click.option(
+    "--hive-tables",
+    metavar="NAMESPACE",
+    help="Show plain Hive tables as well, for reading; the Iceberg tables that follow them go to this namespace.",
+)
 @click.option("--vend-role", metavar="ARN", help="Vend credentials of this role, for a table's folders only.")
 @click.option("--sts-endpoint", metavar="URL", help="Where STS is, if it is not AWS's own.")
 @click.option("--sign-requests", is_flag=True, help="Sign requests to S3 for clients that ask for it.")
@@ -51,6 +56,7 @@ def rest(
     allowed_locations: tuple[str, ...],
     client_defaults: tuple[str, ...],
     table_config: tuple[str, ...],
+    hive_tables: str | None,
     vend_role: str | None,
     sts_endpoint: str | None,
     sign_requests: bool,
@@ -98,6 +104,7 @@ def rest(
             allowed_locations=allowed_locations or None,
             client_defaults=key_values(client_defaults),
             table_config=key_values(table_config),
+            hive_tables=hive_tables,
             storage=StorageSettings(vend_role, sts_endpoint, signs=sign_requests),
             server_planning=server_planning,
         ),

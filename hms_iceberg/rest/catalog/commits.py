@@ -41,7 +41,7 @@ def commit_table(door: Door, call: Call) -> Answer:
         metadata = new_table(changes, now_ms())
         door.locations.check_table(metadata, None)
         return committed(door, _committed_as_new(door, identifier, Created(metadata)))
-    identifier, start = door.current(identifier)
+    identifier, start = door.writable(identifier)
     transaction = _transaction(door, identifier, Existing(start))
     try:
         transaction.add(RequestedChanges(requirements, changes))

@@ -6,7 +6,7 @@ import datetime as dt
 import logging
 from typing import Any
 
-from hms_iceberg.errors import CorruptFileError, InvalidInputError, NoSuchTableError
+from hms_iceberg.errors import CorruptFileError, InvalidInputError
 from hms_iceberg.metastore_names import table_identifier
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.catalog.bodies import CreateTable, Register, Rename
@@ -78,7 +78,7 @@ def load_table(door: Door, call: Call) -> Answer:
 
 def table_exists(door: Door, call: Call) -> Answer:
     """Nothing, if the table is there."""
-    door.catalog.metastore.load(call.table)
+    door.check_exists(call.table)
     return NOTHING
 
 
@@ -131,7 +131,6 @@ def rename_table(door: Door, call: Call) -> Answer:
 def report_metrics(door: Door, call: Call) -> Answer:
     """Takes note of what a client tells of a scan or a commit."""
     report = call.read(dict[str, Any])
-    if not door.catalog.table_exists(call.table):
-        raise NoSuchTableError(f"There is no table {'.'.join(call.table)} to report metrics of.")
+    door.check_exists(call.table)
     logger.info("Metrics of %s: %s", ".".join(call.table), report.get("report-type"))
     return NOTHING

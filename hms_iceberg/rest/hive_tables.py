@@ -1,0 +1,97 @@
+"""Plain Hive tables behind the same door, for reading: each is followed by an Iceberg table over the same files.
+
+The followers are in a namespace of their own, and brought up to date when somebody asks for the table; clients see them
+under the Hive table's name.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from hms_iceberg.catalog.catalog import Catalog
+from hms_iceberg.errors import (
+    ConfigurationError,
+    IcebergError,
+    NoSuchTableError,
+    NotAnIcebergTableError,
+    UnsupportedError,
+)
+from hms_iceberg.metastore import Identifier, TableRow, TableRows
+from hms_iceberg.migration import Follower
+from hms_iceberg.rest.serving.bounded import BoundedCache
+
+_MOST_FOLLOWERS = 1000
+
+
+class HiveTablesBehind:
+    """The plain Hive tables of a catalog's metastore.
+
+    Args:
+        catalog: the catalog.
+        namespace: where the followers are; made if it is not there.
+        seconds: a follower that was brought up to date so shortly before is taken as it is.
+
+    Raises:
+        ConfigurationError: the catalog is on no Hive Metastore.
+    """
+
+    def __init__(self, catalog: Catalog, namespace: str, seconds: float) -> None:
+        rows = getattr(catalog.metastore, "table_rows", None)
+        if not isinstance(rows, TableRows):
+            raise ConfigurationError("Plain Hive tables need a catalog on a Hive Metastore.")
+        self._catalog = catalog
+        self._rows: TableRows = rows
+        self._namespace = namespace
+        self._seconds = seconds
+        self._followers: BoundedCache[_Following] = BoundedCache(_MOST_FOLLOWERS)
+        self._lock = threading.Lock()
+
+    def names(self, namespace: str) -> list[Identifier]:
+        """The plain Hive tables of a namespace; views are not among them."""
+        if namespace.lower() == self._namespace:
+            return []
+        return [row.identifier for row in self._rows.rows(namespace.lower()) if not row.is_iceberg]
+
+    def row(self, identifier: Identifier) -> TableRow | None:
+        """A plain Hive table's row; None if the name is something else, or nothing."""
+        row = self._rows.row((identifier[0].lower(), identifier[1].lower()))
+        return None if row is None or row.is_iceberg else row
+
+    def follower(self, identifier: Identifier) -> Identifier:
+        """The Iceberg table that follows a Hive table, after it was brought up to date.
+
+        Raises:
+            NoSuchTableError: there is no such Hive table.
+            UnsupportedError: it cannot be read as an Iceberg table; says why.
+        """
+        name = (identifier[0].lower(), identifier[1].lower())
+        target = (self._namespace, f"{name[0]}__{name[1]}")
+        with self._lock:
+            following = self._followers.get(name)
+            if following is None:
+                following = self._followers.put(name, _Following(Follower(self._catalog, name, target)))
+        with following.lock:
+            if time.monotonic() - following.seen_at > self._seconds:
+                self._catalog.create_namespace_if_not_exists(self._namespace)
+                try:
+                    following.follower.round()
+                except (NoSuchTableError, UnsupportedError):
+                    raise
+                except IcebergError as error:
+                    raise UnsupportedError(f"Hive table {'.'.join(name)} cannot be read now: {error}") from error
+                following.seen_at = time.monotonic()
+        return target
+
+
+class _Following:
+    def __init__(self, follower: Follower) -> None:
+        self.follower = follower
+        self.lock = threading.Lock()
+        self.seen_at = float("-inf")
+
+
+def read_only(identifier: Identifier, error: NotAnIcebergTableError) -> UnsupportedError:
+    """The error for a change of a plain Hive table."""
+    name = ".".join(identifier)
+    return UnsupportedError(f"{name} is a plain Hive table, which can only be read here. {error}")
