@@ -1,4 +1,6 @@
-"""Options by which a command finds its catalog and its table, and the commands that are given them opened."""
+"""Options by which a command finds its catalog and its table, the commands that are given them opened, and what the tab
+key offers for names of tables, of their branches and tags, and of their columns.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,13 @@ import click
 
 from hms_iceberg.cli.output import OUTPUT_OPTION, Output, inherited
 from hms_iceberg.cli.suggestions import near_names
-from hms_iceberg.errors import NoSuchNamespaceError, NoSuchTableError, NotAnIcebergTableError, StorageDeniedError
+from hms_iceberg.errors import (
+    IcebergError,
+    NoSuchNamespaceError,
+    NoSuchTableError,
+    NotAnIcebergTableError,
+    StorageDeniedError,
+)
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
@@ -122,7 +130,9 @@ def on_table(body: Callable[..., None]) -> Callable[..., None]:
         with loaded(table, catalog_name, uri, properties) as found:
             body(found, Output(output), **own)
 
-    return click.argument("table", metavar="DB.TABLE")(catalog_options(OUTPUT_OPTION(command)))
+    return click.argument("table", metavar="DB.TABLE", shell_complete=complete_table)(
+        catalog_options(OUTPUT_OPTION(command))
+    )
 
 
 def key_values(texts: tuple[str, ...]) -> dict[str, str]:
@@ -138,3 +148,52 @@ def key_values(texts: tuple[str, ...]) -> dict[str, str]:
             raise click.BadParameter(f"expected KEY=VALUE, got {text!r}")
         pairs[key.strip()] = value
     return pairs
+
+
+def complete_table(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Namespaces up to the dot, tables behind it; nothing if the metastore cannot be asked."""
+    namespace, dot, _ = incomplete.partition(".")
+    try:
+        with _catalog_of(ctx) as catalog:
+            found = catalog.list_tables(namespace) if dot else catalog.list_namespaces()
+    except (IcebergError, OSError):
+        return []
+    names = [".".join(each) + ("" if dot else ".") for each in found]
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def complete_ref(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Branches and tags of the table that was named before."""
+    try:
+        with _table_of(ctx) as table:
+            return [name for name in table.refs() if name.startswith(incomplete)]
+    except (IcebergError, OSError):
+        return []
+
+
+def complete_columns(ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Columns of the table that was named before, behind the last comma."""
+    before, comma, begun = incomplete.rpartition(",")
+    try:
+        with _table_of(ctx) as table:
+            names = table.schema().column_names
+    except (IcebergError, OSError):
+        return []
+    return [f"{before}{comma}{name}" for name in names if name.startswith(begun)]
+
+
+@contextmanager
+def _catalog_of(ctx: click.Context) -> Iterator[Catalog]:
+    given = {**ctx.find_root().params, **{key: value for key, value in ctx.params.items() if value}}
+    properties = given.get("properties") or ()
+    with open_catalog(given.get("catalog_name"), given.get("uri"), tuple(properties)) as catalog:
+        yield catalog
+
+
+@contextmanager
+def _table_of(ctx: click.Context) -> Iterator[Table]:
+    # While an option waits for its value, click has not told arguments from the words before it.
+    words = [word for word in ctx.args if not word.startswith("-")]
+    name = ctx.params.get("table") or ctx.params.get("identifier") or next(iter(words), "")
+    with _catalog_of(ctx) as catalog:
+        yield catalog.load_table(str(name))

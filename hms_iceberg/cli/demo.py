@@ -6,7 +6,7 @@ import datetime as dt
 import shutil
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -134,7 +134,8 @@ class _Demo:
 
         with self._step("Start a Hive Metastore"):
             server = EmbeddedMetastore(self._folder / "metastore", self._folder / "warehouse")
-            metastore = stack.enter_context(server)
+            with self._waiting("Starting its JVM"):
+                metastore = stack.enter_context(server)
             self._say(f"A real one: Hive 2.3, from the jars that PySpark brings, at {metastore.uri}")
         return metastore, stack.enter_context(load_catalog("demo", type="hive", uri=metastore.uri))
 
@@ -142,8 +143,10 @@ class _Demo:
         from hms_iceberg.cli.demo_flights import build_warehouse, spark_session
 
         with self._step("Build a Hive warehouse with plain Spark"):
-            spark = self._spark = stack.enter_context(spark_session(metastore, self._log))
-            counts = build_warehouse(spark, self._folder)
+            with self._waiting("Starting Spark"):
+                spark = self._spark = stack.enter_context(spark_session(metastore, self._log))
+            with self._waiting("Reading the flights") as tell:
+                counts = build_warehouse(spark, self._folder, tell)
             self._say(f"Spark {spark.version} wrote three Hive tables of Parquet files:")
             stored = {"flights": "by month, 12 partitions"}
             self._table(
@@ -173,7 +176,8 @@ class _Demo:
 
         with self._step("Ask the same of the Iceberg table, in the same Spark, without a JAR"):
             self._code("spark = hms_iceberg.spark.extend(spark)")
-            extended = extend(spark)
+            with self._waiting("Compiling the bridge to Spark"):
+                extended = extend(spark)
             rows = self._show_sql(extended, _BY_MONTH, limit=3)
             if rows != truth:
                 raise AssertionError("Spark's answers before and after the migration differ.")
@@ -206,7 +210,8 @@ class _Demo:
     def _merge(self, spark: SparkSession) -> None:
         with self._step("Change it with Spark SQL"):
             self._code(_MERGE)
-            spark.sql(_MERGE)
+            with self._waiting("Merging"):
+                spark.sql(_MERGE)
             self._show_sql(spark, "select carrier, flight, dep_delay from nyc.flights where year = 2014 order by 1, 2")
 
     # ---------------------------------------------------------------------------------------- how it looks
@@ -224,6 +229,16 @@ class _Demo:
         yield
         self._console.print(f"({time.monotonic() - started:.1f} s)\n", style="dim")
 
+    @contextmanager
+    def _waiting(self, doing: str) -> Iterator[Callable[[str], None]]:
+        """Shows what is going on: on a terminal a line that moves and goes away, elsewhere a line that stays."""
+        if not self._console.is_terminal:
+            self._say(f"{doing} …")
+            yield lambda text: self._say(f"{text} …")
+            return
+        with self._console.status(f"{doing} …") as status:
+            yield lambda text: status.update(f"{text} …")
+
     def _say(self, text: str) -> None:
         self._console.print(text, markup=False, soft_wrap=True)
 
@@ -234,8 +249,9 @@ class _Demo:
         """Run a statement and show it with (the first rows of) its answer and its time."""
         self._code(sql)
         started = time.monotonic()
-        answer = spark.sql(sql)
-        rows = answer.collect()
+        with self._waiting("Running"):
+            answer = spark.sql(sql)
+            rows = answer.collect()
         seconds = time.monotonic() - started
         self._table(answer.columns, [row.asDict() for row in rows[:limit]])
         more = f", {limit} shown" if limit is not None and len(rows) > limit else ""

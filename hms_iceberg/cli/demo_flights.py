@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -72,12 +72,13 @@ def spark_session(metastore: EmbeddedMetastore, log: Path) -> Iterator[SparkSess
         session.stop()
 
 
-def build_warehouse(spark: SparkSession, scratch: Path) -> dict[str, int]:
+def build_warehouse(spark: SparkSession, scratch: Path, tell: Callable[[str], None]) -> dict[str, int]:
     """Creates the Hive tables `flights` (by month), `airlines` and `airports`, and returns their numbers of rows.
 
     Args:
         spark: a session with Hive support.
         scratch: a folder for the unpacked CSV file, which is removed again.
+        tell: is called with what comes next.
     """
     data = data_folder()
     unpacked = scratch / "csv"
@@ -89,9 +90,12 @@ def build_warehouse(spark: SparkSession, scratch: Path) -> dict[str, int]:
     spark.sql(f"create database {DATABASE}")
     columns = _FLIGHTS.replace("month int, ", "")
     names = ", ".join(column.split()[0] for column in columns.split(", "))
+    tell("Writing nyc.flights, 336,776 rows")
     spark.sql(f"create table {DATABASE}.flights ({columns}) partitioned by (month int) stored as parquet")
     spark.sql(f"insert into {DATABASE}.flights partition (month) select {names}, month from flights_csv")
     for name in ("airlines", "airports"):
+        tell(f"Writing {DATABASE}.{name}")
         spark.sql(f"create table {DATABASE}.{name} stored as parquet as select * from {name}_csv")
     shutil.rmtree(unpacked)
+    tell("Counting rows")
     return {name: spark.table(f"{DATABASE}.{name}").count() for name in ("flights", "airlines", "airports")}

@@ -22,6 +22,21 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 
+FIRST_STEPS = """\
+Apache Iceberg tables on a Hive Metastore. Five commands to begin with:
+
+  hms-iceberg demo                          See it work, in about a minute, with a metastore of its own.
+  hms-iceberg doctor                        Check this machine, the metastore and the storage.
+  hms-iceberg list [NAMESPACE]              List namespaces, or the tables of one.
+  hms-iceberg sql                           Run SQL on Iceberg and Hive tables.
+  hms-iceberg migrate DB.TABLE --dry-run    Check whether a Hive table can become an Iceberg table.
+
+Say where the metastore is: --uri thrift://host:9083, or
+  export PYICEBERG_CATALOG__DEFAULT__URI=thrift://host:9083
+
+All commands: hms-iceberg --help      Guides: hms-iceberg docs"""
+
+
 class LazyGroup(SuggestingGroup):
     """A group that imports a command only when it is called."""
 
@@ -68,12 +83,13 @@ class LazyGroup(SuggestingGroup):
         ]
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("-v", "--verbose", is_flag=True, help="Show the log, and the whole traceback of an error.")
 @catalog_options
 @click.option("--output", type=click.Choice(["text", "json"]), help="How results are told.  [default: text]")
 @click.version_option(package_name="hms_iceberg")
-def cli(verbose: bool, **defaults: object) -> None:
+@click.pass_context
+def cli(ctx: click.Context, verbose: bool, **defaults: object) -> None:
     """Apache Iceberg tables on a Hive Metastore.
 
     The options of the catalog and of the output may stand here, or after the command's name.
@@ -82,6 +98,8 @@ def cli(verbose: bool, **defaults: object) -> None:
         import logging
 
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if ctx.invoked_subcommand is None:
+        click.echo(FIRST_STEPS)
 
 
 def main(arguments: list[str] | None = None) -> int:

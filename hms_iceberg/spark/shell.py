@@ -42,6 +42,16 @@ class SqlSession:
         for name in _ECHOES:
             PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
+    @property
+    def version(self) -> str:
+        """Spark's version."""
+        return str(self._spark.version)
+
+    @property
+    def metastore(self) -> str:
+        """The address of the session's metastore."""
+        return str(self._spark.conf.get("spark.hadoop.hive.metastore.uris", ""))
+
     def run(self, statement: str, limit: int | None = None, streamed: bool = False) -> Answer:
         """Runs a statement.
 

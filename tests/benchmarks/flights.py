@@ -50,7 +50,7 @@ def query_times(
 ) -> tuple[list[float], list[float]]:
     """Seconds of the query on the Iceberg table and on its files, in turns, those that warm up left out."""
     with spark_session(metastore, folder / "spark.log") as plain:
-        build_warehouse(plain, folder)
+        build_warehouse(plain, folder, lambda _: None)
         location = plain.sql("describe formatted nyc.flights").where("col_name = 'Location'").collect()[0][1]
         with load_catalog("bench", uri=metastore.uri) as catalog:
             migrate(catalog, "nyc.flights")

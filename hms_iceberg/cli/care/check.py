@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hms_iceberg.cli.catalog_options import on_catalog
+from hms_iceberg.cli.catalog_options import complete_table, on_catalog
 from hms_iceberg.cli.output import Output
 from hms_iceberg.cli.patterns import matching_tables
 from hms_iceberg.errors import IcebergError, MetastoreUnavailableError
@@ -24,7 +24,7 @@ _CLEAR = "\x1b[K"
 
 
 @click.command()
-@click.argument("patterns", metavar="DB.TABLE | PATTERN...", nargs=-1, required=True)
+@click.argument("patterns", metavar="DB.TABLE | PATTERN...", shell_complete=complete_table, nargs=-1, required=True)
 @click.option("--no-files", is_flag=True, help="Only metadata: do not look for every data file.")
 @click.option("--record-counts", is_flag=True, help="Also open every live file and count its rows.")
 @click.option("--values", is_flag=True, help="Also read every live file whole, and compare values with bounds.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -20,16 +21,18 @@ _MARKS = {"good": "ok ", "doubtful": "?? ", "bad": "!! "}
 @catalog_options
 @OUTPUT_OPTION
 def doctor(catalog_name: str | None, uri: str | None, properties: tuple[str, ...], output: str) -> None:
-    """Look at what stands around tables: versions, Java, the metastore and its settings, locks, storage, clocks.
+    """Check what is around the tables: versions, Java, the metastore and its settings, locks, storage, clocks.
 
-    The exit code is 1 if something does not work.
+    Without a metastore it checks this machine only. The exit code is 1 if something does not work.
 
     Example: hms-iceberg doctor --uri thrift://metastore:9083
     """
+    from hms_iceberg.config import known_catalogs as configured_catalogs
     from hms_iceberg.maintenance.doctor import Health, examine_surroundings
 
     out, found = Output(output), []
-    with open_catalog(catalog_name, uri, properties, patient=True) as catalog:
+    is_named = bool(catalog_name or uri or properties or configured_catalogs())
+    with open_catalog(catalog_name, uri, properties, patient=True) if is_named else nullcontext() as catalog:
         for diagnosis in examine_surroundings(catalog):
             found.append(diagnosis)
             if not out.is_json:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hms_iceberg.cli.catalog_options import on_catalog
+from hms_iceberg.cli.catalog_options import complete_table, on_catalog
 from hms_iceberg.cli.output import Output
 from hms_iceberg.cli.patterns import matching_tables
 from hms_iceberg.errors import IcebergError, MetastoreUnavailableError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("patterns", metavar="DB.TABLE | PATTERN...", nargs=-1, required=True)
+@click.argument("patterns", metavar="DB.TABLE | PATTERN...", shell_complete=complete_table, nargs=-1, required=True)
 @click.option("--apply", is_flag=True, help="Do it; without this the plan is only shown.")
 @click.option("--accept-loss", is_flag=True, help="Also do what loses rows, deletes or snapshots; the plan says which.")
 @click.option("--record-counts", is_flag=True, help="Also open every live file and count its rows.")

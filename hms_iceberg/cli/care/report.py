@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hms_iceberg.cli.catalog_options import on_catalog
+from hms_iceberg.cli.catalog_options import complete_table, on_catalog
 from hms_iceberg.cli.output import Output, console
 from hms_iceberg.cli.patterns import matching_tables
 from hms_iceberg.errors import IcebergError, MetastoreUnavailableError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("patterns", metavar="DB.TABLE | PATTERN...", nargs=-1, required=True)
+@click.argument("patterns", metavar="DB.TABLE | PATTERN...", shell_complete=complete_table, nargs=-1, required=True)
 @click.option("-o", "--to", type=click.Path(dir_okay=False, path_type=Path), help="Write one HTML page instead.")
 @click.option("--snapshots", type=click.IntRange(1), default=20, show_default=True, help="How many the graph shows.")
 @click.option("--title", help="The heading of the page.")

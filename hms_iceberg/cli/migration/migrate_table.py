@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hms_iceberg.cli.catalog_options import catalog_options, key_values, naming, open_catalog
+from hms_iceberg.cli.catalog_options import catalog_options, complete_table, key_values, naming, open_catalog
 from hms_iceberg.cli.durations import Duration
 from hms_iceberg.cli.migration.follow_table import keep_up
 from hms_iceberg.cli.migration.spark import Ways, spark_for, spark_options
@@ -26,7 +26,7 @@ Kept = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
-@click.argument("tables", metavar="DB.TABLE…", nargs=-1)
+@click.argument("tables", metavar="DB.TABLE…", shell_complete=complete_table, nargs=-1)
 @catalog_options
 @OUTPUT_OPTION
 @click.option("--exclude", multiple=True, metavar="PATTERN", help="Leave tables of such names out; may be repeated.")
@@ -138,7 +138,7 @@ def migrate(
 
 
 @click.command()
-@click.argument("table", metavar="DB.TABLE")
+@click.argument("table", metavar="DB.TABLE", shell_complete=complete_table)
 @click.option("--against", required=True, metavar="DB.TABLE", help="The Hive table, such as the backup.")
 @click.option("--level", type=LEVEL, default="sums", show_default=True, help="How they are compared.")
 @spark_options
@@ -178,7 +178,7 @@ def verify(
 
 
 @click.command("rollback-migration")
-@click.argument("table", metavar="DB.TABLE")
+@click.argument("table", metavar="DB.TABLE", shell_complete=complete_table)
 @catalog_options
 @OUTPUT_OPTION
 @click.option("--backup-name", metavar="NAME", help="Name of the Hive table [default: TABLE_backup_].")

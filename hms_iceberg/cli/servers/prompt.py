@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import readline
 from contextlib import suppress
+from importlib.metadata import version
 from pathlib import Path
 
 import click
@@ -17,7 +19,27 @@ from hms_iceberg.spark.shell import SqlSession
 _FIRST, _NEXT = "iceberg> ", "      -> "
 _ROWS_SHOWN = 1000
 _LINES_KEPT = 5000
-_LEAVE = ("exit", "quit")
+_LEAVE = ("exit", "quit", "\\q")
+_HELP = ("help", "\\?", "\\h")
+_HELP_TEXT = """\
+Statements end with a semicolon and may take several lines. The tab key completes names, Ctrl-C stops a statement.
+
+  \\l                the namespaces
+  \\d                the tables of this namespace; \\d NAMESPACE. those of another
+  \\d TABLE          columns and partitioning of a table; \\d+ TABLE also its location and properties
+  \\s TABLE          the snapshots of an Iceberg table; \\r TABLE its branches and tags
+  \\c NAMESPACE      make it the one of names without a dot
+  \\q, exit          leave
+
+Guides: hms-iceberg docs spark"""
+_SHORT_FORMS = {
+    "\\l": ("show namespaces", ""),
+    "\\d": ("show tables", "describe {0}"),
+    "\\d+": ("show tables", "describe extended {0}"),
+    "\\s": ("", "select committed_at, snapshot_id, operation, summary['added-records'] as added from {0}.snapshots"),
+    "\\r": ("", "select name, type, snapshot_id from {0}.refs"),
+    "\\c": ("", "use {0}"),
+}
 _WORDS = """
     alter table|analyze|as|asc|between|branch|by|call|case|create|cross join|database|delete from|desc|describe|distinct
     drop|else|end|exists|explain|false|from|full join|group by|having|in|inner join|insert into|insert overwrite|is null
@@ -28,8 +50,37 @@ _WORDS = """
 KEYWORDS = tuple(word for line in _WORDS.split("\n") for word in line.strip().split("|") if word)
 
 
+# What stands behind these words names a table, and a version of the table before it.
+_TABLES = re.compile(r"\b(?:from|join|into|update|table)\s+([\w.`]+)", re.I)
+_VERSION = re.compile(r"\bversion\s+as\s+of\s+'?[\w-]*$", re.I)
+
+
+def statement_of(line: str) -> str | None:
+    """The statement that a line such as `\\d web.visits` is short for; None if it is no short form.
+
+    Raises:
+        SqlFailedError: there is no such short form, or it wants a name.
+    """
+    word, _, name = line.strip().rstrip(";").partition(" ")
+    if not word.startswith("\\"):
+        return None
+    if word not in _SHORT_FORMS:
+        raise SqlFailedError(f"There is no {word}. Type help for what there is.")
+    alone, named = _SHORT_FORMS[word]
+    name = name.strip()
+    if name.endswith(".") and word in ("\\d", "\\d+"):
+        return f"show tables in {name[:-1]}"
+    if name and named:
+        return named.format(name)
+    if not alone:
+        raise SqlFailedError(f"{word} wants a name. Type help for what there is.")
+    return alone
+
+
 class Names:
-    """Completes key words, and names of catalogs, namespaces and tables as far as dots go."""
+    """Completes key words, names of catalogs, namespaces and tables as far as dots go, and what the line's tables have:
+    their columns, and behind `version as of` their branches and tags.
+    """
 
     def __init__(self, session: SqlSession, interruptible: Interruptible) -> None:
         self._session = session
@@ -39,15 +90,25 @@ class Names:
     def complete(self, text: str, state: int) -> str | None:
         """What readline asks: the candidate of this number."""
         if state == 0:
-            self._found = self._interruptible.run(lambda: self.candidates(text))
+            line = readline.get_line_buffer()
+            self._found = self._interruptible.run(lambda: self.candidates(text, line))
         return self._found[state] if state < len(self._found) else None
 
-    def candidates(self, text: str) -> list[str]:
-        """All that a text may become."""
+    def candidates(self, text: str, line: str = "") -> list[str]:
+        """All that a text may become, in a line that may name tables."""
+        tables = _TABLES.findall(line)
+        if _VERSION.search(line):
+            refs = [name for table in tables for name in self._session.names(f"select name from {table}.refs", "name")]
+            return [name for name in refs if name.startswith(text)]
         before, dot, _ = text.rpartition(".")
         names = [f"{before}{dot}{name}" for name in self._names(before)]
+        columns = [] if dot else [name for table in tables if table != text for name in self._columns(table)]
         words = () if dot else KEYWORDS
-        return [each for each in (*names, *words) if each.lower().startswith(text.lower())]
+        found = (each for each in (*columns, *names, *words) if each.lower().startswith(text.lower()))
+        return list(dict.fromkeys(found))
+
+    def _columns(self, table: str) -> list[str]:
+        return self._session.names(f"show columns in {table}", "col_name")
 
     def _names(self, namespace: str) -> list[str]:
         if not namespace:
@@ -79,6 +140,9 @@ class Prompt:
         readline.set_history_length(_LINES_KEPT)
         with suppress(OSError):
             readline.read_history_file(history)
+        place = self._session.metastore
+        click.echo(f"hms_iceberg {version('hms_iceberg')} on Spark {self._session.version}, metastore {place}")
+        click.echo("Statements end with a semicolon. Type help for help, exit to leave.")
         try:
             self._read()
         finally:
@@ -100,9 +164,25 @@ class Prompt:
                 continue
             if not rest and line.strip().rstrip(";").lower() in _LEAVE:
                 return
+            if not rest and self._is_short(line):
+                continue
             statements, rest = split_statements(f"{rest}\n{line}" if rest else line)
             for statement in statements:
                 self._run(statement)
+
+    def _is_short(self, line: str) -> bool:
+        """Whether a line was a request for help or a short form, which is then done."""
+        if line.strip().rstrip(";").lower() in _HELP:
+            click.echo(_HELP_TEXT)
+            return True
+        try:
+            statement = statement_of(line)
+        except SqlFailedError as error:
+            click.echo(f"Error: {error}", err=True)
+            return True
+        if statement is not None:
+            self._run(statement)
+        return statement is not None
 
     def _run(self, statement: str) -> None:
         try:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from hms_iceberg.cli.catalog_options import catalog_options, key_values, open_catalog
 from hms_iceberg.cli.quiet_spark import quiet_spark
+from hms_iceberg.errors import IcebergError
+
+if TYPE_CHECKING:
+    from hms_iceberg.catalog import Catalog
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -47,8 +51,19 @@ def spark_on_catalog(
 
     with open_catalog(catalog_name, uri, properties) as catalog:
         found = dict(catalog.properties)
+        if "warehouse" not in found and "spark.sql.warehouse.dir" not in key_values(settings):
+            found.update(_warehouse(catalog))
     with ExitStack() as stack:
         session = spark_session(found, {**(own_settings or {}), **key_values(settings)}, name, master)
         with quiet_spark() if quiet else nullcontext():
             spark = stack.enter_context(session)
         yield spark
+
+
+def _warehouse(catalog: Catalog) -> dict[str, str]:
+    """The metastore's own warehouse, where its database `default` is: Spark would take a folder of this machine."""
+    try:
+        location = catalog.load_namespace_properties("default").get("location")
+    except IcebergError:  # a metastore may have no such database, or not show it to this user
+        return {}
+    return {"warehouse": location} if location else {}

@@ -29,9 +29,9 @@ from hms_iceberg.spark.shell import SqlSession
 def sql(texts: tuple[str, ...], files: tuple[TextIO, ...], output: str, timing: bool, **options: Any) -> None:
     """Run SQL: statements that are given, those of files or of a pipe, or what is typed at a prompt.
 
-    Statements end with a semicolon. The first one that fails ends the command with exit code 1, but not at a prompt,
-    which has a history, completes names by the tab key, and is left by `exit` or the end of the input. Ctrl-C ends the
-    statement that runs.
+    Statements end with a semicolon. The first one that fails ends the command with exit code 1, but not at a prompt.
+    The prompt has a history, and `help`. The tab key completes tables, columns, branches and tags. Ctrl-C ends the
+    statement that runs. `exit` leaves. New databases are in the metastore's warehouse.
 
     Example: hms-iceberg sql -e "select count(*) from web.visits"
     """

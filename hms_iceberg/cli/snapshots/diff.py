@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hms_iceberg.cli.catalog_options import on_table
+from hms_iceberg.cli.catalog_options import complete_ref, on_table
 from hms_iceberg.cli.output import Output
 from hms_iceberg.cli.snapshots.named import snapshot_named
 from hms_iceberg.cli.tables.browse import FILE_CONTENTS
@@ -35,8 +35,8 @@ class _FileChange:
 
 @click.command()
 @on_table
-@click.argument("before")
-@click.argument("after", default="main")
+@click.argument("before", shell_complete=complete_ref)
+@click.argument("after", shell_complete=complete_ref, default="main")
 @click.option("--identifier", "identifiers", multiple=True, metavar="COLUMN", help="Tells updates; may be repeated.")
 @click.option("--each-change", is_flag=True, help="Also rows that were inserted and deleted again.")
 @click.option("--files", "show_files", is_flag=True, help="List the files.")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hms_iceberg.cli.catalog_options import on_table
+from hms_iceberg.cli.catalog_options import complete_ref, on_table
 from hms_iceberg.cli.output import Output
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _row(snapshot: Snapshot, state: str | None, time: str, refs: Any) -> tuple[A
 
 @click.command()
 @on_table
-@click.argument("snapshot", required=False)
+@click.argument("snapshot", shell_complete=complete_ref, required=False)
 @click.option("--as-of", metavar="TIME", help="To the last snapshot before a time such as 2026-01-31T12:00:00 (UTC).")
 def rollback(table: Table, out: Output, snapshot: str | None, as_of: str | None) -> None:
     """Point a table's main branch at an earlier snapshot of it. Later snapshots stay until they expire.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hms_iceberg.cli.catalog_options import on_catalog, on_table
+from hms_iceberg.cli.catalog_options import complete_table, on_catalog, on_table
 from hms_iceberg.cli.output import Output
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def list_(catalog: Catalog, out: Output, parent: str | None) -> None:
 
 
 @click.command()
-@click.argument("identifier", metavar="NAMESPACE | DB.TABLE")
+@click.argument("identifier", metavar="NAMESPACE | DB.TABLE", shell_complete=complete_table)
 @click.option("--entity", type=click.Choice(["any", "namespace", "table"]), default="any", show_default=True)
 @on_catalog
 def describe(catalog: Catalog, out: Output, identifier: str, entity: str) -> None:

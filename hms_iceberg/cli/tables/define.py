@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hms_iceberg.cli.catalog_options import key_values, on_catalog
+from hms_iceberg.cli.catalog_options import complete_table, key_values, on_catalog
 from hms_iceberg.cli.output import Output
 from hms_iceberg.cli.suggestions import SuggestingGroup
 from hms_iceberg.errors import InvalidPartitionSpecError
@@ -54,7 +54,7 @@ def create_namespace(catalog: Catalog, out: Output, identifier: str, own: tuple[
 
 
 @create.command("table")
-@click.argument("identifier", metavar="DB.TABLE")
+@click.argument("identifier", metavar="DB.TABLE", shell_complete=complete_table)
 @click.option("--column", "columns", multiple=True, metavar="NAME:TYPE[!]", help="May be repeated; ! for required.")
 @click.option(
     "--like",
@@ -141,7 +141,7 @@ def _spec_of(terms: tuple[str, ...], schema: Schema, table: str) -> PartitionSpe
 
 
 @click.command()
-@click.argument("from_identifier", metavar="DB.TABLE")
+@click.argument("from_identifier", metavar="DB.TABLE", shell_complete=complete_table)
 @click.argument("to_identifier", metavar="NEW_DB.TABLE")
 @on_catalog
 def rename(catalog: Catalog, out: Output, from_identifier: str, to_identifier: str) -> None:
@@ -154,7 +154,7 @@ def rename(catalog: Catalog, out: Output, from_identifier: str, to_identifier: s
 
 
 @click.command()
-@click.argument("identifier", metavar="DB.TABLE")
+@click.argument("identifier", metavar="DB.TABLE", shell_complete=complete_table)
 @click.argument("metadata_file", metavar="METADATA_FILE")
 @click.option("--overwrite", is_flag=True, help="Also if the name is an Iceberg table's, which then is this one.")
 @on_catalog
@@ -182,7 +182,7 @@ def drop_namespace(catalog: Catalog, out: Output, identifier: str) -> None:
 
 
 @drop.command("table")
-@click.argument("identifier", metavar="DB.TABLE")
+@click.argument("identifier", metavar="DB.TABLE", shell_complete=complete_table)
 @click.option("--purge", is_flag=True, help="Delete all of its files too.")
 @on_catalog
 def drop_table(catalog: Catalog, out: Output, identifier: str, purge: bool) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hms_iceberg.cli.catalog_options import catalog_options, loaded
+from hms_iceberg.cli.catalog_options import catalog_options, complete_columns, complete_table, loaded
 from hms_iceberg.cli.output import Output, on_terminal, output_form
 from hms_iceberg.errors import InvalidInputError
 
@@ -30,14 +30,20 @@ def _names(ctx: click.Context, parameter: click.Parameter, text: str | None) -> 
 
 
 @click.command()
-@click.argument("table", metavar="DB.TABLE")
+@click.argument("table", metavar="DB.TABLE", shell_complete=complete_table)
 @catalog_options
 @click.option("--output", type=click.Choice(_FORMS), callback=output_form, help="[default: text, or that of --to]")
 @click.option(
     "--to", "target", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Write to this file."
 )
 @click.option("--filter", "row_filter", metavar="FILTER", help="Only rows such as \"page = '/' and id > 2\".")
-@click.option("--columns", metavar="NAMES", callback=_names, help="Only these columns, with commas: id,address.city.")
+@click.option(
+    "--columns",
+    shell_complete=complete_columns,
+    metavar="NAMES",
+    callback=_names,
+    help="Only these columns, with commas: id,address.city.",
+)
 @click.option("--limit", type=click.IntRange(0, 2**63 - 1), help="At most so many rows; 100 on a terminal by default.")
 @click.option("--snapshot", "snapshot_id", type=int, metavar="ID", help="Of this snapshot.")
 @click.option("--as-of", metavar="TIME", help="As it was at a time such as 2026-01-31T12:00:00 (UTC).")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hms_iceberg.cli.catalog_options import on_catalog
+from hms_iceberg.cli.catalog_options import complete_table, on_catalog
 from hms_iceberg.cli.output import Output
 from hms_iceberg.cli.suggestions import SuggestingGroup
 from hms_iceberg.errors import InvalidInputError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from hms_iceberg.catalog import Catalog
 
-_TABLE = click.argument("identifier", metavar="DB.TABLE")
+_TABLE = click.argument("identifier", metavar="DB.TABLE", shell_complete=complete_table)
 _NAMESPACE = click.argument("identifier", metavar="NAMESPACE")
 _NAME = click.argument("name")
 

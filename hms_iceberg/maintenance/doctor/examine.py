@@ -16,9 +16,17 @@ if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
 
 
-def examine_surroundings(catalog: Catalog) -> Iterator[Diagnosis]:
-    """Looks at this machine, and at the metastore and the storage of a catalog, one thing after the other."""
+def examine_surroundings(catalog: Catalog | None) -> Iterator[Diagnosis]:
+    """Looks at this machine, and at the metastore and the storage of a catalog, one thing after the other.
+
+    Args:
+        catalog: None looks at this machine only.
+    """
     yield from examine_machine()
+    if catalog is None:
+        remedy = "Give --uri thrift://host:9083, or set PYICEBERG_CATALOG__DEFAULT__URI, to check them too."
+        yield doubtful("metastore and storage", "not checked: no metastore is configured", remedy)
+        return
     if isinstance(catalog.metastore, HiveMetastore):
         for diagnosis in examine_metastore(catalog.metastore, catalog.properties):
             yield diagnosis

@@ -260,7 +260,9 @@ def test_the_prompt_runs_statements_completes_names_and_keeps_a_history(
     pid, terminal = pty.fork()
     if pid == 0:
         os.environ.update(XDG_STATE_HOME=str(tmp_path), TERM="dumb", NO_COLOR="1")
-        os.execv(sys.executable, command(metastore, *SHELL))
+        words = command(metastore, *SHELL)
+        warehouse = words.index(f"warehouse={metastore.warehouse}")
+        os.execv(sys.executable, [*words[: warehouse - 1], *words[warehouse + 1 :]])
 
     def until(text: str) -> str:
         shown = ""
@@ -270,13 +272,19 @@ def test_the_prompt_runs_statements_completes_names_and_keeps_a_history(
         return shown
 
     try:
-        until("iceberg> ")
+        assert f"metastore {metastore.uri}" in until("iceberg> ")
         os.write(terminal, f"insert into {table} values\n".encode())
         until("      -> ")
         os.write(terminal, b"(7, 'seven');\n")
         until("iceberg> ")
         os.write(terminal, f"select name from {namespace}.\t where id = 7;\n".encode())
         assert "seven" in until(" s\r\n")
+        os.write(terminal, f"\\d {table}\n".encode())
+        assert "bigint" in until(" s\r\n")
+        os.write(terminal, b"\\x\nhelp\n")
+        assert "There is no \\x" in until("Guides: hms-iceberg docs spark")
+        os.write(terminal, b"create database made_here;\n")
+        until(" s\r\n")
         os.write(terminal, b"select nope;\n")
         assert "stacktrace" not in until("UNRESOLVED_COLUMN")
         os.write(terminal, b"exit\n")
@@ -285,3 +293,6 @@ def test_the_prompt_runs_statements_completes_names_and_keeps_a_history(
         os.close(terminal)
     assert f"select name from {table} where id = 7;" in (tmp_path / "hms_iceberg" / "sql_history").read_text()
     assert rows(catalog, table) == [(7, "seven")]
+    location = catalog.load_namespace_properties("made_here")["location"]
+    assert location == f"{catalog.load_namespace_properties('default')['location']}/made_here.db"
+    catalog.drop_namespace("made_here")

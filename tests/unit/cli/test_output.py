@@ -65,7 +65,7 @@ SENTENCES = frozenset(("maintain", "compute-table-stats", "remove-orphan-files",
 # Of these the output is tested where the server is that they need; or it differs from machine to machine.
 ELSEWHERE = frozenset(
     [
-        *("completion", "connect", "demo", "doctor", "locks", "metastore", "migrate", "register", "rename"),
+        *("completion", "connect", "demo", "docs", "doctor", "locks", "metastore", "migrate", "register", "rename"),
         "rest",
         *("rewrite-table-path", "rollback-migration", "sql", "thriftserver", "verify"),
     ]
