@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.lazy import pl
@@ -66,7 +67,8 @@ def portrait_of(table: Table, most_partitions: int = MOST_PARTITIONS) -> TablePo
         partitions=partitions,
         partition_count=partition_count,
         advice=tuple(
-            Advice(need.action, need.why) for need in needs_of(table, Policy().of_table(table.properties, name))
+            Advice(need.action, need.why, _command(need.action, name))
+            for need in needs_of(table, Policy().of_table(table.properties, name))
         ),
     )
 
@@ -127,3 +129,9 @@ def _share(row: dict[str, Any]) -> PartitionShare:
         bytes=row["total_data_file_size_in_bytes"],
         delete_files=row["position_delete_file_count"] + row["equality_delete_file_count"],
     )
+
+
+def _command(action: str, table: str) -> str:
+    """The command line of an action on a table."""
+    name = "rewrite-position-deletes" if action == "rewrite_position_delete_files" else action.replace("_", "-")
+    return f"hms-iceberg {name} {quote(table)}"

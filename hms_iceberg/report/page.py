@@ -1,4 +1,4 @@
-"""Pictures of tables as one HTML page that needs nothing else: no script, no font, no picture from elsewhere."""
+"""Pictures of tables as one HTML page that needs nothing else: its style and script are inside of it."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def html_page(title: str, made_ms: int, tables: Sequence[TablePortrait], failure
         failures: tables of which there is no picture, and why.
     """
     largest = sorted(tables, key=lambda each: (-each.data_bytes, each.name))
-    return (
-        _environment().get_template("page.html").render(title=title, made_ms=made_ms, tables=largest, failures=failures)
-    )
+    template = page_templates().get_template("page.html")
+    return template.render(title=title, made_ms=made_ms, tables=largest, failures=failures)
 
 
 @lru_cache(maxsize=1)
-def _environment() -> Environment:
+def page_templates() -> Environment:
+    """The templates of the pages, with their filters."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(

@@ -75,10 +75,12 @@ class Advice:
     Attributes:
         action: the name of the action that would help.
         why: what was found.
+        command: the command that does it.
     """
 
     action: str
     why: str
+    command: str
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ def _pictures(portrait: TablePortrait, console: Console, most_snapshots: int) ->
             ),
         )
     if portrait.advice:
-        yield "What would help", _pairs((each.action, each.why) for each in portrait.advice)
+        yield "What would help", _pairs((each.command, each.why) for each in portrait.advice)
 
 
 def _facts(portrait: TablePortrait) -> Grid:

@@ -226,7 +226,7 @@ def rollback_migration(
 
 def describe_migration(result: MigrationResult) -> str:
     """What a migration did, in a few lines."""
-    from hms_iceberg.migration.warehouse.warehouse_page import human_size
+    from hms_iceberg.migration.warehouse.warehouse_words import human_size
 
     found = (
         f"{result.files:,} files ({human_size(result.bytes)}, {result.records:,} rows)"

@@ -88,10 +88,11 @@ class Work:
         return plan
 
     def _report(self, plan: WarehousePlan) -> None:
-        from hms_iceberg.migration.warehouse.warehouse_page import html_page, human_size, shown_state, shown_why
+        from hms_iceberg.migration.warehouse.warehouse_words import human_size, shown_state, shown_why
+        from hms_iceberg.report.migration_page import migration_page
 
         if self.html is not None:
-            self.html.write_text(html_page(plan), encoding="utf-8")
+            self.html.write_text(migration_page(plan), encoding="utf-8")
         if self.output.is_json:
             self.output.json([each.to_json() for each in plan.tables])
             return
@@ -118,7 +119,7 @@ class Work:
 
 
 def _tell(entry: TablePlan) -> None:
-    from hms_iceberg.migration.warehouse.warehouse_page import shown_state
+    from hms_iceberg.migration.warehouse.warehouse_words import shown_state
 
     text = f": {entry.message}" if entry.message else f" in {entry.took:.1f} s"
     click.echo(f"{entry.table} {shown_state(entry)}{text}", err=True)

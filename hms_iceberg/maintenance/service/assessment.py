@@ -199,10 +199,10 @@ def _orphans(looked: _Looked) -> Iterator[Need]:
             rows=looked.rows,
         )
         table.set_properties({ORPHANS_LOOKED_FOR: str(now)})
-        return ActionOutcome(f"deleted {done.deleted} files that nothing names ({done.bytes} bytes)")
+        return ActionOutcome(f"deleted {done.deleted} orphan files ({done.bytes} bytes)")
 
-    ago = f"{(now - last) // 3_600_000} hours ago" if last else "never yet"
-    yield Need("remove_orphan_files", f"files that nothing names were looked for {ago}", 0, run)
+    ago = f"the last search for orphan files was {(now - last) // 3_600_000} hours ago"
+    yield Need("remove_orphan_files", ago if last else "orphan files were never searched for", 0, run)
 
 
 def _outcome(text: str, files: int, failures: tuple[str, ...]) -> ActionOutcome:

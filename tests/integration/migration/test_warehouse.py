@@ -22,8 +22,8 @@ from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.hive_metastore import hive_client
 from hms_iceberg.migration import migrate_warehouse, plan_warehouse
-from hms_iceberg.migration.warehouse.warehouse_page import html_page
 from hms_iceberg.migration.warehouse.warehouse_plan import Outcome, State, TablePlan, WarehousePlan
+from hms_iceberg.report.migration_page import migration_page
 from tests.support.hive_warehouse import HiveWarehouse, local_path, write_files
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -170,8 +170,8 @@ def test_a_pattern_means_no_view_and_a_view_that_is_named_is_told_why_it_stays(
 def test_a_page_shows_names_and_reasons_as_they_are() -> None:
     plan = WarehousePlan((TablePlan("a.<b>", State.REWRITE, ("it is <stored> as & text",), bytes=2048),))
 
-    assert "a.&lt;b&gt;" in html_page(plan) and "&lt;stored&gt; as &amp; text" in html_page(plan)
-    assert "2.0 KiB" in html_page(plan)
+    assert "a.&lt;b&gt;" in migration_page(plan) and "&lt;stored&gt; as &amp; text" in migration_page(plan)
+    assert "2.0 KiB" in migration_page(plan)
 
 
 def test_a_file_that_is_no_plan_is_refused_by_name(tmp_path: Path) -> None:

@@ -62,14 +62,15 @@ class Page(HTMLParser):
         super().__init__()
         self.open: list[str] = []
         self.foreign: list[str] = []
+        self.scripts = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag == "script":
-            self.foreign.append(tag)
+            self.scripts += 1
         self.foreign += [
             f"{name}={value}" for name, value in attrs if name in ("src", "href") and not (value or "").startswith("#")
         ]
-        if tag not in ("meta", "br"):
+        if tag not in ("meta", "br", "input"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -86,6 +87,7 @@ def test_the_page_is_whole_and_needs_nothing_from_elsewhere(visits: Table) -> No
     page.feed(text)
     assert page.open == []
     assert page.foreign == []
+    assert page.scripts == 1  # the page's own, and none that a table's properties hold
     assert "url(" not in text and "@import" not in text
     assert "&lt;script&gt;alert(1)" in text
     assert "no &lt;metadata&gt;" in text
@@ -105,7 +107,7 @@ def test_notebooks_show_tables_schemas_snapshots_and_scans(visits: Table) -> Non
         text = shown._repr_html_()
         page = Page()
         page.feed(text)
-        assert page.open == []
+        assert page.open == [] and page.scripts == 0
         assert "<table>" in text
     assert "web.visits" in visits._repr_html_()
     assert "&lt;b&gt;" in visits.scan("page = '<b>'")._repr_html_()
