@@ -126,6 +126,7 @@ def test_processes_that_append_at_once_lose_nothing(metastore: EmbeddedMetastore
     check(table)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lock", ["true", "false"], ids=["lock", "compare-and-swap"])
 @pytest.mark.parametrize(
     ("point", "made"),

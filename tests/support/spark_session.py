@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ def quiet_builder(metastore: EmbeddedMetastore, **settings: Any) -> SparkSession
         SparkSession.builder.master("local[2]")
         .appName("hms_iceberg tests")
         .config("spark.driver.memory", "1g")
+        .config("spark.executor.extraJavaOptions", os.environ.get("SPARK_SUBMIT_OPTS", ""))
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.ui.enabled", "false")

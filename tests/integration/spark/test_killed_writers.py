@@ -149,6 +149,13 @@ def content(table: Table) -> dict[int, int]:
     return dict(zip(rows["id"], rows["v"], strict=True))
 
 
+def stream_again(spark: SparkSession, name: str, folder: Path) -> None:
+    """Another driver goes on with the stream."""
+    source = spark.readStream.schema("id bigint").parquet(str(folder / "source")).selectExpr("id", "id as v")
+    again = source.writeStream.trigger(availableNow=True).option("checkpointLocation", str(folder / "checkpoint"))
+    assert again.toTable(name).awaitTermination(120)
+
+
 def wait_for(happened: Callable[[], bool], driver: Driver | None = None, seconds: float = 480) -> None:
     until = time.monotonic() + seconds
     while not happened():
@@ -191,17 +198,16 @@ def test_executors_killed_in_the_middle_of_writes_cost_no_row_and_double_none(
 
 
 def test_an_epoch_that_a_new_driver_repeats_leaves_the_table_the_files_that_it_has(
-    metastore: EmbeddedMetastore, catalog: Catalog, namespace: str,
+    cluster: Cluster, spark: SparkSession, catalog: Catalog, namespace: str,
     statement: Callable[[str, int], str], files: Callable[[str], set[str]], tmp_path: Path,
 ) -> None:  # fmt: skip
     table = make(catalog, f"{namespace}.streamed")
-    for _ in range(2):
-        with Driver(uri=metastore.uri, warehouse=metastore.warehouse, conf={}, first="select 1") as driver:
-            assert driver.wait() == "ready\n"
-            driver.begin([statement("streamed", 0)])
-            assert driver.wait() == "[]\n"
-        for log in ("0", ".0.crc"):  # as if it was killed before Spark noted that the epoch is committed
-            (tmp_path / "checkpoint" / "commits" / log).unlink()
+    cluster.driver.begin([statement("streamed", 0)])
+    assert cluster.driver.wait() == "[]\n"
+    for log in ("0", ".0.crc"):  # as if it was killed before Spark noted that the epoch is committed
+        (tmp_path / "checkpoint" / "commits" / log).unlink()
+    stream_again(spark, f"{namespace}.streamed", tmp_path)
+    assert len(table.refresh().snapshots()) == 3
     assert files("streamed") == needed_files(table)
     assert content(table) == STATEMENTS["streamed"][1]
 
@@ -257,7 +263,5 @@ def test_a_driver_killed_in_every_kind_of_write_leaves_tables_as_they_were_or_wh
         assert len(content(table)) == rows + 1, name
     assert time.monotonic() - started < 60  # no lock is waited for
 
-    source = spark.readStream.schema("id bigint").parquet(str(tmp_path / "source")).selectExpr("id", "id as v")
-    again = source.writeStream.trigger(availableNow=True).option("checkpointLocation", str(tmp_path / "checkpoint"))
-    assert again.toTable(f"{namespace}.streamed").awaitTermination(120)
+    stream_again(spark, f"{namespace}.streamed", tmp_path)
     assert content(tables["streamed"]) == {-1: -1, **STATEMENTS["streamed"][1]}

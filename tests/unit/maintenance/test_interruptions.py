@@ -31,6 +31,7 @@ from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
 from tests.support.interruptions import CHANGES, Disrepair, InterruptingStorage, Killed
 from tests.support.memory_metastore import InMemoryMetastore
+from tests.support.spread import ALL
 
 SOME = {"min-input-files": 2, "max-concurrent-file-group-rewrites": 1}
 
@@ -155,7 +156,7 @@ def test_what_others_do_meanwhile_stays_and_the_next_run_finishes(
     cases: dict[int, Disrepair], name: str, change: str
 ) -> None:
     action = ACTIONS[name]
-    for version in (2, 3):
+    for version in (2, 3) if ALL else (2 + BESIDE.index((name, change)) % 2,):
         case = cases[version]
         step = 0 if version == 2 else steps_of(action, case) // 2
         case.restore()
