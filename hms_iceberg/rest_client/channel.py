@@ -38,6 +38,7 @@ class RestChannel:
             `scope`; `header.*` for further headers; `ssl.cabundle`; `rest.timeout-ms` (60000), `rest.attempts` (5).
 
     Attributes:
+        endpoints: what the server says that it has; nothing if it says nothing.
         properties: those given, between the defaults and the overrides that the server tells.
 
     Raises:
@@ -63,9 +64,15 @@ class RestChannel:
         self._token = properties.get("token")
         self._token_ends: float | None = None
         self._configured = False
+        self.endpoints: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         return self._uri
+
+    @property
+    def has_login(self) -> bool:
+        """Whether requests carry a secret."""
+        return any(key in self.properties for key in ("token", "credential"))
 
     def close(self) -> None:
         """Closes the connections."""
@@ -83,6 +90,7 @@ class RestChannel:
                     **self.properties,
                     **(told.get("overrides") or {}),
                 }
+                self.endpoints = tuple(map(str, told.get("endpoints") or ()))
                 self._configured = True
         return self.properties
 

@@ -10,7 +10,9 @@ from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.maintenance.doctor.diagnosis import Diagnosis, Health, doubtful
 from hms_iceberg.maintenance.doctor.machine_health import examine_machine
 from hms_iceberg.maintenance.doctor.metastore_health import examine_metastore
+from hms_iceberg.maintenance.doctor.rest_health import examine_rest_catalog
 from hms_iceberg.maintenance.doctor.storage_health import examine_storage
+from hms_iceberg.rest_client.rest_metastore import RestMetastore
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
@@ -32,6 +34,11 @@ def examine_surroundings(catalog: Catalog | None) -> Iterator[Diagnosis]:
             yield diagnosis
             if (diagnosis.subject, diagnosis.state) == ("metastore", Health.BAD):
                 return  # it would be asked where tables are
+    elif isinstance(catalog.metastore, RestMetastore):
+        for diagnosis in examine_rest_catalog(catalog.metastore):
+            yield diagnosis
+            if (diagnosis.subject, diagnosis.state) == ("metastore", Health.BAD):
+                return
     folder = _folder(catalog)
     if folder is None:
         remedy = "Set the catalog's property warehouse, or create a namespace with a location."

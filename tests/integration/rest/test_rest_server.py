@@ -301,6 +301,20 @@ def test_a_policy_is_kept_at_every_endpoint(hive: Catalog, name: str) -> None:
     assert hive.table_exists(name)
 
 
+def test_the_doctor_looks_at_a_rest_catalog(client: Catalog) -> None:
+    from hms_iceberg.maintenance.doctor import examine_surroundings
+
+    said = {each.subject: each for each in examine_surroundings(client)}
+    assert str(said["metastore"].state) == "good" and "REST catalog" in said["metastore"].said
+
+
+def test_a_server_that_is_gone_is_told(client: Catalog) -> None:
+    from hms_iceberg.errors import MetastoreUnavailableError
+
+    with pytest.raises(MetastoreUnavailableError, match="cannot be reached"):
+        load_catalog("gone", uri="http://127.0.0.1:9", **{"rest.attempts": "1"})
+
+
 def test_views_are_made_changed_and_dropped(server: RestServer, client: Catalog, hive: Catalog) -> None:
     from hms_iceberg.view import ViewVersion
 
