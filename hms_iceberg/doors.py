@@ -63,6 +63,8 @@ _HOMES = {
     "scan.to_html": "hms_iceberg.report.notebook:scan_html",
     "schema.to_html": "hms_iceberg.report.notebook:schema_html",
     "snapshot.to_html": "hms_iceberg.report.notebook:snapshot_html",
+    "spec.to_html": "hms_iceberg.report.notebook:spec_html",
+    "catalog.to_html": "hms_iceberg.report.notebook:catalog_html",
 }
 
 

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.catalog.identifiers import Identifiers
+from hms_iceberg.doors import door
 from hms_iceberg.errors import (
     ConfigurationError,
     InvalidInputError,
@@ -69,6 +70,10 @@ class Catalog(CatalogViews, Identifiers):
 
     def __repr__(self) -> str:
         return f"Catalog({self.name!r}, uri={self.properties.get('uri')!r})"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return str(door("catalog.to_html")(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled, a catalog is its name and its properties, secrets among them; unpickled, it connects anew.

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 from urllib.parse import quote_plus
 
+from hms_iceberg.doors import door
 from hms_iceberg.errors import InvalidPartitionSpecError
 from hms_iceberg.spec.data_types import IcebergType, NestedField, StructType, UnknownType
 from hms_iceberg.spec.json_model import JsonModel
@@ -127,6 +128,10 @@ class PartitionSpec(JsonModel):
         if len(self.fields) != len(other.fields):
             return False
         return all(mine.equivalent_to(theirs) for mine, theirs in zip(self.fields, other.fields, strict=True))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return str(door("spec.to_html")(self))
 
     def __str__(self) -> str:
         return "[" + "".join(f"\n  {field}" for field in self.fields) + ("\n]" if self.fields else "]")

@@ -101,13 +101,26 @@ def test_a_sparkline_has_the_newest_value_last_and_is_as_wide_as_there_is_room()
     assert sparkline([5, 5, 5, 0], 2)[-1] == "▁"
 
 
-def test_notebooks_show_tables_schemas_snapshots_and_scans(visits: Table) -> None:
+def test_notebooks_show_what_one_works_with(lake: Catalog, visits: Table) -> None:
     visits.set_properties({"comment": "<b>"})
-    for shown in (visits, visits.schema(), visits.snapshots()[0], visits.scan("page = '<b>'")):
+    for shown in (
+        *(lake, visits, visits.schema(), visits.spec(), visits.snapshots()[0], visits.scan("page = '<b>'")),
+        lake.create_table("web.empty", visits.schema()),
+    ):
         text = shown._repr_html_()
         page = Page()
         page.feed(text)
         assert page.open == [] and page.scripts == 0
         assert "<table>" in text
+    text = visits._repr_html_()
+    assert "web.visits" in text
+    assert "<td>/buy</td>" in text and "<td>null</td>" in text and "&lt;b&gt;" in text  # rows, and a value of theirs
+    assert "<td>audit</td>" in text and "<td>append</td>" in text
+    assert "visits" in lake._repr_html_()
+
+
+def test_a_notebook_shows_a_table_whose_files_are_gone(visits: Table) -> None:
+    for task in visits.scan().plan_files():
+        Path(task.file.file_path.removeprefix("file://")).unlink()
+
     assert "web.visits" in visits._repr_html_()
-    assert "&lt;b&gt;" in visits.scan("page = '<b>'")._repr_html_()
