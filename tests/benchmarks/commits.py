@@ -30,10 +30,10 @@ import pyarrow as pa
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.spec.manifests.manifest_values import DataFile
+from tests.benchmarks.spark_peers import runtime
 
 SCHEMA = pa.schema([pa.field("id", pa.int64())])
 MODES = {"lock": "true", "compare-and-swap": "false"}
-JAVA_HOME = Path(os.environ.get("HMS_ICEBERG_INTEROP_CACHE", Path.home() / ".cache" / "hms_iceberg" / "interop"))
 ROOT = Path(__file__).parents[2]
 
 
@@ -78,8 +78,7 @@ class Java:
     """Fast appends of an existing file by Apache Iceberg's Java API; raises OSError where it cannot be had."""
 
     def __init__(self, uri: str, warehouse: str, log: Path) -> None:
-        (jar,) = JAVA_HOME.glob("iceberg-spark-runtime-*.jar")
-        (home,) = JAVA_HOME.glob("pyspark-*")
+        jar, home = runtime()
         environment = {**os.environ, "PYTHONPATH": str(home), "SPARK_HOME": str(home / "pyspark")}
         self.version = jar.stem.rpartition("-")[2]
         self._process = subprocess.Popen(

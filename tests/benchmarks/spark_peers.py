@@ -16,6 +16,19 @@ ROOT = Path(__file__).parents[2]
 CACHE = Path(os.environ.get("HMS_ICEBERG_INTEROP_CACHE", Path.home() / ".cache" / "hms_iceberg" / "interop"))
 
 
+def runtime() -> tuple[Path, Path]:
+    """The runtime's jar, and the folder of a PySpark of the version that it is for: the cache may hold others beside.
+
+    Raises:
+        OSError: they are not in the cache, into which tests/interop fetches them.
+    """
+    for jar in sorted(CACHE.glob("iceberg-spark-runtime-*.jar"), reverse=True):
+        spark = jar.name.removeprefix("iceberg-spark-runtime-").partition("_")[0]
+        for mark in sorted(CACHE.glob(f"pyspark-{spark}.*/.complete"), reverse=True):
+            return jar, mark.parent
+    raise OSError(f"Apache Iceberg's runtime is not in {CACHE}: run `python -m pytest tests/interop -k java` once.")
+
+
 def run_java(script: str, *arguments: str) -> str:
     """What a script of this folder prints that uses Apache Iceberg's Java API in a PySpark of its version.
 
@@ -24,16 +37,11 @@ def run_java(script: str, *arguments: str) -> str:
         arguments: the others.
 
     Raises:
-        SystemExit: the runtime is not in the cache, into which tests/interop fetches it.
+        OSError: the runtime is not in the cache.
     """
-    jars, homes = sorted(CACHE.glob("iceberg-spark-runtime-*.jar")), sorted(CACHE.glob("pyspark-*/.complete"))
-    if not jars or not homes:
-        raise SystemExit(
-            f"Apache Iceberg's runtime is not in {CACHE}: run `python -m pytest tests/interop -k java` once."
-        )
-    home = homes[-1].parent
+    jar, home = runtime()
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name(script)), str(jars[-1]), *arguments],
+        [sys.executable, str(Path(__file__).with_name(script)), str(jar), *arguments],
         check=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -47,8 +55,8 @@ class SparkProcess:
     """One side; ``kind`` is ``ours`` or ``java``."""
 
     def __init__(self, kind: str, uri: str, warehouse: str) -> None:
-        (pyspark,) = CACHE.glob("pyspark-*")
-        jars = [str(jar) for jar in CACHE.glob("iceberg-spark-runtime-*.jar")][:1] if kind == "java" else []
+        jar, pyspark = runtime()
+        jars = [str(jar)] if kind == "java" else []
         paths = [str(pyspark)] if kind == "java" else [str(pyspark), str(ROOT)]
         environment = {key: value for key, value in os.environ.items() if not key.startswith("SPARK_")}
         self.kind = kind
