@@ -7,12 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from hms_iceberg.docs.settings import settings_page
+
 # In the order in which a newcomer reads; a page that stands here by no name comes behind these.
 _FIRST = (
     *("docs/COOKBOOK.md", "spark/README.md", "table/README.md", "migration/README.md", "maintenance/README.md"),
     *("cli/README.md", "catalog/README.md", "catalog/ENGINES.md", "arrow/storage/README.md"),
 )
-_LAST = ("docs/FAQ.md", "docs/GLOSSARY.md", "docs/CHANGELOG.md")
+# This one is no file: it is made of the properties that the package reads.
+_SETTINGS = "docs/SETTINGS.md"
+_LAST = (_SETTINGS, "docs/FAQ.md", "docs/GLOSSARY.md", "docs/CHANGELOG.md")
 _FENCE = re.compile(r"^```.*?^```$", re.M | re.S)
 _HEADING = re.compile(r"^(#+) (.+)$", re.M)
 
@@ -59,9 +63,10 @@ class Page:
 
 
 def pages() -> list[Page]:
-    """All guides that are installed, in the order in which to read them."""
+    """All guides that are installed, and the page of properties, in the order in which to read them."""
     root = Path(__file__).parents[1]
     found = {path.relative_to(root).as_posix(): path.read_text(encoding="utf-8") for path in root.rglob("*.md")}
+    found[_SETTINGS] = settings_page()
     first = [place for place in _FIRST if place in found]
     last = [place for place in _LAST if place in found]
     order = [*first, *sorted(found.keys() - {*first, *last}), *last]

@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from hms_iceberg.cli.main import cli
 from hms_iceberg.docs.book import pages, search
 from hms_iceberg.docs.html_page import book_page
+from hms_iceberg.spec.table_properties import settings_rows
 from tests.support.browser import Browser, browser, find_browser
 
 _TOO_WIDE = """
@@ -44,6 +45,16 @@ def test_every_guide_has_a_topic_of_its_own_a_title_and_a_summary() -> None:
     assert len({each.topic for each in found}) == len(found) >= 11
     assert all(each.title and each.summary and "|" not in each.summary for each in found)
     assert [each.topic for each in found[:3]] == ["cookbook", "spark", "python"]
+
+
+def test_every_property_that_is_read_is_in_the_page_of_settings() -> None:
+    [page] = [each for each in pages() if each.topic == "settings"]
+
+    for row in settings_rows():
+        lines = [each for each in page.text.splitlines() if each.startswith(f"| `{row.name}` |")]
+        assert any(f"| {row.default or '-'} | {row.about.split('|')[0]}" in each for each in lines), row.name
+    headings = [each.heading for each in page.sections]
+    assert len(set(headings)) == len(headings)
 
 
 def test_a_comment_in_a_block_of_code_is_no_section() -> None:
