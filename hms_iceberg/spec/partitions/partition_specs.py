@@ -303,7 +303,8 @@ def unified_partition_type(specs: Iterable[PartitionSpec], schema: Schema) -> St
 
     Returns:
         A struct sorted by field id; a field keeps the name of the newest spec, and its type from a spec that still
-        makes it (void fields give way).
+        makes it (void fields give way). Of two fields of one name, which a replaced table can have, the older one gets
+        its id at the end, as Java renames removed fields of v1 tables; Java refuses to show these tables' partitions.
     """
     chosen: dict[int, tuple[PartitionField, IcebergType]] = {}
     for spec in sorted(specs, key=lambda each: each.spec_id, reverse=True):
@@ -316,8 +317,13 @@ def unified_partition_type(specs: Iterable[PartitionSpec], schema: Schema) -> St
                 chosen[field.field_id] = (field, kind)
             elif known[0].transform.is_void and not field.transform.is_void:
                 chosen[field.field_id] = (replace(field, name=known[0].name), kind)
-    fields = (NestedField(field_id, field.name, kind) for field_id, (field, kind) in sorted(chosen.items()))
-    return StructType(*fields)
+    named: dict[str, NestedField] = {}
+    for field_id, (field, kind) in chosen.items():  # those of the newest spec come first
+        name = field.name
+        while name in named:
+            name = f"{name}_{field_id}"
+        named[name] = NestedField(field_id, name, kind)
+    return StructType(*sorted(named.values(), key=lambda each: each.field_id))
 
 
 # ------------------------------------------------------------------------------------------------- JSON

@@ -193,6 +193,16 @@ def test_the_unified_partition_type_has_the_fields_of_all_specs():
     )
 
 
+def test_of_two_partition_fields_of_one_name_the_unified_type_names_the_older_one_with_its_id():
+    replaced = PartitionSpec(field(1, "bucket[4]", "b", 1000), field(2, "day", "d", 1001), spec_id=0)
+    newer = PartitionSpec(field(1, "bucket[2]", "b", 1002), spec_id=1)
+    assert [(each.field_id, each.name) for each in unified_partition_type([replaced, newer], SCHEMA).fields] == [
+        (1000, "b_1000"),
+        (1001, "d"),
+        (1002, "b"),
+    ]
+
+
 # ------------------------------------------------------------------------------------------------- JSON
 
 

@@ -12,6 +12,7 @@ from hms_iceberg.scan.metadata_tables import METADATA_TABLES
 from hms_iceberg.spec.data_types import NestedField
 from hms_iceberg.spec.manifests.manifest_values import DataFileContent
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION, DELETE_FILE_ROW_ID
+from hms_iceberg.spec.partition_transforms import TruncateTransform
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table.inspect import InspectTable
 from tests.support.row_tables import create, live, numbered
@@ -45,6 +46,28 @@ def test_maps_structs_and_times_have_their_arrow_types() -> None:
     snapshots = inspect.snapshots()
     assert snapshots.schema.field("committed_at").type == pa.timestamp("us", tz="UTC")
     assert dict(snapshots.column("summary").to_pylist()[0])["added-data-files"] == "2"
+
+
+def test_partitions_of_two_specs_whose_fields_have_one_name_are_told_apart(tmp_path: Path) -> None:
+    table = create(tmp_path, 2)
+    for width in (1, 2):
+        with table.update_spec() as spec:
+            spec.add_field("city", TruncateTransform(width), "place")
+        table.append(numbered(0, 2))  # Oslo, Rome
+        with table.update_spec() as spec:
+            spec.remove_field("place")
+    expected = {
+        (each[:width] if width == 1 else None, each[:width] if width == 2 else None)
+        for width in (1, 2)
+        for each in ("Oslo", "Rome")
+    }
+    for rows in (
+        table.inspect.partitions().column("partition"),
+        table.inspect.files().column("partition"),
+        table.scan(selected_fields=("_partition",)).to_arrow().column("_partition"),
+    ):
+        assert {(each["place_1000"], each["place"]) for each in rows.to_pylist()} == expected
+        assert len(rows) == len(expected)
 
 
 @pytest.mark.parametrize("version", [2, 3])
