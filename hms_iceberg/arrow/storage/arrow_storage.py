@@ -455,7 +455,7 @@ def translated_errors(action: str, location: str) -> Iterator[None]:
         detail = str(error).strip() or type(error).__name__
         if isinstance(error, PermissionError) or getattr(error, "errno", None) == errno.EROFS or _DENIED.search(detail):
             raise StorageDeniedError(
-                f"Cannot {action} {location}: {detail}. Give the user of this process, or the key that the store was "
-                "given, the right to, or use one that has it."
+                f"Cannot {action} {location}: {detail}. The user of this process, or the key for the store, lacks the "
+                f"right to {action} it. Grant that right, or use other credentials."
             ) from error
         raise StorageError(f"Cannot {action} {location}: {detail}") from error

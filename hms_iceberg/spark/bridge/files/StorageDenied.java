@@ -12,7 +12,8 @@ final class StorageDenied {
   static IOException told(IOException error) {
     boolean denied = error instanceof AccessDeniedException || error instanceof AccessControlException
         || (error instanceof FileNotFoundException && String.valueOf(error.getMessage()).contains("Permission denied"));
-    return !denied ? error : new IOException("StorageDeniedError: Cannot write " + error.getMessage() + ". Give the user"
-        + " of Spark's executors, or the key that the store was given, the right to, or use one that has it.", error);
+    return !denied ? error : new IOException("StorageDeniedError: Cannot write " + error.getMessage() + ". The user"
+        + " of Spark's executors, or the key for the store, lacks the right to write it. Grant that right, or use other"
+        + " credentials.", error);
   }
 }
