@@ -81,6 +81,15 @@ class Storage(Protocol):
         ...
 
 
+@runtime_checkable
+class TellsRights(Protocol):
+    """A storage that can tell, before anything is changed, whether an object could be deleted."""
+
+    def check_right_to_delete(self, location: str) -> None:
+        """Raises ``StorageDeniedError`` if this user certainly may not delete the object."""
+        ...
+
+
 @dataclass(frozen=True)
 class _NamedFile:
     storage: Storage

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import uuid
 from collections.abc import Iterator
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 # Spark's JVMs live for minutes at most: compiling their code twice costs two fifths of all their time.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
+# `hdfs` puts the warehouse of the run's metastore on a real HDFS.
+WAREHOUSE = os.environ.get("HMS_ICEBERG_TEST_WAREHOUSE", "local")
 SLOW = {"slow", "spark", "interop"}
 STARTED = pytest.StashKey["EmbeddedMetastore"]()
 
@@ -46,11 +49,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session")
-def metastore(request: pytest.FixtureRequest) -> Iterator[EmbeddedMetastore]:
+def hadoop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Settings of the HDFS that warehouses are on, if HMS_ICEBERG_TEST_WAREHOUSE says so; every process finds it by
+    its name. Paths without a scheme stay local."""
+    if WAREHOUSE == "local":
+        yield {}
+        return
+    from tests.support.hdfs_cluster.cluster import HdfsCluster, site
+
+    with HdfsCluster(tmp_path_factory.mktemp("hdfs")) as cluster, pytest.MonkeyPatch.context() as patch:
+        settings = {name: value for name, value in cluster.settings.items() if name != "fs.defaultFS"}
+        folder = tmp_path_factory.mktemp("hadoop")
+        (folder / "core-site.xml").write_text(site(settings))
+        patch.setenv("HADOOP_CONF_DIR", str(folder))
+        patch.setenv("HADOOP_USER_NAME", getpass.getuser())
+        yield settings
+
+
+@pytest.fixture(scope="session")
+def metastore(request: pytest.FixtureRequest, hadoop: dict[str, str]) -> Iterator[EmbeddedMetastore]:
     """The real Hive Metastore, started once for the whole test run."""
     from hms_iceberg.hms.embedded import EmbeddedMetastore
 
-    server = EmbeddedMetastore()
+    server = EmbeddedMetastore(warehouse="hdfs://ns1/warehouse" if hadoop else None, properties=hadoop)
     try:
         server.start()
     except (JavaNotFoundError, MissingDependencyError) as error:

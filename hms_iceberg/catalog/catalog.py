@@ -35,7 +35,7 @@ from hms_iceberg.table.changes.table_definition import TableDefinition
 from hms_iceberg.table.needed.named_files import files_of
 from hms_iceberg.table.needed.others import needed_by_others
 from hms_iceberg.table.needed.ways_back import table_rows_of
-from hms_iceberg.table.purge import check_right_to_purge, log_unreadable, purge_files
+from hms_iceberg.table.purge import check_right_to_purge, check_rights_to_delete, log_unreadable, purge_files
 from hms_iceberg.table.table_transaction import TableTransaction
 from hms_iceberg.transaction.eagerness import Freshness
 from hms_iceberg.transaction.metadata_files import read_version
@@ -418,6 +418,7 @@ class Catalog(CatalogViews, Identifiers):
         files = files_of(table.metadata, table.metadata_location, self.storage, log_unreadable)
         version, rows = MetadataVersion(table.metadata_location, table.metadata), table_rows_of(self.metastore)
         kept = needed_by_others(name, version, files, self.storage, rows)
+        check_rights_to_delete(files, self.storage, kept)
         self.metastore.drop_table(name)
         purge_files(files, self.storage, ".".join(name), kept)
 

@@ -7,10 +7,12 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from hms_iceberg.storage import Storage
+from hms_iceberg.storage import Storage, TellsRights
 from hms_iceberg.table.needed.deleting import delete_files
 
 logger = logging.getLogger(__name__)
+
+_MOST_ASKED = 1000
 
 
 def check_right_to_purge(metadata_location: str, storage: Storage) -> None:
@@ -22,6 +24,23 @@ def check_right_to_purge(metadata_location: str, storage: Storage) -> None:
     probe = f"{metadata_location.rpartition('/')[0]}/.purge-{uuid.uuid4().hex[:12]}"
     storage.create(probe, b"")
     storage.delete(probe)
+
+
+def check_rights_to_delete(files: Iterable[str], storage: Storage, kept: Mapping[str, str]) -> None:
+    """Finds out whether this user may delete files that may be of others, in folders with the sticky bit.
+
+    Args:
+        files: of the table; of very many a spread is asked for.
+        storage: where they are.
+        kept: those that stay.
+
+    Raises:
+        StorageDeniedError: this user lacks the right.
+    """
+    if isinstance(storage, TellsRights):
+        doomed = [location for location in files if location not in kept]
+        for location in doomed[:: 1 + len(doomed) // _MOST_ASKED]:
+            storage.check_right_to_delete(location)
 
 
 def purge_files(files: Iterable[str], storage: Storage, name: str, kept: Mapping[str, str]) -> int:

@@ -17,6 +17,7 @@ from hms_iceberg.arrow.deletes.puffin import encode_deletion_vector
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
 from hms_iceberg.spec.schema import Schema
+from tests.support.file_content import content
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -75,11 +76,10 @@ def check_files(table: Table, rows: int) -> None:
 
 
 def _rows_in(location: str, file_format: str) -> int:
-    path = location.removeprefix("file:")
+    file = content(location)
     if file_format.lower() == "avro":
-        with open(path, "rb") as stream:
-            return sum(1 for _ in fastavro.reader(stream))
-    return int(orc.ORCFile(path).nrows if file_format.lower() == "orc" else pq.read_metadata(path).num_rows)
+        return sum(1 for _ in fastavro.reader(file))
+    return int(orc.ORCFile(file).nrows if file_format.lower() == "orc" else pq.read_metadata(file).num_rows)
 
 
 def delete_positions(table: Table, *positions: tuple[DataFile, Sequence[int]]) -> DataFile:

@@ -78,7 +78,7 @@ class ArrowStorage:
                     return file.read()
             if parsed.scheme in GCS_SCHEMES:
                 return self._streamed(location, parsed)
-            with self._filesystem(parsed).open_input_file(parsed.path) as stream:
+            with self._opened_remote(parsed) as stream:
                 _check_size(location, stream.size())
                 return cast(bytes, stream.readall())
 
@@ -99,7 +99,15 @@ class ArrowStorage:
             if parsed.is_local:
                 _check_regular(parsed.path)
                 return cast(BinaryIO, pa.OSFile(parsed.path, "rb"))
-            return cast(BinaryIO, self._filesystem(parsed).open_input_file(parsed.path))
+            return cast(BinaryIO, self._opened_remote(parsed))
+
+    def _opened_remote(self, parsed: ParsedLocation) -> pa.NativeFile:
+        filesystem = self._filesystem(parsed)
+        is_libhdfs = parsed.scheme in HDFS_SCHEMES and not moves_exclusively(filesystem)
+        # It writes eighty lines of Java to the error output if it opens a file that is absent.
+        if is_libhdfs and filesystem.get_file_info(parsed.path).type == fs.FileType.NotFound:
+            raise FileNotFoundError(errno.ENOENT, parsed.path)
+        return filesystem.open_input_file(parsed.path)
 
     def create(self, location: str, data: bytes) -> None:
         """Writes a new object, whole or not at all."""
@@ -157,6 +165,14 @@ class ArrowStorage:
             except OSError:  # libhdfs says of an absent file only that it failed
                 if filesystem.get_file_info(parsed.path).type != fs.FileType.NotFound:
                     raise
+
+    def check_right_to_delete(self, location: str) -> None:
+        """Raises ``StorageDeniedError`` if HDFS would not let this user delete a file; others are not asked."""
+        parsed = self._parsed(location)
+        if parsed.scheme in HDFS_SCHEMES and moves_exclusively(filesystem := self._filesystem(parsed)):
+            # The NameNode looks at the rights, sticky bits and ACLs included, before it sees that nothing would change.
+            with translated_errors("delete", location), suppress(FileExistsError, FileNotFoundError):
+                filesystem.move(parsed.path, parsed.path)
 
     def list(self, prefix: str) -> Iterator[FileInfo]:
         """Every file below a folder, recursively, in no particular order."""

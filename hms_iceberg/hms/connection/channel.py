@@ -159,6 +159,7 @@ def log_in(channel: Channel, address: Address, login: Login) -> Channel:
         MissingDependencyError: no library for the login.
     """
     from_server = _Buffer(channel)
+    login = login.of_process()
     client = _sasl_client(login, login.host or address.host)
     try:
         _tell(channel, _START, login.mechanism.encode())

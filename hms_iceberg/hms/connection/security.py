@@ -7,13 +7,13 @@ out of every text that these values make of themselves.
 from __future__ import annotations
 
 import base64
-import binascii
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from hms_iceberg.errors import ConfigurationError
+from hms_iceberg.hadoop_tokens import Token, token_of_text, tokens_of_process
 from hms_iceberg.hms.connection.property_reader import PropertyReader
 
 USE_TLS = "hive.metastore.use.SSL"
@@ -31,6 +31,9 @@ USER_NAME = "hive.metastore.client.plain.username"
 PASSWORD = "hive.metastore.client.plain.password"
 TOKEN = "hive.metastore.delegation-token"
 
+SIGNATURE = "hive.metastore.token.signature"
+
+_KIND = "HIVE_DELEGATION_TOKEN"
 _MODES = ("NOSASL", "PLAIN", "KERBEROS", "JWT")
 
 
@@ -117,6 +120,7 @@ class Login:
         host: the host in the server's principal; None if it is the host that is connected to.
         user: name of the user, or of the token.
         password: its password.
+        signature: with Kerberos, the service of the process's token that is taken instead of a ticket.
     """
 
     mechanism: str
@@ -124,13 +128,21 @@ class Login:
     host: str | None = None
     user: str = ""
     password: str = field(default="", repr=False)
+    signature: str = ""
+
+    def of_process(self) -> Login:
+        """What counts at this moment: with Kerberos a token that the process has comes before its ticket, as in Hive's
+        client, since a container of YARN has no ticket."""
+        found = tokens_of_process(_KIND) if self.mechanism == "GSSAPI" else ()
+        return next((_with_token(token) for token in found if token.service == self.signature), self)
 
 
 def login_from_properties(properties: Mapping[str, str]) -> Login | None:
     """Reads it from a catalog's properties; None if none of them asks for a login.
 
     `hive.kerberos-authentication` (or Hive's `hive.metastore.sasl.enabled`) takes the ticket of the process (`kinit`,
-    `KRB5CCNAME`, `KRB5_CLIENT_KTNAME`); `hive.metastore.client.auth.mode` = `PLAIN` a name and a password;
+    `KRB5CCNAME`, `KRB5_CLIENT_KTNAME`), or its token (`HADOOP_TOKEN_FILE_LOCATION`);
+    `hive.metastore.client.auth.mode` = `PLAIN` a name and a password;
     `hive.metastore.delegation-token` a token that the metastore gave out.
 
     Raises:
@@ -141,8 +153,7 @@ def login_from_properties(properties: Mapping[str, str]) -> Login | None:
     if mode not in _MODES:
         raise ConfigurationError(f"Property {AUTH_MODE!r}: expected one of {', '.join(_MODES)}, got {mode!r}.")
     if properties.get(TOKEN):
-        name, secret = _token(properties[TOKEN])
-        return Login("DIGEST-MD5", service="null", host="default", user=name, password=secret)
+        return _token_login(properties[TOKEN])
     if mode == "PLAIN":
         missing = [name for name in (USER_NAME, PASSWORD) if not properties.get(name)]
         if missing:
@@ -154,30 +165,26 @@ def login_from_properties(properties: Mapping[str, str]) -> Login | None:
             "GSSAPI",
             service=properties.get(KERBEROS_SERVICE) or service or Login.service,
             host=host if host not in ("", "_HOST") else None,
+            signature=properties.get(SIGNATURE, ""),
         )
     return None
 
 
-def _token(text: str) -> tuple[str, str]:
-    """Name and password out of a token in Hadoop's text form: Base 64 of two byte strings, each after its length."""
+def _token_login(text: str) -> Login:
+    """The login with a token in Hadoop's text form.
+
+    Raises:
+        ConfigurationError: it is none.
+    """
     try:
-        data = base64.urlsafe_b64decode(text.strip() + "=" * (-len(text.strip()) % 4))
-        name, data = _counted(data)
-        secret, _ = _counted(data)
-    except (binascii.Error, ValueError, IndexError):
+        return _with_token(token_of_text(text))
+    except ValueError:
         raise ConfigurationError(
             f"Property {TOKEN!r} is not a delegation token. Expected the text that the metastore's "
             "get_delegation_token returned."
         ) from None
-    return base64.b64encode(name).decode(), base64.b64encode(secret).decode()
 
 
-def _counted(data: bytes) -> tuple[bytes, bytes]:
-    """The byte string at the start, after its length as Hadoop's variable-length integer, and what follows it."""
-    length, rest = int.from_bytes(data[:1], "big", signed=True), data[1:]
-    if length < -112:  # -113 says that one byte follows, -114 two, ...
-        width = -112 - length
-        length, rest = int.from_bytes(rest[:width], "big"), rest[width:]
-    if not 0 <= length <= len(rest):
-        raise ValueError(length)
-    return rest[:length], rest[length:]
+def _with_token(token: Token) -> Login:
+    name, secret = (base64.b64encode(part).decode() for part in (token.identifier, token.password))
+    return Login("DIGEST-MD5", service="null", host="default", user=name, password=secret)

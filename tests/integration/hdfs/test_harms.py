@@ -13,9 +13,11 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import CommitStateUnknownError, IcebergError, StorageError
 from hms_iceberg.maintenance import check_table
+from hms_iceberg.migration import migrate, rollback
 from hms_iceberg.table import Table
 from tests.support.failing_steps import STORAGE
 from tests.support.hdfs_cluster.cluster import HdfsCluster
+from tests.support.hive_warehouse import HiveWarehouse, Rows
 from tests.support.spread import ALL
 from tests.support.store_tables import ids, new_table, rows
 
@@ -26,7 +28,7 @@ CHANGES: dict[str, tuple[Callable[[Table], object], list[int]]] = {
     "delete": (lambda table: table.delete("id = 1"), [2]),
     "rewrite": (lambda table: table.maintenance.rewrite_data_files(options={"rewrite-all": "true"}), [1, 2]),
 }
-EVERY = 1 if ALL else 5
+EVERY = 1 if ALL else 12
 
 
 @contextmanager
@@ -101,6 +103,51 @@ def test_a_change_in_whose_middle_the_cluster_is_harmed_is_told_truly(
         step += EVERY
     assert "made" in outcomes
     assert harm != "the other NameNode takes over" or outcomes == {"made"}
+
+
+@pytest.mark.whole
+def test_a_migration_and_its_way_back_are_done_though_the_other_namenode_takes_over(
+    catalog: Catalog, cluster: HdfsCluster, restored: None
+) -> None:
+    storage: Any = catalog.storage
+    hive = HiveWarehouse(catalog, "web")
+    names = (f"hive_{number}" for number in range(1000))
+
+    def steps(change: Callable[[str], None], prepare: Callable[[str], None], check: Callable[[str], None]) -> None:
+        step, calls = 0, [""] * 100
+        while step < len(calls):
+            name = next(names)
+            hive.create(name, "id bigint, page string", "day string")
+            hive.add_partition(name, ["mon"], rows(1, 2), rows(3))
+            prepare(name)
+            with harmed(storage, step, lambda: cluster.activate(1)) as calls:
+                change(name)
+            cluster.activate(0)
+            check(name)
+            step += EVERY
+
+    def migrated(name: str) -> None:
+        table = catalog.load_table(f"web.{name}")
+        assert ids(table) == [1, 2, 3]
+        assert check_table(table, record_counts=True).findings == ()
+
+    def taken_back(name: str) -> None:
+        assert hive.rows(name) == before[name]
+        left = storage.list(hive.rows(name).table.sd.location)
+        assert sorted(info.location.rpartition("/")[2] for info in left) == ["000000_0", "000001_0"]
+
+    before: dict[str, Rows] = {}
+
+    def prepared(name: str) -> None:
+        before[name] = hive.rows(name)
+        migrate(catalog, ("web", name))
+
+    steps(lambda name: check_that(migrate(catalog, ("web", name)).records == 3), lambda name: None, migrated)
+    steps(lambda name: rollback(catalog, ("web", name)), prepared, taken_back)
+
+
+def check_that(condition: bool) -> None:
+    assert condition
 
 
 def test_what_a_full_quota_refuses_leaves_the_table_and_its_files_as_they_were(

@@ -175,7 +175,7 @@ def metastore(secured: HdfsCluster, realm: Kdc, tmp_path_factory: pytest.TempPat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", [by_cache, by_token])
+@pytest.mark.parametrize("way", [pytest.param(by_cache, marks=pytest.mark.whole), by_token])
 def test_a_table_of_a_metastore_with_kerberos_is_made_changed_and_expired(
     way: Way,
     metastore: HiveServer,
@@ -450,7 +450,7 @@ def own_tickets(process: Process, tmp_path: Path, request: pytest.FixtureRequest
     return {"KRB5CCNAME": f"FILE:{cache}", "KRB5_CLIENT_KTNAME": str(keytab)}
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.parametrize("own_tickets", ["keytab"], indirect=True)
 def test_a_service_with_a_keytab_takes_tickets_anew_for_metastore_and_hdfs(service: Service) -> None:
     service.compacts()
@@ -461,7 +461,7 @@ def test_a_service_with_a_keytab_takes_tickets_anew_for_metastore_and_hdfs(servi
     assert "kinit" not in service.said.read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.whole
 @pytest.mark.parametrize("own_tickets", ["cache"], indirect=True)
 def test_a_service_whose_ticket_ended_says_which_kinit_is_missing_and_goes_on_after_it(
     service: Service, process: Process, ended: Path, tmp_path: Path

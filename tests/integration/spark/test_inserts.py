@@ -25,6 +25,7 @@ from hms_iceberg.spec.data_types import (
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from tests.support.every_type import EVERY_TYPE, ROWS
+from tests.support.file_content import content
 from tests.support.spark_tables import rows_of
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def footer_ids(location: str) -> set[int]:
         for child in children:
             collect(child)
 
-    for field in pq.read_schema(location.removeprefix("file:")):
+    for field in pq.read_schema(content(location)):
         collect(field)
     return found
 
@@ -174,5 +175,5 @@ def test_a_setting_of_hadoop_counts_as_long_as_it_is_set(spark: SparkSession, ca
         assert spark.table(f"{namespace}.t").count() == len(before) + 1
         now = {task.file.file_path for task in table.refresh().scan().plan_files()}
         (new,), before = now - before, now
-        sizes.append(pq.read_metadata(new.removeprefix("file:")).row_group(0).column(0).total_compressed_size)
+        sizes.append(pq.read_metadata(content(new)).row_group(0).column(0).total_compressed_size)
     assert sizes[1] > 100_000 and max(sizes[0], sizes[2], sizes[3]) < 10_000

@@ -13,6 +13,7 @@ import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.permission.FsPermission;
+import org.apache.hadoop.hdfs.DFSTestUtil;
 import org.apache.hadoop.hdfs.MiniDFSCluster;
 import org.apache.hadoop.hdfs.MiniDFSNNTopology;
 import org.apache.hadoop.hdfs.server.namenode.NameNodeAdapter;
@@ -88,6 +89,15 @@ public final class ClusterLauncher {
             cluster.getFileSystem(0).mkdirs(new Path(words[1]));
         } else if (words[0].equals("setowner")) {
             cluster.getFileSystem(0).setOwner(new Path(words[1]), words[2], null);
+        } else if (words[0].equals("snapshot")) {
+            cluster.getFileSystem(0).allowSnapshot(new Path(words[1]));
+            cluster.getFileSystem(0).createSnapshot(new Path(words[1]), words[2]);
+        } else if (words[0].equals("encryption-zone")) {
+            cluster.getFileSystem(0).mkdirs(new Path(words[1]));
+            DFSTestUtil.createKey("key", cluster, 0, cluster.getConfiguration(0));
+            cluster.getFileSystem(0).createEncryptionZone(new Path(words[1]), "key");
+        } else if (words[0].equals("write")) {
+            DFSTestUtil.writeFile(cluster.getFileSystem(0), new Path(words[1]), words[2]);
         } else if (words[0].equals("dfsadmin")) {
             String[] rest = (String[]) Arrays.copyOfRange(words, 2, words.length);
             Configuration conf = new Configuration(cluster.getConfiguration(0));

@@ -108,10 +108,11 @@ class HdfsCluster:
         minicluster = sorted(minicluster_jars(jars).glob("*.jar"))
         (self.folder / "conf").mkdir(parents=True)
         (self.folder / "log4j2.properties").write_text(LOG4J)
-        settings, options = _SETTINGS, []
+        keys = f"jceks://file{self.folder / 'keys.jceks'}"  # of encryption zones
+        settings, options = {**_SETTINGS, "hadoop.security.key.provider.path": keys}, []
         if self._kdc is not None:
             keytab = str(self._kdc.keytab(_SERVER))
-            settings = {**settings, **_SECURITY, **_OF_SECURED_SERVERS, **dict.fromkeys(_KEYTABS, keytab)}
+            settings |= {**_SECURITY, **_OF_SECURED_SERVERS, **dict.fromkeys(_KEYTABS, keytab)}
             opened = "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED"
             options = [f"-Djava.security.krb5.conf={self._kdc.krb5_conf}", opened]
         (self.folder / "server.xml").write_text(site(settings))

@@ -63,7 +63,7 @@ class Login:
                 f"the keytab {self.keytab} gives no Kerberos ticket to {self.principal} ({reason}): check {_PRINCIPAL} "
                 f"against klist -kt {self.keytab}, and that the realm's server can be reached (krb5.conf)"
             )
-        found = tokens.tokens_of_process()
+        found = tokens.hdfs_tokens()
         other = ""
         if os.environ.get(tokens.VARIABLE):
             named = " and ".join(map(str, found)) or "no HDFS"

@@ -65,7 +65,7 @@ def errors_of_hdfs(login: Login) -> Iterator[None]:
     except OSError as error:
         raise _numbered(error.errno or errno.EIO, error) from error
     except (RuntimeError, NotImplementedError) as error:
-        raise _login_error(str(error), login) or _remote(str(error), login) from error
+        raise _login_error(str(error), login) or _encrypted(str(error)) or _remote(str(error), login) from error
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # of the client's Rust: no Exception, and not importable
             raise
@@ -101,6 +101,14 @@ def errors_of_data(login: Login, advice: str | None) -> Iterator[None]:
 def _numbered(number: int, error: Exception) -> OSError:
     text = str(error.args[-1]) if error.args else type(error).__name__
     return OSError(number, _first_line(text))
+
+
+def _encrypted(text: str) -> OSError | None:
+    if "encryption zone" not in text:
+        return None
+    said = "it is in an encryption zone, and where its keys are is not known"
+    remedy = "set hadoop.security.key.provider.path to the KMS, kms://…, as the cluster's core-site.xml does"
+    return OSError(errno.ENOTSUP, f"{said} ({remedy})")
 
 
 def _login_error(text: str, login: Login) -> LoginError | None:

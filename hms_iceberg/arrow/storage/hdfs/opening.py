@@ -124,7 +124,8 @@ def _libhdfs(scheme: str, authority: str, properties: Mapping[str, str]) -> fs.F
     except OSError as error:
         line = str(error).strip().partition("\n")[0]
         raise ConfigurationError(
-            f"Cannot connect to {scheme}://{authority} by libhdfs: {line} It needs a Hadoop installation: set "
-            "HADOOP_HOME, and CLASSPATH to the output of `hadoop classpath --glob` (PySpark's jars are not enough). "
+            f"Cannot connect to {scheme}://{authority} by libhdfs: {line.rstrip('.')}. It needs Java (JAVA_HOME) and a "
+            "Hadoop installation: set HADOOP_HOME, and CLASSPATH to the output of `hadoop classpath --glob` (PySpark's "
+            "jars are not enough). "
             f"Without one, remove the property {_CLIENT} and run pip install 'hms_iceberg[hdfs]'."
         ) from error

@@ -1,0 +1,72 @@
+"""What warehouses on HDFS have beside files: snapshots, trash, rights."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from datetime import datetime, timedelta, timezone
+
+import pytest
+
+from hms_iceberg import load_catalog
+from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
+from hms_iceberg.catalog import Catalog
+from hms_iceberg.errors import StorageDeniedError
+from hms_iceberg.migration import migrate
+from tests.support.hdfs_cluster.cluster import HdfsCluster
+from tests.support.hive_warehouse import HiveWarehouse
+from tests.support.store_tables import ids, new_table, rows
+
+
+def files(storage: ArrowStorage, place: str) -> list[str]:
+    return sorted(info.location for info in storage.list(place))
+
+
+def path_of(cluster: HdfsCluster, location: str) -> str:
+    return location.removeprefix(cluster.nameservice)
+
+
+def test_snapshots_and_trash_of_a_folder_are_no_orphans_and_outlive_the_table(
+    catalog: Catalog, cluster: HdfsCluster, storage: ArrowStorage
+) -> None:
+    table = new_table(catalog)
+    root = table.location()
+    trashed = f"{root}/.Trash/alice/Current/data/old.parquet"
+    storage.create(trashed, b"x")
+    cluster.command("snapshot", path_of(cluster, root), "before")
+    kept = files(storage, f"{root}/.snapshot/before")
+    table.append(rows(3))
+    table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
+    table.maintenance.expire_snapshots().older_than(2**62).retain_last(1).commit()
+    late = datetime.now(timezone.utc) + timedelta(seconds=1)
+    assert table.maintenance.remove_orphan_files(older_than=late, nobody_writes=True).locations == ()
+    assert ids(table) == [1, 2, 3]
+    catalog.purge_table(table.name())
+    assert not catalog.table_exists(table.name())
+    assert files(storage, f"{root}/.snapshot/before") == kept
+    assert files(storage, root) == [trashed]
+
+
+@pytest.fixture
+def stranger(catalog: Catalog, cluster: HdfsCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Catalog]:
+    """A catalog of a user without special rights."""
+    with (
+        monkeypatch.context() as patch,
+        load_catalog("stranger", uri=catalog.properties["uri"], **cluster.settings) as found,
+    ):
+        patch.setenv("HADOOP_USER_NAME", "mallory")
+        yield found
+
+
+def test_a_hive_table_whose_folder_this_user_may_not_write_to_stays_as_it_is(
+    catalog: Catalog, stranger: Catalog, storage: ArrowStorage
+) -> None:
+    hive, name = HiveWarehouse(catalog, "web"), f"hive_{uuid.uuid4().hex}"
+    root = hive.create(name, "id bigint, page string", "day string").table.sd.location
+    hive.add_partition(name, ["mon"], rows(1, 2), rows(3))
+    before = hive.rows(name), files(storage, root)
+    with pytest.raises(StorageDeniedError, match="user=mallory"):
+        migrate(stranger, ("web", name))
+    assert (hive.rows(name), files(storage, root)) == before
+    assert migrate(catalog, ("web", name)).records == 3
+    assert ids(catalog.load_table(f"web.{name}")) == [1, 2, 3]
