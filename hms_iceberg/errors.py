@@ -81,7 +81,7 @@ class CatalogError(IcebergError):
 
 
 class NotFoundError(CatalogError):
-    """What was asked for does not exist."""
+    """Something that was asked for does not exist."""
 
 
 class NoSuchNamespaceError(NotFoundError):
@@ -109,7 +109,7 @@ class NoSuchRefError(NotFoundError, ValueError):
 
 
 class AlreadyExistsError(CatalogError):
-    """What was to be created exists already."""
+    """Something that was to be created exists already."""
 
 
 class NamespaceAlreadyExistsError(AlreadyExistsError):

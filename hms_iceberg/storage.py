@@ -133,7 +133,7 @@ class OutputFile(_NamedFile):
         return self.storage.open_output(self.location)
 
     def to_input_file(self) -> InputFile:
-        """The same file, to read it."""
+        """This file, opened for reading."""
         if not self.exists():
             raise MissingFileError(f"There is no file at {self.location}: it was not written yet")
         return InputFile(self.storage, self.location)

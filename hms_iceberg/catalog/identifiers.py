@@ -8,7 +8,7 @@ from hms_iceberg.metastore_names import namespace_name, table_identifier
 
 
 class Identifiers:
-    """Takes identifiers apart; `Catalog` inherits these."""
+    """Splits identifiers into namespace and name; `Catalog` inherits these methods."""
 
     @staticmethod
     def identifier_to_tuple(identifier: str | Identifier) -> Identifier:

@@ -26,7 +26,7 @@ def matching_tables(catalog: Catalog, patterns: tuple[str, ...]) -> Iterator[str
 
 
 def no_table_matches(pattern: str) -> str:
-    """What is said of a pattern that names no table."""
+    """The error for a pattern that matches no table."""
     return f"No Iceberg table matches {pattern!r}. List them: hms-iceberg list NAMESPACE"
 
 

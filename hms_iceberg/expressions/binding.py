@@ -60,7 +60,7 @@ def bind(schema: Columns, expression: BooleanExpression, case_sensitive: bool = 
 
 
 def rewrite_not(expression: BooleanExpression) -> BooleanExpression:
-    """The same predicate without `Not`: it moves down to the tests, which are replaced by their opposites.
+    """Removes `Not` from a predicate: tests below it are replaced by their opposites.
 
     SQL's rules for nulls are kept: both a comparison and its opposite are false for null.
     """

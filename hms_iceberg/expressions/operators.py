@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class Operator(Enum):
-    """What a predicate does; the value is its spelling in a filter string."""
+    """The operation of a predicate; the value is its spelling in a filter string."""
 
     IS_NULL = "is null"
     NOT_NULL = "is not null"

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 class ExpressionVisitor(Generic[T]):
-    """What a tree becomes, node by node, from the leaves up."""
+    """One method for each kind of node: the result for a tree is built from the leaves up."""
 
     def visit_true(self) -> T:
         """The result of AlwaysTrue."""
@@ -156,7 +156,7 @@ _METHODS = {
 
 
 def fold(expression: BooleanExpression, visitor: ExpressionVisitor[T]) -> T:
-    """What a visitor makes of a tree, from the leaves up.
+    """Applies a visitor to a tree, from the leaves up, and returns its result.
 
     Raises:
         TypeMismatchError: the tree holds something that is no expression, or is not bound where it must be.

@@ -32,7 +32,7 @@ _STATISTICS = {"COLUMN_STATS_ACCURATE", "numRows", "numFiles", "totalSize", "raw
 
 @dataclass(frozen=True)
 class HiveRowChange:
-    """What to change in a row.
+    """Changes to make in a row.
 
     Attributes:
         parameters: parameters to set, or to remove if the value is None.

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ExpiryResult:
-    """What an expiry did.
+    """The result of an expiry.
 
     Attributes:
         snapshot_ids: the snapshots that went.

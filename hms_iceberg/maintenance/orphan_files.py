@@ -41,7 +41,7 @@ _Prefix = tuple[str, str]
 
 
 class PrefixMismatch(str, Enum):
-    """What is done with a file whose path the table names with another scheme or authority."""
+    """How to treat a file whose path the table names with another scheme or authority."""
 
     ERROR = "error"
     IGNORE = "ignore"
@@ -50,7 +50,7 @@ class PrefixMismatch(str, Enum):
 
 @dataclass(frozen=True)
 class OrphanFiles:
-    """What a search for orphan files found.
+    """The result of a search for orphan files.
 
     Attributes:
         locations: the orphans, as they were listed.
@@ -199,7 +199,7 @@ def _of_nobody(
 
 
 def _inside(files: Iterable[FileInfo], folder: str) -> list[FileInfo]:
-    """Those of an inventory that are in a folder: it may name the files of a whole store."""
+    """The files that are in a folder; an inventory may list a whole store."""
     inside = f"{path_of(folder)}/"
     return [file for file in files if path_of(file.location).startswith(inside)]
 

@@ -57,7 +57,7 @@ class SnapshotExpiry:
         return self
 
     def dry_run(self) -> ExpiryResult:
-        """What `commit` would remove; nothing is changed."""
+        """Lists what `commit` would remove; changes nothing."""
         return self._run(dry_run=True)
 
     def commit(self) -> ExpiryResult:

@@ -32,7 +32,7 @@ _FORMATS = ("parquet", "orc", "avro")
 
 @dataclass(frozen=True)
 class AddFilesResult:
-    """What was added.
+    """The files and partitions that were added.
 
     Attributes:
         files: how many files.

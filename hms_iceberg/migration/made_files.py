@@ -35,7 +35,7 @@ _THREADS = 8
 
 
 class MadeFiles:
-    """What the Iceberg table of a migration consists of, as it is when it is first asked for.
+    """The files of a migration's Iceberg table, listed when they are first asked for.
 
     Args:
         hive: the metastore's rows.

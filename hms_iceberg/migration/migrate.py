@@ -47,7 +47,7 @@ _ROUNDS = 5
 
 @dataclass(frozen=True)
 class MigrationResult:
-    """What a migration did, or (a dry run) would do.
+    """The result of a migration, or the plan of a dry run.
 
     Attributes:
         table: name of the Iceberg table.
@@ -76,7 +76,7 @@ class MigrationResult:
 
 
 class Plan(Protocol):
-    """What a migration needs to know of what it will do."""
+    """The plan of a migration."""
 
     @property
     def table(self) -> HiveTable:

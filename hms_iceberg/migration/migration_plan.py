@@ -48,7 +48,7 @@ TIMESTAMP_TYPES: dict[str, TimestampType | TimestamptzType] = {
 
 @dataclass(frozen=True)
 class MigrationOptions:
-    """What the user may choose.
+    """Options of a migration.
 
     Attributes:
         backup_name: name of the Hive table after the migration, by default the table's with `_backup_` after it.

@@ -18,7 +18,7 @@ _ALWAYS = 2**63 - 1  # which Iceberg takes for an age without end
 
 @dataclass(frozen=True)
 class Outlook:
-    """What keeps the files of the Hive table.
+    """How long the files of the Hive table are kept, and by which settings.
 
     Attributes:
         left_over: how many of them the Iceberg table's present version does not have any more.
@@ -31,7 +31,7 @@ class Outlook:
 
 
 def outlook(table: Table, files: Iterable[str]) -> Outlook:
-    """What keeps the files that a table had as a Hive table.
+    """How long the files that a table had as a Hive table are kept, and by which settings.
 
     Args:
         table: the Iceberg table.

@@ -94,7 +94,7 @@ class Recovery:
         return find_state(self._hive, self._storage, self._database, self._table, self._backup_name)
 
     def settled(self) -> MigrationState | None:
-        """The same once it stands still: the metastore may still be at work on what somebody asked it for."""
+        """Waits until the state stops changing, and returns it: the metastore may still be carrying out a request."""
         state = self.find()
         since = started = time.monotonic()
         while (
@@ -155,7 +155,7 @@ class Recovery:
             forget_switched(self._storage, state.folder, state.journal)
 
     def forget_to_take_back(self, state: MigrationState) -> None:
-        """Take all notes of a way back away again, and what the Hive table was given for it.
+        """Deletes the journal of a rollback, and what the Hive table was given for it.
 
         Nothing if names were switched: what Hive was given is Hive's, and the same command has to go on.
         """

@@ -139,7 +139,7 @@ class _Copy:
         self._rows = rows
 
     def plan(self, table: HiveTable) -> CopyPlan:
-        """What will be copied."""
+        """Plans what is copied."""
         reason = _reason_against(table)
         if reason is not None:
             raise _refused(table, reason)

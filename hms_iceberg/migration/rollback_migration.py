@@ -39,7 +39,7 @@ _EXAMPLES = 3
 
 @dataclass(frozen=True)
 class RollbackResult:
-    """What was put back, or (a dry run) would be.
+    """The result of a rollback, or the plan of a dry run.
 
     Attributes:
         table: name of the table, which is a Hive table again.
@@ -161,7 +161,7 @@ class _Rollback:
         self._name = f"{state.database}.{state.name}"
 
     def look(self) -> RollbackResult:
-        """What `run` would do, or refuse."""
+        """Describes what `run` would do, or why it would refuse."""
         state = self._state
         if not state.is_done:
             self._recovery.refuse_if_renamed(state)

@@ -23,7 +23,7 @@ _OF_MIGRATED_TABLES = (METADATA_PATH.name, DATA_PATH.name)
 
 @dataclass(frozen=True)
 class SnapshotResult:
-    """What was made.
+    """The table that was made.
 
     Attributes:
         table: the Iceberg table.

@@ -39,7 +39,7 @@ HIDDEN_METADATA = f"{HIDDEN_FOLDER}/{METADATA}"
 
 @dataclass(frozen=True)
 class Original:
-    """What of a Hive table's row a migration changes, as it was; kept in the row itself too."""
+    """The original values of everything in a Hive table's row that a migration changes; also kept in the row."""
 
     table_type: str
     parameters: Mapping[str, str | None]
@@ -47,7 +47,7 @@ class Original:
 
     @classmethod
     def of(cls, table: HiveTable, changed: tuple[str, ...]) -> Original:
-        """What a table has in the places that will be changed."""
+        """Reads the original values from a table's row."""
         return cls(table.table_type, {key: table.parameters.get(key) for key in changed}, table.create_time)
 
     def to_text(self) -> str:

@@ -51,7 +51,7 @@ class SnapshotPoint:
 
 @dataclass(frozen=True)
 class PartitionShare:
-    """What one partition holds.
+    """The size of one partition.
 
     Attributes:
         name: its values, such as `day=2026-01-31`.

@@ -167,7 +167,7 @@ def _missing(location: str, why: str) -> MissingFileError:
 
 
 def _weight(version: MetadataVersion) -> int:
-    """About how many values a version is made of."""
+    """An estimate of the memory that a version takes, as a number of values."""
     metadata = version.metadata
     columns = sum(len(schema.index_by_id) for schema in metadata.schemas)
     return 100 + 20 * len(metadata.snapshots) + 8 * columns + 2 * len(metadata.snapshot_log) + 2 * len(metadata.refs)

@@ -93,7 +93,7 @@ class ChangelogScanTask:
 
 @dataclass(frozen=True)
 class SnapshotChanges:
-    """What one snapshot did.
+    """The changes that one snapshot made.
 
     Args:
         ordinal: its number among those of the changelog, from 0.
@@ -218,7 +218,7 @@ class _SnapshotDiffer:
         self._unfiltered = Planner(metadata, schema, AlwaysTrue(), self._source)
 
     def changes(self, ordinal: int, snapshot: Snapshot) -> SnapshotChanges:
-        """What a snapshot did."""
+        """The changes that a snapshot made."""
         with named_snapshot(snapshot.snapshot_id, self._metadata.location):
             return self._changes(ordinal, snapshot)
 

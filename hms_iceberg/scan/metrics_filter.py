@@ -39,7 +39,7 @@ from hms_iceberg.spec.data_types import DoubleType, FloatType, UnknownType
 
 
 class ValueSummaries(Protocol):
-    """What is known of the values of fields in each of many sets of rows; what is not known is possible."""
+    """Summaries of field values for many sets of rows; a value that is not known to be absent is possible."""
 
     def __len__(self) -> int:
         """How many sets of rows there are."""

@@ -358,7 +358,7 @@ class Planner:
         return self._projections[key]
 
     def _partition_mask(self, spec_id: int, frame: pl.DataFrame, strict: bool = False) -> pl.Series | None:
-        """Which files have a partition that matches; None if all have.
+        """A mask of the files whose partition matches; None if all do.
 
         Args:
             spec_id: the spec of all files.

@@ -44,7 +44,7 @@ class ScanRequest:
 
 @dataclass(frozen=True)
 class PlanMetrics:
-    """What planning looked at. Files count live entries of the manifests that were read.
+    """Counts of what planning read. Files count live entries of the manifests that were read.
 
     Args:
         manifests_total: data manifests of the snapshot.

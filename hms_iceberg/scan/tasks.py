@@ -177,7 +177,7 @@ class _OneRow:
 
 
 class TaskSource(Protocol):
-    """What tasks are made of; :class:`hms_iceberg.scan.scan_plan.ScanPlan` is one."""
+    """The source of tasks; :class:`hms_iceberg.scan.scan_plan.ScanPlan` is one."""
 
     @property
     def metadata(self) -> TableMetadata:
@@ -304,7 +304,7 @@ class _Shared:
         return tuple(self._deletes[each] for each in mine), tuple(self._numbers[each] for each in mine)
 
     def residual(self, file: DataFile) -> BooleanExpression:
-        """What the partition of a file leaves of the filter."""
+        """The filter that is left to test in a file, given its partition."""
         plan = self.plan
         if isinstance(plan.row_filter, AlwaysTrue):
             return plan.row_filter

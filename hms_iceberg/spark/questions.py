@@ -95,7 +95,7 @@ Handler = Callable[[OpenTables, Any, Mapping[str, Any]], Answer]
 
 
 class Work(Enum):
-    """What an answer takes."""
+    """The cost of an answer, which decides where it is made."""
 
     BRIEF = "a metadata file or a request to the metastore"
     PLANNING = "manifests: memory and processors, so that few are answered at once"

@@ -168,7 +168,7 @@ class NestedType(IcebergType, ABC):
 
     @abstractmethod
     def with_children(self, children: Sequence[NestedField]) -> NestedType:
-        """The same kind of type with other child fields, in the order of `children`; names count in structs only."""
+        """A type of this kind with other child fields, in the order of `children`; names count in structs only."""
 
     @property
     def is_nested(self) -> bool:

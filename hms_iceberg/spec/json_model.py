@@ -30,7 +30,7 @@ class JsonModel:
         return json.dumps(self.model_dump(**options), ensure_ascii=False, separators=(",", ":"))
 
     def model_copy(self: Model, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Model:
-        """The same value with other attributes. Values never change, so that nothing in it need be copied."""
+        """A copy with other attributes. Values are immutable, so that nothing inside needs to be copied."""
         return replace(self, **(update or {}))  # type: ignore[type-var]
 
     @classmethod

@@ -12,7 +12,7 @@ from hms_iceberg.errors import ConfigurationError
 
 @dataclass(frozen=True, slots=True)
 class TableProperty:
-    """What all kinds of properties have.
+    """The attributes that all kinds of properties have.
 
     Args:
         name: the property's name.
@@ -97,7 +97,7 @@ class BoolProperty(TableProperty):
         return str(self.default).lower()
 
     def of(self, properties: Mapping[str, str]) -> bool:
-        """What is set, the default if nothing is."""
+        """The value that is set, the default if none is."""
         text = properties.get(self.name)
         return self.default if text is None else text.strip().lower() == "true"
 

@@ -297,7 +297,7 @@ class Schema(JsonModel):
         return Schema(*fields, schema_id=self.schema_id, identifier_field_ids=identifiers) if identifiers else kept
 
     def with_schema_id(self, schema_id: int) -> Schema:
-        """The same columns under another schema id."""
+        """A copy of the schema with another schema id."""
         if schema_id == self.schema_id:
             return self
         return Schema(*self.fields, schema_id=schema_id, identifier_field_ids=self.identifier_field_ids)

@@ -24,7 +24,7 @@ OPERATION = "operation"
 
 
 class Operation(str, Enum):
-    """What a snapshot did, as its summary says."""
+    """The operation of a snapshot, as its summary names it."""
 
     APPEND = "append"
     REPLACE = "replace"
@@ -36,7 +36,7 @@ class Operation(str, Enum):
 
 
 class Summary(dict[str, str], JsonModel):
-    """What a snapshot changed, as text by text; a key that is absent gives None.
+    """The summary of a snapshot, as text by text; a key that is absent gives None.
 
     Args:
         operation: what the snapshot did, one of `Operation`; None if an old table does not say.

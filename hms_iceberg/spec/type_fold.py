@@ -22,7 +22,7 @@ def fold_type(
     list: Callable[[ListType, T], T],
     map: Callable[[MapType, T, T], T],
 ) -> T:
-    """What the functions make of a type, from the leaves up.
+    """Applies one function for each kind of type, from the leaves up.
 
     Args:
         kind: the type.

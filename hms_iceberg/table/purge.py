@@ -62,5 +62,5 @@ def purge_files(files: Iterable[str], storage: Storage, name: str, kept: Mapping
 
 
 def log_unreadable(error: Exception) -> None:
-    """What cannot be read is logged, and what it names left over."""
+    """Logs a file that cannot be read; the files that it names stay."""
     logger.warning("Could not list files of a table: %s", error)

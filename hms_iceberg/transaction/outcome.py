@@ -33,7 +33,7 @@ _V = TypeVar("_V", MetadataVersion, ViewMetadataVersion, contravariant=True)
 
 
 class Outcome(Enum):
-    """What became of a commit.
+    """The outcome of a commit.
 
     Attributes:
         MADE: it is part of the table.
@@ -47,7 +47,7 @@ class Outcome(Enum):
 
 
 class Pointers(Protocol[_V]):
-    """What is asked of a metastore: the part that tables and views have in common."""
+    """The calls to a metastore that tables and views have in common."""
 
     def load(self, identifier: Identifier) -> TablePointer:
         """The current pointer."""
@@ -124,7 +124,7 @@ class _Attempt(Generic[V]):
     refuses_late: bool = False
 
     def outcome(self, newest: Newest[V] | None, shows: Callable[[str, V], bool]) -> Outcome:
-        """What became of it, as the newest version tells; None for no such name."""
+        """The outcome, as the newest version shows it; None if there is no such name."""
         unless_pending = Outcome.LOST if self.is_refused else Outcome.UNKNOWN
         if newest is None:
             # It may have been made, and renamed since; but a create is refused for a name of another kind as well.
@@ -183,7 +183,7 @@ class Commit(Generic[V]):
 
     @property
     def outcome(self) -> Outcome | None:
-        """What became of it, as far as is known; None before the first attempt."""
+        """The outcome, as far as it is known; None before the first attempt."""
         if self._made is not None:
             return Outcome.MADE
         if self._open:

@@ -81,7 +81,7 @@ class Transaction:
 
     @property
     def outcome(self) -> Outcome | None:
-        """What became of the commit; None before it. Only what is lost leaves files that may be deleted."""
+        """The outcome of the commit; None before it. Only a lost commit leaves files that may be deleted."""
         return self._commit.outcome
 
     @property

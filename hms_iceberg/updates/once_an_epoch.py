@@ -28,7 +28,7 @@ class Epoch:
 
     @property
     def properties(self) -> dict[str, str]:
-        """What the summary of its snapshot has of it."""
+        """The epoch as entries of the snapshot's summary."""
         return {_QUERY_ID: self.query_id, _EPOCH: str(self.number)}
 
     def is_in(self, metadata: TableMetadata) -> bool:
@@ -55,11 +55,11 @@ class OnceAnEpoch(Update):
 
     @property
     def new_files(self) -> tuple[DataFile, ...]:
-        """Those of the change."""
+        """The data files that the wrapped update adds."""
         return self.update.new_files
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:
-        """As the change has it; nothing is against one that is not made."""
+        """Validates the wrapped change, unless its epoch is committed already."""
         if not self.epoch.is_in(base):
             self.update.validate(start, base, reader)
 

@@ -24,7 +24,7 @@ class SinceSnapshot(Update):
 
     @property
     def new_files(self) -> tuple[DataFile, ...]:
-        """Those of the change."""
+        """The data files that the wrapped update adds."""
         return self.update.new_files
 
     def validate(self, start: TableMetadata, base: TableMetadata, reader: FileReader) -> None:

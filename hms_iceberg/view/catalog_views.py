@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 class CatalogViews(ABC):
-    """What a catalog can do with views."""
+    """Operations of a catalog on views."""
 
     metastore: CatalogMetastore
     storage: Storage

@@ -62,7 +62,7 @@ class View:
         return self.identifier
 
     def uuid(self) -> UUID:
-        """What it keeps when it is renamed or replaced."""
+        """The view's UUID, which it keeps when it is renamed or replaced."""
         return UUID(self.metadata.view_uuid)
 
     def location(self) -> str:

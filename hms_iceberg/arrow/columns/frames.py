@@ -29,7 +29,7 @@ def frame_to_arrow(frame: pl.DataFrame, schema: Schema) -> pa.Table:
 
 
 def for_pandas(table: pa.Table) -> pa.Table:
-    """The same rows without what pyarrow cannot give to pandas: uuids and fixed bytes in nested columns are bytes."""
+    """A table that pyarrow can give to pandas: uuids and fixed bytes inside nested columns become plain bytes."""
     return _conformed(table, lambda kind, nested: pa.binary() if nested and _is_fixed(kind) else kind)
 
 

@@ -142,7 +142,7 @@ def _pruned(array: pa.Array, kind: IcebergType, wanted: IcebergType) -> pa.Array
 
 
 def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """The same values under another type that differs in names, field metadata, nullability or extensions only.
+    """Gives an array another type that differs only in names, field metadata, nullability or extensions.
 
     Children are taken by position.
 
@@ -165,7 +165,7 @@ def conform(array: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def without_nulls(array: pa.Array) -> pa.Array:
-    """The same array with whatever value stands behind each null: for slots that a null parent hides.
+    """Removes the validity bitmap, so that nulls become arbitrary values; for slots that a null parent hides.
 
     Parquet's writer refuses nulls in a required field even if the struct around it is null.
     """

@@ -70,7 +70,7 @@ class EqualityDeletes:
         return replace(top, required=False)  # files that were rewritten after a key was dropped lack it
 
     def keys(self, deletes: Sequence[DataFile]) -> list[KeySet]:
-        """What to look rows up in, one for each set of equality ids.
+        """Lookup tables of deleted keys, one for each set of equality ids.
 
         Args:
             deletes: the equality delete files that apply to a data file.

@@ -118,7 +118,7 @@ class ContentFormat:
 
 
 def delete_marks(content: DataFileContent, equality_ids: Iterable[int]) -> dict[str, str]:
-    """What Apache Iceberg's footers of delete files say, so that a manifest of them can be made anew."""
+    """Footer entries that Apache Iceberg writes into delete files, from which a lost manifest can be rebuilt."""
     if content is DataFileContent.POSITION_DELETES:
         return {"delete-type": "position"}
     if content is DataFileContent.EQUALITY_DELETES:

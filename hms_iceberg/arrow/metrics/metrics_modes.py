@@ -21,7 +21,7 @@ _TRUNCATE = re.compile(r"truncate\(\s*(\d+)\s*\)")
 
 @dataclass(frozen=True, slots=True)
 class MetricsMode:
-    """What is kept of one column.
+    """Which metrics are kept for one column.
 
     Args:
         counts: whether sizes and counts are kept.

@@ -36,7 +36,7 @@ _NUMBERS = (CHANGE_ORDINAL, COMMIT_SNAPSHOT_ID)
 
 @dataclass(frozen=True)
 class ChangelogOptions:
-    """What to make of inserted and deleted rows.
+    """How inserted and deleted rows are combined into changes.
 
     Args:
         identity: the columns that tell rows apart: all of the table.

@@ -93,7 +93,7 @@ class RowRewriter:
         return Schema(*table.fields, ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER, schema_id=table.schema_id)
 
     def context(self, schema: Schema, batch_rows: int = _BATCH_ROWS) -> ScanContext:
-        """What reading some columns of several files shares; the last column is the position in the file."""
+        """State shared by reads of some columns of several files; the last column is the position in the file."""
         projected = Schema(*schema.fields, _POSITION, schema_id=schema.schema_id)
         return ScanContext(self._metadata, self._storage, self._filter_schema, projected, batch_rows)
 

@@ -48,7 +48,7 @@ _POSITION = columns.POSITION.field_id
 
 
 class ScanContext:
-    """What all tasks of a scan share.
+    """State that all tasks of a scan share.
 
     Args:
         metadata: the table.

@@ -22,7 +22,7 @@ _ROW = "row"
 
 
 class RowOrder(ABC):
-    """Puts rows in an order that keys give.
+    """Sorts rows by keys.
 
     Args:
         order_id: of the table's sort order that this is, or None.

@@ -151,7 +151,7 @@ class FileRouter:
         self._reopened = 0
 
     def sorted(self, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-        """Batches that are all of the rows, in the table's order."""
+        """All rows as batches, in the table's sort order."""
         if self._sorter is None or not batches:
             return batches
         return self._sorter.sort(pa.Table.from_batches(batches)).to_batches()

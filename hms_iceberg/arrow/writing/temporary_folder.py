@@ -12,7 +12,7 @@ from hms_iceberg.errors import StorageError
 
 @contextmanager
 def room_for(what: str, otherwise: str = "") -> Iterator[None]:
-    """Errors of what is written inside name the folder, and what helps.
+    """Runs a block that writes to a temporary folder; its errors name the folder and the remedy.
 
     Args:
         what: what is kept.

@@ -88,7 +88,7 @@ class Names:
         self._found: list[str] = []
 
     def complete(self, text: str, state: int) -> str | None:
-        """What readline asks: the candidate of this number."""
+        """The completion candidate of this number, as readline asks for it."""
         if state == 0:
             line = readline.get_line_buffer()
             self._found = self._interruptible.run(lambda: self.candidates(text, line))

@@ -31,7 +31,7 @@ class Interruptible:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def run(self, work: Callable[[], T]) -> T:
-        """What the work returns; Ctrl-C cancels its jobs, until it has ended.
+        """Runs the work and returns its result; Ctrl-C cancels its Spark jobs.
 
         Raises:
             KeyboardInterrupt: it was stopped.

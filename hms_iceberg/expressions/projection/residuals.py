@@ -91,7 +91,7 @@ class _ResidualVisitor(ExpressionVisitor[Residual]):
 
 
 def residual_by_constants(expression: BooleanExpression, constants: Mapping[int, Any]) -> BooleanExpression:
-    """What of a bound predicate is left to test in rows that all have the same values in some fields.
+    """The part of a bound predicate that is left to test in rows with constant values of some fields.
 
     For the columns that a file lacks (their initial default, or None) and those that partitions give.
 

@@ -117,7 +117,7 @@ def project(field: PartitionField, predicate: BoundPredicate, strict: bool) -> B
 
 
 def _renamed(predicate: BoundPredicate, term: Reference) -> BooleanExpression:
-    """The same test of the partition field, which holds exactly what is tested."""
+    """Applies a predicate to the partition field, which holds exactly the tested value (identity)."""
     if isinstance(predicate, BoundLiteralPredicate):
         return unbound_predicate(predicate.operation, term, predicate.literal)
     if isinstance(predicate, BoundSetPredicate):
@@ -172,7 +172,7 @@ class _Blocks:
     folds: bool = False
 
     def inclusive(self, predicate: BoundPredicate) -> BooleanExpression | None:
-        """What some row's matching implies for its partition value."""
+        """The predicate that holds for the partition value if some row matches."""
         operation, units = predicate.operation, [self.unit(each) for each in values_of(predicate)]
         if operation in (Operator.EQ, Operator.IN):
             return self._among(units)
@@ -184,7 +184,7 @@ class _Blocks:
         return self._from(self.block(value + (operation is Operator.GT)))
 
     def strict(self, predicate: BoundPredicate) -> BooleanExpression | None:
-        """What of a partition value implies that every row matches."""
+        """The predicate of the partition value that implies that every row matches."""
         operation, units = predicate.operation, [self.unit(each) for each in values_of(predicate)]
         if operation in (Operator.EQ, Operator.IN):
             return In(self.term, self._literals(units)) if self.one_to_one else None

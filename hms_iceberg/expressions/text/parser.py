@@ -307,7 +307,7 @@ class _FilterParser:
         return operand
 
     def checked(self, token: Token, make: Callable[[], BooleanExpression]) -> BooleanExpression:
-        """What `make` returns; its complaints are shown at the token."""
+        """Calls `make`, and shows its errors at the token's place in the text."""
         try:
             return make()
         except (TypeMismatchError, ValueError) as error:

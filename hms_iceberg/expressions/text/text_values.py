@@ -43,7 +43,7 @@ _SPECIAL_FLOATS = {"nan": "nan", "inf": "inf", "infinity": "inf", "-inf": "-inf"
 
 
 def literal_from_text(text: str, kind: IcebergType) -> Literal:
-    """What a text means where a value of a type is expected.
+    """The value of a type that a text stands for.
 
     The literal may be of a finer type than asked for: a timestamp for a date, nanoseconds for microseconds, a decimal
     for an integer. Texts without a zone are UTC where a point in time is expected.

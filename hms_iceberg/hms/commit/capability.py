@@ -43,7 +43,7 @@ _NOTE_SECONDS = 86_400.0
 
 
 class Capability:
-    """What one metastore is known to be able to; found out once, when it is first asked for."""
+    """The capabilities of one metastore, each tested once, when it is first needed."""
 
     def __init__(self, client: HmsClient) -> None:
         self._client = client

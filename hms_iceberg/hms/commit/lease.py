@@ -47,7 +47,7 @@ class HiveLease(Generic[V]):
 
     @property
     def blocks_others(self) -> bool:
-        """Whether it holds the lock, or a place in its queue."""
+        """Whether this commit holds the lock, or waits for it in the queue."""
         return self._lock is not None
 
     def load(self) -> TablePointer:

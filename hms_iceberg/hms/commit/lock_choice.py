@@ -36,7 +36,7 @@ class LockChoice:
 
     @classmethod
     def from_properties(cls, client: HmsClient, properties: Mapping[str, str]) -> LockChoice:
-        """That of a catalog with these properties.
+        """Reads a catalog's choice from its properties.
 
         Raises:
             ConfigurationError: a property cannot be read.

@@ -41,7 +41,7 @@ _COLUMN_SETTING = "hive.metastore.disallow.incompatible.col.type.changes"
 
 
 class Guard(Protocol):
-    """What keeps other writers away during a swap."""
+    """The lock or comparison that keeps other writers away during a swap."""
 
     def ensure_active(self) -> None:
         """Raises LockError if it does not keep them away any more."""
@@ -65,7 +65,7 @@ class PointerSwap(ABC, Generic[V]):
     # ----------------------------------------------------------------------------------------------- rows
 
     def named(self, identifier: Identifier) -> str:
-        """What it is, and its name, for messages."""
+        """Kind and name, for messages."""
         return f"{self.noun} {'.'.join(identifier)}"
 
     def read(self, identifier: Identifier) -> ttypes.Table:

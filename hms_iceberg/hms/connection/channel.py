@@ -29,11 +29,11 @@ class Channel(Protocol):
 
     @property
     def socket(self) -> socket.socket:
-        """What it goes over."""
+        """The socket that the bytes go over."""
         ...
 
     def framed(self, data: bytes) -> bytes:
-        """What has to be sent for the data to arrive; EOFError if that cannot be made any more."""
+        """The bytes to send for the data; raises EOFError if the channel can make no more frames."""
         ...
 
     def send(self, framed: bytes) -> None:
@@ -41,7 +41,7 @@ class Channel(Protocol):
         ...
 
     def receive(self) -> bytes:
-        """What came, at least a byte; empty if the server closed the connection."""
+        """Received bytes, at least one; empty if the server closed the connection."""
         ...
 
 
@@ -102,7 +102,7 @@ class SocketChannel:
         self.socket.sendall(framed)
 
     def receive(self) -> bytes:
-        """What came; empty if the server closed the connection."""
+        """Received bytes; empty if the server closed the connection."""
         if self._is_silent():
             host, port = self.socket.getpeername()[:2]
             logger.warning(
@@ -192,7 +192,7 @@ class SaslChannel:
 
     @property
     def socket(self) -> socket.socket:
-        """What it goes over."""
+        """The socket that the bytes go over."""
         return self._channel.socket
 
     def framed(self, data: bytes) -> bytes:

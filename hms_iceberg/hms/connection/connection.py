@@ -74,7 +74,7 @@ class ChannelTransport(TTransportBase, CReadableTransport):
 
     @property
     def cstringio_buf(self) -> BytesIO:
-        """What was received and not read yet; part of Thrift's interface to its C codec."""
+        """Bytes that were received and not read yet; part of Thrift's interface to its C codec."""
         return self._received
 
     def cstringio_refill(self, partialread: bytes, reqlen: int) -> BytesIO:

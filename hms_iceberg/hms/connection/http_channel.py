@@ -35,7 +35,7 @@ class HttpChannel:
 
     @property
     def socket(self) -> socket.socket:
-        """What it goes over."""
+        """The socket that the bytes go over."""
         return self._channel.socket
 
     def framed(self, data: bytes) -> bytes:

@@ -57,7 +57,7 @@ class Tls:
     check_host_name: bool = True
 
     def context(self) -> ssl.SSLContext:
-        """What Python encrypts with."""
+        """The TLS context of the connection."""
         context = ssl.create_default_context(cafile=self.ca_file)
         context.check_hostname = self.check_host_name
         if self.certificate is not None:

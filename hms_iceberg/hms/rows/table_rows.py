@@ -205,7 +205,7 @@ def _shown_snapshot(snapshot: Snapshot) -> dict[str, str]:
 
 
 def shown_schema(schema: Schema) -> str:
-    """What the parameter `current-schema` holds."""
+    """The value of the parameter `current-schema`."""
     return _json(schema_to_json(schema))
 
 

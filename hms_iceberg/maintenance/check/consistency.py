@@ -43,7 +43,7 @@ _MANIFESTS_AHEAD = 3
 
 @dataclass(frozen=True)
 class ConsistencyReport:
-    """What a check found, and how much it looked at.
+    """The findings of a check, and how many files it read.
 
     Attributes:
         metadata_location: the version of the table that was checked.

@@ -15,7 +15,7 @@ _HASH_BYTES = 16
 
 @dataclass(frozen=True)
 class ManifestDigest:
-    """What is kept of a manifest that was read.
+    """Facts of a manifest that are kept after it was read.
 
     Attributes:
         counts: of its entries.
@@ -32,7 +32,7 @@ ReadAgain = Callable[[ManifestFile], Sequence[ManifestEntry]]
 
 
 def file_key(file: DataFile) -> bytes:
-    """What tells a file, or a vector in a Puffin file, from all others."""
+    """The identity of a file, or of a deletion vector in a Puffin file."""
     return _hash(file.file_path if file.content_offset is None else f"{file.file_path}\0{file.content_offset}")
 
 

@@ -17,7 +17,7 @@ from hms_iceberg.storage import Storage
 def check_file(
     storage: Storage, files: Sequence[DataFile], record_counts: bool, values: Values | None
 ) -> list[Finding]:
-    """What is wrong with a file.
+    """Finds problems of a file.
 
     Args:
         storage: where it is.
@@ -66,7 +66,7 @@ def count_records(storage: Storage, file: DataFile) -> int:
 
 
 def role_of(file: DataFile) -> str:
-    """What a file is to its table, in words."""
+    """The role of a file in its table, in words."""
     return "data file" if file.is_data else "delete file"
 
 

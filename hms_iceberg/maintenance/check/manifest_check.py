@@ -32,7 +32,7 @@ _STATUSES = (
 def check_manifest(
     metadata: TableMetadata, manifest: ManifestFile, entries: Sequence[ManifestEntry]
 ) -> Iterator[Finding]:
-    """What is wrong between a manifest and its row in the manifest list.
+    """Finds differences between a manifest and its row in the manifest list.
 
     Args:
         metadata: the table.

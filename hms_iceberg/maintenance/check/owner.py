@@ -8,7 +8,7 @@ from hms_iceberg.table.needed.deleting import path_of
 
 
 def check_owner(version: MetadataVersion, pointer: TablePointer) -> OtherTable | None:
-    """What says that a metadata file is another table's; None if nothing does.
+    """The evidence that a metadata file belongs to another table; None if there is none.
 
     That is its UUID; of tables without one (format version 1 does not need it) the location.
 

@@ -24,7 +24,7 @@ _SUMS = {"data_record_count": "total-records", "data_file_count": "total-data-fi
 
 
 def statistics_damage(storage: Storage, file: StatisticsFile) -> str | None:
-    """What is wrong with a Puffin file of statistics; None if nothing is found.
+    """The first problem of a Puffin file of statistics; None if there is none.
 
     Bytes within a sketch may be others than were written: that cannot be told.
 
@@ -69,7 +69,7 @@ def _about(blob: Mapping[str, Any]) -> tuple[Any, ...]:
 def partition_statistics_damage(
     storage: Storage, file: PartitionStatisticsFile, counts: EntryCounts | None
 ) -> str | None:
-    """What is wrong with a file of partition statistics; None if nothing is found.
+    """The first problem of a file of partition statistics; None if there is none.
 
     Args:
         storage: where it is.

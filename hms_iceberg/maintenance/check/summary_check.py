@@ -20,7 +20,7 @@ _DUPLICATES = "deleted-duplicate-files"
 
 @dataclass(frozen=True)
 class EntryCounts:
-    """What entries of manifests count to, under the keys of summaries.
+    """Totals over manifest entries, under the keys of summaries.
 
     Attributes:
         live: the totals of live files.

@@ -43,7 +43,7 @@ class Values:
         self._columns = {field.field_id for field in schema.fields}
 
     def check(self, file: DataFile) -> list[Finding]:
-        """What is wrong with a data file or a delete file."""
+        """Finds problems of a data file or a delete file."""
         try:
             there = self._decode(file)
             return list(self._compared(file, self._counted(file), there)) if file.is_data else []

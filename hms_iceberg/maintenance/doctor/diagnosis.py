@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Health(str, Enum):
-    """How things are; equal to the words."""
+    """The state that a check found; the values are the words that are shown."""
 
     GOOD = "good"
     DOUBTFUL = "doubtful"

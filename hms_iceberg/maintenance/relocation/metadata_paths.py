@@ -18,7 +18,7 @@ _FOLDERS = tuple(each.name for each in (DATA_PATH, METADATA_PATH, OBJECT_STORAGE
 
 
 def with_new_paths(metadata: TableMetadata, change: PrefixChange) -> TableMetadata:
-    """The same table with other paths.
+    """Table metadata in which every path has its new prefix.
 
     Args:
         metadata: the table.

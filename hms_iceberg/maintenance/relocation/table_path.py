@@ -41,7 +41,7 @@ _NO_FILE_LIST = "N/A"
 
 @dataclass(frozen=True)
 class TablePathResult:
-    """What a rewriting of a table's paths made.
+    """The result of rewriting a table's paths.
 
     Attributes:
         latest_version: name of the newest metadata file that was rewritten: the one to register at the target.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RepairResult:
-    """What was planned, and done.
+    """The plan of a repair, and how far it was carried out.
 
     Attributes:
         plan: the plan.

@@ -16,7 +16,7 @@ Place = tuple[int, int]
 
 @dataclass
 class Duplicates:
-    """What of which snapshots is taken out.
+    """Duplicate files, and the snapshots from which they are taken out.
 
     Attributes:
         places: by snapshot, the place of each entry to drop: its manifest among those of the list, and its own.
@@ -30,7 +30,7 @@ class Duplicates:
 
     @property
     def step(self) -> RepairStep:
-        """What is done about them."""
+        """The repair step for them."""
         names = sorted(self.files)
         shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
         damage = f"{len(names)} files are in the table more than once: {shown}."

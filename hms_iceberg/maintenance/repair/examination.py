@@ -55,7 +55,7 @@ class Examination:
         return None if manifests is None else self.entries.digests(manifests)
 
     def counts(self, snapshot_id: int) -> EntryCounts | None:
-        """What the entries of a snapshot count to; None if it is damaged."""
+        """Totals over the entries of a snapshot; None if it is damaged."""
         listed = self.listed(snapshot_id)
         return None if listed is None else EntryCounts.sum((each.counts for _, each in listed), snapshot_id)
 

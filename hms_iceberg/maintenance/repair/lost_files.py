@@ -34,7 +34,7 @@ class LostFiles:
 
     @property
     def step(self) -> RepairStep:
-        """What is done about them."""
+        """The repair step for them."""
         names = sorted({file.file_path for file in self.files})
         shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
         damage = f"Of the branch {self.branch}, {len(names)} files are not there, or damaged: {shown}."

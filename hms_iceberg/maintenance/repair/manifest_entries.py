@@ -37,7 +37,7 @@ class ManifestEntries:
         self._rows[manifest.manifest_path] = manifest
 
     def make(self, location: str, entries: Sequence[ManifestEntry]) -> None:
-        """What a damaged manifest held."""
+        """Rebuilds the entries of a damaged manifest."""
         self._made[location] = entries
         self._digests[location] = digest(entries)
 

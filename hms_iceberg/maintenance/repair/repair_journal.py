@@ -65,7 +65,7 @@ def write_done(done: DoneRepair, storage: Storage) -> None:
 
 
 def state_of(metadata: TableMetadata) -> str:
-    """What a table is, in short: all of its metadata but when and by which files it came to be so.
+    """A digest of a table's metadata without times and metadata file names, to recognise the same state.
 
     What the maintenance service notes in the properties is left out, too: its visit changes nothing.
     """

@@ -39,7 +39,7 @@ _RELISTED = "It is made anew from the manifests that the snapshot's summary coun
 
 @dataclass(frozen=True)
 class RepairPlan:
-    """What a repair does. `str()` tells it.
+    """The steps of a repair; `str()` describes them.
 
     Attributes:
         pointer: what the metastore's row says.

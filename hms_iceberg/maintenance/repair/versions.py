@@ -98,7 +98,7 @@ def told(version: MetadataVersion) -> str:
 
 
 def lost_snapshots(version: MetadataVersion, pointer: TablePointer) -> str | None:
-    """What is lost if the table becomes this version, as far as the metastore's row tells; None if nothing is."""
+    """The snapshots that are lost if the table becomes this version, as far as the row tells; None if none are."""
     current = pointer.properties.get("current-snapshot-id")
     if names_elsewhere(pointer):
         if current is not None and current == str(version.metadata.current_snapshot_id):

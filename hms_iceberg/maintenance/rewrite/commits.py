@@ -25,7 +25,7 @@ Group = FileGroup[Any]
 
 @dataclass(frozen=True)
 class Replaced:
-    """What the rewriting of a group comes to.
+    """The files that the rewrite of one group removed and added.
 
     Attributes:
         removed: the files that go.

@@ -37,7 +37,7 @@ from hms_iceberg.updates.machinery.snapshot_writer import parent_on
 
 @dataclass(frozen=True)
 class ConversionResult:
-    """What a conversion of equality deletes did.
+    """The result of converting equality deletes.
 
     Attributes:
         groups: the equality delete files that were found, those of a partition together.

@@ -19,7 +19,7 @@ from hms_iceberg.updates.rewrite_manifests import RewriteManifests
 
 @dataclass(frozen=True)
 class ManifestRewriteResult:
-    """What a rewriting of manifests did.
+    """The result of rewriting manifests.
 
     Attributes:
         rewritten_manifests_count: manifests that went.

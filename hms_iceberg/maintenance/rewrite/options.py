@@ -133,7 +133,7 @@ class CommitRules:
 
 @dataclass(frozen=True)
 class DataFileRules:
-    """What is particular to data files.
+    """Options that only data files have.
 
     Attributes:
         delete_file_threshold: a file to which so many delete files apply is rewritten.
@@ -237,7 +237,7 @@ class RewriteOptions:
         )
 
     def data_files(self) -> DataFileRules:
-        """What is particular to data files.
+        """Options that only data files have.
 
         Raises:
             InvalidInputError: a value is no number or out of range.

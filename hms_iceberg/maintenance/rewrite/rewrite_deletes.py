@@ -37,7 +37,7 @@ from hms_iceberg.updates.machinery.snapshot_writer import parent_on
 
 @dataclass(frozen=True)
 class DeleteRewriteResult:
-    """What a rewriting of position deletes did.
+    """The result of rewriting position deletes.
 
     Attributes:
         groups: what was to be rewritten.

@@ -23,7 +23,7 @@ from hms_iceberg.storage import Storage
 
 @dataclass(frozen=True)
 class RewritePlan:
-    """What a rewriting of data files would do.
+    """The plan for rewriting data files.
 
     Attributes:
         snapshot: the snapshot that was planned; None for an empty table.

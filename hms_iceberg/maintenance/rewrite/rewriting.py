@@ -18,7 +18,7 @@ from hms_iceberg.table.table import Table
 
 @dataclass(frozen=True)
 class RewriteResult:
-    """What a rewriting of data files did.
+    """The result of rewriting data files.
 
     Attributes:
         plan: what was to be done.
@@ -86,7 +86,7 @@ class DataFileRewrite:
         self.commits.take(Written(group, Replaced(removed, added), created))
 
     def result(self) -> RewriteResult:
-        """What was done, when all groups are."""
+        """The result, once all groups are done."""
         table, done = self.table.refresh(), self.commits
         removed = done.removed_deletes
         if self.remove_dangling_deletes:

@@ -26,7 +26,7 @@ Stop = Callable[[], bool]
 
 @dataclass(frozen=True)
 class ActionOutcome:
-    """What was done about a need; `failed` if nothing could be."""
+    """The outcome of one maintenance action; `failed` says why if it could not be done."""
 
     result: str
     failed: bool = False
@@ -59,7 +59,7 @@ class _Looked:
 
 
 def needs_of(table: Table, policy: Policy, rows: TableRows | None = None) -> Iterator[Need]:
-    """What a table needs, in the order in which it is best done.
+    """The maintenance that a table needs, in the order in which to do it.
 
     A table whose files may belong to others (`gc.enabled=false`), or that follows a Hive table (`snapshot=true`), needs
     nothing: whoever keeps it up refuses what somebody else wrote to it.

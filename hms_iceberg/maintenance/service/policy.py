@@ -17,7 +17,7 @@ _DAY_MS = 24 * 60 * 60 * 1000
 
 @dataclass(frozen=True)
 class Policy:
-    """What is done for a table.
+    """The maintenance policy of a table.
 
     Each attribute may be set in a policy file, and by a table property of its name with dashes after `maintenance.`,
     such as `maintenance.compact-min-files=10`, which goes before the file.

@@ -69,7 +69,7 @@ class Step:
 
 @dataclass(frozen=True)
 class RunReport:
-    """What a run did.
+    """The report of one run of the service.
 
     Attributes:
         tables: how many were looked at.
@@ -103,7 +103,7 @@ class _Settled:
 
     @staticmethod
     def after(before: _Settled | None, state: object, failed: bool) -> _Settled:
-        """What follows from a look at a table."""
+        """Decides what to do after a look at a table."""
         now = time.monotonic()
         if not failed:
             return _Settled(state, now + _LOOK_AGAIN_SECONDS, _TRY_AGAIN_SECONDS)

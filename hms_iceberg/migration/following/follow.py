@@ -55,7 +55,7 @@ _PAUSE_SECONDS = 0.3
 
 @dataclass(frozen=True)
 class FollowRound:
-    """What one round did.
+    """The result of one round.
 
     Attributes:
         source: the Hive table.

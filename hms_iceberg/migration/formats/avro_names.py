@@ -20,7 +20,7 @@ LITERAL, URL = "avro.schema.literal", "avro.schema.url"
 
 @dataclass(frozen=True)
 class AvroNames:
-    """What Hive's own Avro schema says of a table's columns.
+    """Facts about a table's columns from Hive's own Avro schema.
 
     Attributes:
         names: for each column, lower-case, the names that it may have in files; a column that is not in it has its own.
@@ -49,7 +49,7 @@ def declared_schema(table: HiveTable, key: str) -> str | None:
 
 
 def avro_names(literal: str) -> AvroNames:
-    """What the text of an Avro schema says.
+    """Reads column names from the text of an Avro schema.
 
     Raises:
         UnsupportedError: it is not the schema of a record.

@@ -19,7 +19,7 @@ NOTE_NAME = f"{MIGRATION_JOURNALS}as-hive.json"
 
 @dataclass(frozen=True)
 class GivenNote:
-    """What a Hive table is being given.
+    """The files and partitions that a Hive table is being given.
 
     Attributes:
         version: location of the Iceberg table's metadata that it was found out from.

@@ -46,7 +46,7 @@ class FileCopy:
 
 @dataclass(frozen=True)
 class Handback:
-    """What a Hive table has to be given before it takes the Iceberg table's place.
+    """The files and partitions a Hive table needs before it replaces the Iceberg table.
 
     Attributes:
         metadata_location: the version of the Iceberg table that it was found out from.
@@ -62,7 +62,7 @@ class Handback:
 
     @property
     def note(self) -> GivenNote:
-        """What of it is noted before it is begun."""
+        """The note that is written before the handback starts."""
         partitions = tuple((each.values, each.storage.location) for each in self.added)
         return GivenNote(self.metadata_location, tuple(copy.target for copy in self.copies), partitions)
 
@@ -225,7 +225,7 @@ class _Plan:
     # ------------------------------------------------------------------------------------------ the plan
 
     def handback(self) -> Handback:
-        """What Hive has to be given."""
+        """Plans which files and partitions Hive needs."""
         added: dict[tuple[Any, ...], HivePartition] = {}
         grown: dict[tuple[str, ...], None] = {}
         copies = []

@@ -21,7 +21,7 @@ _CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 
 @dataclass(frozen=True)
 class Narrow:
-    """What a column can hold.
+    """The range of values that a column can hold.
 
     Attributes:
         type: its type, as Hive or Spark calls it.
@@ -64,7 +64,7 @@ def narrow_columns(table: HiveTable) -> tuple[dict[str, Narrow], list[str]]:
 
 
 def misfitting(table: Table, files: frozenset[str], narrow: Mapping[str, Narrow]) -> Iterator[str]:
-    """What files of an Iceberg table hold that narrow columns cannot, in words.
+    """Values of an Iceberg table that do not fit narrower Hive columns, in words.
 
     Args:
         table: the table.

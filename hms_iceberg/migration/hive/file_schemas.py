@@ -41,7 +41,7 @@ _ACID_COLUMNS = {"operation", "originalTransaction", "bucket", "rowId", "current
 
 @dataclass
 class FileSchemaFacts:
-    """What the schema of a file says of the table's columns.
+    """Facts about the table's columns from the schema of a file.
 
     Attributes:
         mapped: the table's columns under the names that the file has for them.

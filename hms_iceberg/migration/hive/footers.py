@@ -28,7 +28,7 @@ _Key = tuple[SourceFile, tuple[Any, ...], str]
 
 @dataclass(frozen=True)
 class SourceFooters:
-    """What the footers of all files say.
+    """Facts from the footers of all files.
 
     Attributes:
         data_files: the files as manifests hold them, in the order of the listing.

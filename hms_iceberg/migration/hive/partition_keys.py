@@ -9,7 +9,7 @@ from typing import Any
 
 
 def partition_key(values: Sequence[Any]) -> tuple[Any, ...]:
-    """What the values of one partition have in common, and those of no other.
+    """A key that is equal for two sets of partition values only if they are the same partition.
 
     Args:
         values: as Iceberg stores them.

@@ -11,7 +11,7 @@ from hms_iceberg.hms.rows.hive_rows import HiveTable
 
 
 class Remedy(enum.Enum):
-    """What helps against a reason."""
+    """The remedy for a reason."""
 
     OPTION = "option"
     REWRITE = "rewrite"
@@ -40,7 +40,7 @@ class Refusal:
 
     @property
     def remedy(self) -> Remedy:
-        """What helps against all reasons together."""
+        """The remedy for all reasons together."""
         remedies = {reason.remedy for reason in self.reasons}
         for remedy in (Remedy.NOTHING, Remedy.REWRITE):
             if remedy in remedies:

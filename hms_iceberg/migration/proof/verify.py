@@ -28,7 +28,7 @@ class HiveReader(Protocol):
         ...
 
     def summary(self, table: str, schema: Schema, arrow: pa.Schema) -> TableSummary:
-        """What a table holds, its columns taken as those of a schema."""
+        """A summary of a table's rows, with columns read as those of a schema."""
         ...
 
     def unlike_rows(self, hive: str, table: Table, most: int) -> Iterator[str]:
@@ -41,7 +41,7 @@ class HiveReader(Protocol):
 
 @dataclass(frozen=True)
 class VerifyResult:
-    """What a comparison found.
+    """The result of a comparison.
 
     Attributes:
         hive, iceberg: the tables.

@@ -92,7 +92,7 @@ class _Look:
         self._options = options
 
     def at(self, table: HiveTable) -> TablePlan:
-        """What would become of one table."""
+        """Predicts the migration of one table."""
         name = str(table)
         marked = MIGRATION_ID in table.parameters
         try:

@@ -16,7 +16,7 @@ _FORMAT = 1
 
 
 class State(enum.Enum):
-    """What a table is before its migration."""
+    """The state of a table before its migration."""
 
     READY = "ready"
     CHOICES = "ready with choices"
@@ -28,7 +28,7 @@ class State(enum.Enum):
 
 
 class Outcome(enum.Enum):
-    """What came of a table."""
+    """The outcome of a table's migration."""
 
     MIGRATED = "migrated"
     REWRITTEN = "rewritten"
@@ -104,7 +104,7 @@ class WarehousePlan:
         return sum(each.seconds for each in self.tables if not each.is_done)
 
     def with_table(self, changed: TablePlan) -> WarehousePlan:
-        """The same with one table's entry changed."""
+        """A copy of the plan in which one table's entry is replaced."""
         return replace(self, tables=tuple(changed if each.table == changed.table else each for each in self.tables))
 
     def write(self, path: Path) -> None:

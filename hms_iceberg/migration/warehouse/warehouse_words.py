@@ -6,7 +6,7 @@ from hms_iceberg.migration.warehouse.warehouse_plan import TablePlan
 
 
 def shown_state(entry: TablePlan) -> str:
-    """What came of a table, or else what it is."""
+    """The outcome of a table, or its state if it has none yet."""
     return "skipped" if entry.skip else entry.outcome.value if entry.outcome else entry.state.value
 
 

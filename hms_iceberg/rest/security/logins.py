@@ -53,7 +53,7 @@ class StaticTokens:
 
     @classmethod
     def of(cls, tokens: Mapping[str, Caller]) -> StaticTokens:
-        """Those of tokens."""
+        """Logins for some tokens, of which only hashes are kept."""
         return cls({token_hash(token): caller for token, caller in tokens.items()})
 
     def caller(self, header: str) -> Caller:

@@ -48,7 +48,7 @@ class ManifestFrame:
         return int(self.frame.estimated_size()) + self.metrics.size + self.source.size
 
     def without_file(self) -> ManifestFrame:
-        """The same columns; what else is asked for is read from storage again."""
+        """A frame that keeps its columns and drops the manifest's bytes; other columns are read from storage again."""
         source = self.source.without_file()
         return ManifestFrame(self.frame, source, self.metrics.on(source))
 
@@ -79,11 +79,11 @@ class FrameMetrics:
         return 0
 
     def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
-        """What the files say of fields."""
+        """Loads metrics of fields."""
         return {}
 
     def without_file(self) -> FrameMetrics:
-        """The same without the bytes of a file."""
+        """Metrics that no longer hold the bytes of a manifest."""
         return self
 
 
@@ -122,11 +122,11 @@ class EncodedMetrics(FrameMetrics):
         return self._read(self.manifest) if self._data is None else self._data
 
     def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
-        """What the files say of fields."""
+        """Loads metrics of fields."""
         return _load([self], metrics)[0]
 
     def without_file(self) -> EncodedMetrics:
-        """The same without the bytes of the manifest."""
+        """Metrics that no longer hold the bytes of the manifest."""
         return EncodedMetrics(self._files, self.manifest, self.partitions, self._read, None)
 
 
@@ -138,7 +138,7 @@ class _JoinedMetrics(FrameMetrics):
         self._parts = parts
 
     def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
-        """What the files say of fields."""
+        """Loads metrics of fields."""
         lacking = [each for each in self._parts if not each.metrics.has(metrics)]
         for part, loaded in zip(lacking, _load([each.source for each in lacking], metrics), strict=True):
             part.metrics.keep(loaded)

@@ -185,7 +185,7 @@ class ManifestDecoder:
 
 
 def columnar_schema(data: bytes, manifest: ManifestFile, partitions: PartitionColumns) -> bytes:
-    """What tells whether two manifests can be decoded as one.
+    """A key that is equal for manifests that can be decoded as one.
 
     Raises:
         CorruptManifestError: the file cannot be read as a manifest.
@@ -440,7 +440,7 @@ def _read_avro(blocks: Sequence[bytes], rows: int, schema: bytes, columns: list[
 def _decode_slowly(
     containers: Sequence[AvroContainer], manifests: Sequence[ManifestFile], flat: _FlatSchema, columns: list[str]
 ) -> pl.DataFrame:
-    """The same by fastavro, which reads more and says what is wrong."""
+    """Decodes manifests with fastavro: slower than polars, but it reads more files and its errors say what is wrong."""
     records = [
         _flat_record(record, flat)
         for container, manifest in zip(containers, manifests, strict=True)

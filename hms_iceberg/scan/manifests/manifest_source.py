@@ -125,7 +125,7 @@ class ManifestSource:
         function: Callable[[int, ManifestFrame], T],
         metrics: Callable[[int], Sequence[Metric]] = lambda spec_id: (),
     ) -> list[T]:
-        """What a function makes of the manifests, in their order; decoding and function run in threads.
+        """Applies a function to the manifests, in order; decoding and function run in threads.
 
         Args:
             manifests: the manifests.

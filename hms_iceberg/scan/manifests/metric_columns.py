@@ -73,7 +73,7 @@ class MetricSource(Protocol):
         """In how many parts each file may be split; 0 if unknown."""
 
     def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
-        """What the files say of fields; null if they say nothing."""
+        """Loads metrics of fields; null if a file has none."""
 
 
 class ObjectMetrics:
@@ -93,7 +93,7 @@ class ObjectMetrics:
         return pl.Series([len(getattr(each, "split_offsets", None) or ()) for each in self._files], dtype=pl.UInt32)
 
     def load(self, metrics: Sequence[Metric]) -> Mapping[Metric, pl.Series]:
-        """What the files say of fields."""
+        """Loads metrics of fields."""
         return {metric: self._column(*metric) for metric in metrics}
 
     def _column(self, name: str, field_id: int) -> pl.Series:
@@ -137,7 +137,7 @@ class MetricColumns:
         return self._values.keys() >= set(metrics)
 
     def on(self, source: MetricSource) -> MetricColumns:
-        """The same columns; others come from another source."""
+        """Keeps the loaded columns, and loads others from another source."""
         copy = MetricColumns(source, self._values)
         copy._bounds.update(self._bounds)
         return copy
@@ -156,7 +156,7 @@ class MetricColumns:
 
     @property
     def columns_made(self) -> int:
-        """How many columns were made of the source's."""
+        """The number of columns that were decoded from the source."""
         return len(self._values) + len(self._bounds)
 
     @property

@@ -17,7 +17,7 @@ _LIBRARY = "polars"
 
 @contextmanager
 def planning_ready() -> Iterator[None]:
-    """What is done inside is done beside the import of what planning needs, once in a process.
+    """Imports the libraries that planning needs in a thread, while the block runs; once in a process.
 
     The thread ends with the block, so that it never meets a fork or the end of the interpreter.
     """

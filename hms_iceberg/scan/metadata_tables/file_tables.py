@@ -97,7 +97,7 @@ def entry_frame(
 
 
 def live(frame: pl.DataFrame) -> pl.DataFrame:
-    """Entries but for removals."""
+    """Manifest entries of live files, without those that record a removal."""
     return frame.filter(frame["status"] != int(ManifestEntryStatus.DELETED))
 
 
@@ -236,7 +236,7 @@ def _readable_field(request: MetadataRequest) -> NestedField:
 
 
 def _readable_values(request: MetadataRequest, frame: pl.DataFrame) -> pl.Series:
-    """The same of the files of a frame, bounds as values."""
+    """The column `readable_metrics` of the files of a frame, with bounds as values of their types."""
     measured = [(name, field, _parts(request, name)) for name, field in _measured(request)]
     found: dict[tuple[str, str], pl.Series] = {}
     for part in _READABLE:

@@ -86,7 +86,7 @@ def _as(frame: DataFrame, schema: Schema, name: str) -> DataFrame:
 
 
 def _comparable(frame: DataFrame) -> DataFrame:
-    """The same, maps as text, which Spark does not compare otherwise."""
+    """Makes rows comparable: maps become text, because Spark cannot compare maps."""
     from pyspark.sql import functions
 
     return frame.select(

@@ -31,10 +31,10 @@ def hive_rows(spark: SparkSession, name: str) -> DataFrame:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL has it in any case."""
+    """Puts a name into backticks."""
     return f"`{name.replace('`', '``')}`"
 
 
 def dotted(name: str) -> str:
-    """The same of `db.table`."""
+    """Puts each part of `db.table` into backticks."""
     return ".".join(map(quoted, name.split(".")))

@@ -34,7 +34,7 @@ _CHANGELOG_NAMES = frozenset(field.name for field in CHANGELOG_COLUMNS)
 
 
 def describe_changes(metadata: TableMetadata, storage: Storage, asked: LoadTable) -> dict[str, Any]:
-    """What Spark's analyzer is told of the changes of a table.
+    """Describes the changes of a table for Spark's analyzer.
 
     Args:
         metadata: the table.

@@ -30,7 +30,7 @@ def release() -> dict[str, Any]:
 
 
 def describe(metadata: TableMetadata, storage: Storage, asked: LoadTable) -> dict[str, Any]:
-    """What a read of a table sees.
+    """Describes what a read of a table sees.
 
     Args:
         metadata: the table.
@@ -65,7 +65,7 @@ def _reads_wap_branch(metadata: TableMetadata, branch: str) -> bool:
 def described(
     metadata: TableMetadata, schema: Schema, snapshot: Snapshot | None, name: str, start_snapshot_id: int | None = None
 ) -> dict[str, Any]:
-    """The same of one schema and snapshot, such as those of a table that is not committed yet."""
+    """Describes one schema and snapshot, such as those of a table that is not committed yet."""
     return {
         "uuid": str(metadata.table_uuid),
         "snapshot_id": snapshot.snapshot_id if snapshot else None,

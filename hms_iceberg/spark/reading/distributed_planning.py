@@ -64,7 +64,7 @@ class Executors:
 
 @dataclass(frozen=True)
 class PlanningJob:
-    """What executors have to do before a plan can be made.
+    """Work for executors that must be done before a plan can be made.
 
     Args:
         command: the function that Spark's workers run.

@@ -36,7 +36,7 @@ _PART_BYTES = 800_000  # Spark warns of tasks that are larger than a megabyte
 
 
 def describe_inspection(metadata: TableMetadata, storage: Storage, asked: DescribeMetadataTable) -> dict[str, Any]:
-    """What Spark's analyzer is told of a metadata table.
+    """Describes a metadata table for Spark's analyzer.
 
     Args:
         metadata: the table.

@@ -65,7 +65,7 @@ def scan_answer(metadata: TableMetadata, storage: Storage, asked: PlanScan) -> b
 def _plan(
     metadata: TableMetadata, storage: Storage, asked: PlanScan, schema: Schema, wanted: BooleanExpression
 ) -> tuple[ScanPlan | PlanningJob, bool]:
-    """The plan, or what it needs before, and whether it is one with the filter."""
+    """The plan, or the job that executors must do first; and whether the plan applies the filter."""
     try:
         return planned(metadata, storage, asked, schema, wanted), True
     except InvalidInputError:

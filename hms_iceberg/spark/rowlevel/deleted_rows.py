@@ -44,7 +44,7 @@ class DeletedRows:
 
 
 def bitmaps(deleted: Iterable[Mapping[str, str]]) -> dict[str, Any]:
-    """What all tasks deleted, by data file: several may have read parts of the same file.
+    """Deleted positions of all tasks, by data file; several tasks may have read parts of one file.
 
     Args:
         deleted: of each task and data file, the `path` and the `positions`: the portable form of a 64-bit Roaring

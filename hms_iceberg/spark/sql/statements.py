@@ -6,7 +6,7 @@ import msgspec
 
 
 class Statement(msgspec.Struct, frozen=True, tag_field="statement", forbid_unknown_fields=True):
-    """What to do with one table, whose name Spark resolves."""
+    """A statement about one table, whose name Spark resolves."""
 
 
 class TransformOf(msgspec.Struct, frozen=True):

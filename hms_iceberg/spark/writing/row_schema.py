@@ -34,7 +34,7 @@ _DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
 
 @dataclass(frozen=True)
 class Checks:
-    """What is checked of rows.
+    """The checks that rows must pass.
 
     Args:
         table: the table's name, for errors.

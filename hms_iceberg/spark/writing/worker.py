@@ -40,7 +40,7 @@ class _Job:
 def write_job(
     file_format: str, schema: Schema, metadata: TableMetadata, properties: Mapping[str, str], storage: Storage
 ) -> str:
-    """What the process is told first, in base64.
+    """The job for the process, in base64.
 
     Args:
         file_format: `orc` or `avro`.

@@ -77,7 +77,7 @@ class MergedColumns(msgspec.Struct, frozen=True):
 
 
 class Decided(msgspec.Struct, frozen=True):
-    """What was decided when the write began, for its commit.
+    """Decisions made when the write began, for its commit.
 
     Args:
         sort_order_id: the order that the rows are in.

@@ -84,7 +84,7 @@ class WriteSettings:
 
     @property
     def isolation(self) -> Isolation:
-        """What must hold of concurrent commits; nothing unless the option says so.
+        """The isolation level against concurrent commits; none unless the option sets one.
 
         Raises:
             ConfigurationError: no such level.

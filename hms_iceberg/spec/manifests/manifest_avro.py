@@ -179,7 +179,7 @@ class _EntryEncoder:
         return record
 
     def manifest_file(self, manifest_path: str, length: int) -> ManifestFile:
-        """What the manifest list is to say of the manifest."""
+        """The manifest's row for the manifest list."""
         return ManifestFile(
             manifest_path=manifest_path,
             manifest_length=length,
@@ -301,7 +301,7 @@ def _partition_encoder(partition_type: StructType, format_version: int) -> _Part
 def manifest_metadata(
     schema: Schema, spec: PartitionSpec, content: ManifestContent, format_version: int
 ) -> dict[str, str]:
-    """What the header of a manifest says beside its Avro schema."""
+    """Entries of a manifest's header besides its Avro schema."""
     return _manifest_metadata(schema, schema.schema_id, spec, content, format_version)
 
 

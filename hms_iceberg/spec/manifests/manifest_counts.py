@@ -83,7 +83,7 @@ def check_entries(manifest: ManifestFile, entries: list[ManifestEntry]) -> None:
 
 
 def check_listed(manifest: ManifestFile) -> str | None:
-    """What a row of a manifest list contradicts itself in; None if it does not."""
+    """The first contradiction between fields of one manifest list entry, in words; None if there is none."""
     numbers = {"manifest_length": manifest.manifest_length, "sequence_number": manifest.sequence_number}
     for name in _NAMES.values():
         files, rows = getattr(manifest, f"{name}_files_count"), getattr(manifest, f"{name}_rows_count")

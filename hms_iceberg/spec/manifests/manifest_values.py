@@ -28,7 +28,7 @@ __all__ = [
 
 
 class FileSource(Protocol):
-    """What reads a whole file by its location, such as `table.io`."""
+    """Reads a whole file by its location; `table.io` is one."""
 
     def read(self, location: str) -> bytes:
         """The content of the file; raises ``MissingFileError``."""
@@ -142,9 +142,9 @@ class DataFile:
 
     @property
     def partition_key(self) -> PartitionKey:
-        """What is equal for two files exactly if they are of one partition of one spec.
+        """A key for grouping files by partition: equal for two files only if spec and partition values are equal.
 
-        As the specification compares partition values: NaN equals itself, and -0.0 is not 0.0.
+        Values compare as the specification compares them: NaN equals itself, and -0.0 is not 0.0.
         """
         values = (repr(value) if isinstance(value, float) else value for value in self.partition)
         return self.spec_id, tuple(values)

@@ -123,7 +123,7 @@ def metadata_from_json(data: bytes, location: str | None = None) -> TableMetadat
 
 
 def read_metadata_file(data: bytes, what: str, location: str | None, parse: Callable[[Any], T]) -> T:
-    """What a function makes of the JSON in a metadata file; its errors say which file.
+    """Applies a function to the JSON of a metadata file; errors name the file.
 
     Args:
         data: the content of the file, gzip-compressed or not.

@@ -17,7 +17,7 @@ FieldKey = tuple[tuple[int, ...], str]
 
 
 def field_key(field: PartitionField) -> FieldKey:
-    """What makes partition fields equivalent, apart from their names: source columns and transform."""
+    """A key that is equal for equivalent partition fields, whatever their names: source columns and transform."""
     return field.source_ids or (field.source_id,), str(field.transform)
 
 

@@ -207,7 +207,7 @@ def check_spec(
 
 
 def deduplication_name(transform: Transform) -> str:
-    """What two fields of one column may not share: year, month, day and hour are all "time"."""
+    """A name that two fields of one column may not share: year, month, day and hour are all "time"."""
     is_time = isinstance(transform, (YearTransform, MonthTransform, DayTransform, HourTransform))
     return "time" if is_time else str(transform)
 

@@ -21,7 +21,7 @@ WAP_ID, WAP_BRANCH = "wap.id", "wap.branch"
 
 @dataclass(frozen=True)
 class ChangeOptions:
-    """What the caller says of a change besides what is to change.
+    """Options of a change: branch, snapshot properties and the like.
 
     Args:
         snapshot_properties: keys for the snapshot's summary.

@@ -117,7 +117,7 @@ class Validated(FileChange):
         return self
 
     def isolation(self: Builder, level: Isolation | str) -> Builder:
-        """What must hold of commits that come meanwhile: `serializable`, `snapshot`, or (the default) `none`."""
+        """The isolation level against concurrent commits: `serializable`, `snapshot`, or (the default) `none`."""
         self._isolation = Isolation(level)
         return self
 
@@ -218,7 +218,7 @@ class RewriteManifestFiles(FileChange):
         self._by: Callable[[DataFile], Any] | None = None
 
     def rewrite_if(self, predicate: Callable[[ManifestFile], bool]) -> RewriteManifestFiles:
-        """Only manifests for which this is true."""
+        """Rewrites only the manifests for which the predicate is true."""
         self._if = predicate
         return self
 

@@ -19,7 +19,7 @@ _AT_ONCE = 100
 
 
 def path_of(location: str) -> str:
-    """What two ways to write one location have in common: `s3a://b/x` and `s3://b//x`, `file:/x` and `/x`.
+    """One form for all spellings of a location: `s3a://b/x` and `s3://b//x`, `file:/x` and `/x`.
 
     Locations of two file systems may have it in common too: then a file is kept that could go.
     """

@@ -173,7 +173,7 @@ class Search:
             self._hive.setdefault(name, []).append(place)
 
     def _near(self, locations: Iterable[str]) -> Iterator[str]:
-        """Those of many that concern the folder."""
+        """The locations that are in the folder, or that contain it."""
         for location in locations:
             if self._is_near(path_of(location).rstrip("/")):
                 yield location

@@ -32,7 +32,7 @@ class RememberedRows:
         self._oldest = -math.inf
 
     def fresh(self) -> RememberedRows:
-        """The same, but of what is remembered only what the metastore is asked for from now on.
+        """Shares this cache, but ignores every answer that is older than this call.
 
         Several who ask for it at a time share an answer that nobody had asked for before.
         """

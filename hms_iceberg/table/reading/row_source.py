@@ -202,7 +202,7 @@ class RowSource(ABC):
         return bodo.pandas.from_pandas(self.to_pandas())
 
     def update(self: S, **overrides: Any) -> S:
-        """The same read with other attributes."""
+        """A copy of the read with other attributes."""
         return replace(self, **overrides)
 
     def count(self) -> int:

@@ -202,7 +202,7 @@ class RowChange:
             )
 
     def _with_all_deletes(self, affected: Sequence[AffectedRows]) -> Sequence[AffectedRows]:
-        """The same rows, and every delete of their files: a plan with a filter leaves out deletes of other rows."""
+        """Adds all deletes of the affected files: a plan with a filter leaves out deletes of other rows."""
         manifests = manifest_list_of(self.snapshot, self.transaction.workspace) if affected else []
         if not any(each.content is ManifestContent.DELETES and each.has_live_files() for each in manifests):
             return affected

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class UpdateResult:
-    """What an update did.
+    """The result of an update.
 
     Args:
         rows_updated: how many rows matched its filter.

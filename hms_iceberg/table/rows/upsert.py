@@ -60,7 +60,7 @@ _BOUNDED = (IntegerType, LongType, StringType, BinaryType, DateType, DecimalType
 
 @dataclass(frozen=True)
 class UpsertResult:
-    """What an upsert did.
+    """The result of an upsert.
 
     Args:
         rows_updated: rows of the table that were matched and changed.

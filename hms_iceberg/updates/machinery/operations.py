@@ -42,7 +42,7 @@ def row_delta_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) 
 
 
 def always(operation: Operation) -> OperationOf:
-    """The same operation whatever was added and removed."""
+    """A rule that always gives one operation, whatever was added and removed."""
     return OperationOf(operation)
 
 

@@ -337,7 +337,7 @@ def _pairs_of_dict(convert: _Convert | None) -> _Convert:
 
 
 def _without_logical_types(schema: Any) -> Any:
-    """The same layout with plain values, which fastavro then leaves as they are."""
+    """Removes logical types from an Avro schema, so that fastavro does not convert values."""
     if isinstance(schema, dict):
         return {
             key: _without_logical_types(value)

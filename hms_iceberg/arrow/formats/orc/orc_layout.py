@@ -127,7 +127,7 @@ class OrcLayout:
 
     @property
     def header(self) -> bytes:
-        """What the file begins with."""
+        """The first bytes of the file."""
         return _MAGIC
 
     def tail_fields(self) -> tuple[dict[int, list[Any]], dict[int, list[Any]]]:

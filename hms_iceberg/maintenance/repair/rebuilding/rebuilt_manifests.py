@@ -71,7 +71,7 @@ def rebuild_manifests(examination: Examination) -> dict[str, Rebuilt]:
 
 
 def _with_doubts(examination: Examination, found: dict[str, Rebuilt], adopted: Iterable[str]) -> dict[str, Rebuilt]:
-    """The same; that files which no manifest names may be others than those that are lost is a loss to be accepted."""
+    """Adds the doubts: files that no manifest names may not be the lost ones, which the user must accept."""
     made = {location: rebuilt.entries for location, rebuilt in found.items()}
     rows = {place: encoded(examination.metadata, examination.rows[place], made[place], place)[1] for place in made}
     told = doubts(examination, made, rows)

@@ -56,7 +56,7 @@ class UnnamedFiles:
         return cls(examination, named, targets, tuple(sorted(unnamed)))
 
     def described(self, manifest: ManifestFile) -> list[DataFile]:
-        """Those of a manifest's content and spec, described from what they hold themselves.
+        """The unnamed files that fit a manifest's content and partition spec, with metrics read from the files.
 
         Raises:
             StorageError: the storage does not let a file be read.

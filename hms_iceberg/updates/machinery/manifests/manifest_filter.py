@@ -24,7 +24,7 @@ FileKey = tuple[str, int | None]
 
 
 def file_key(file: DataFile) -> FileKey:
-    """What identifies a file in a table: its location, and for a deletion vector its place in the Puffin file."""
+    """The identity of a file in a table: its location, and for a deletion vector its place in the Puffin file."""
     return file.file_path, file.content_offset if file.is_deletion_vector else None
 
 

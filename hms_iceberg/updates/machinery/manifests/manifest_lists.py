@@ -23,7 +23,7 @@ _SMALL_BLOCK = 256
 
 @dataclass(frozen=True)
 class ListFacts:
-    """What a new manifest list is told about its snapshot; arguments of `encode_manifest_list`."""
+    """Facts about its snapshot that a new manifest list needs; arguments of `encode_manifest_list`."""
 
     format_version: int
     snapshot_id: int

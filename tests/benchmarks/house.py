@@ -1,0 +1,112 @@
+"""Prints how much of the package one has to know: `python tests/benchmarks/house.py`.
+
+Files that an operation runs through are those of which a function is entered (also in threads), imports left out.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import FrameType
+
+import pyarrow as pa
+
+import hms_iceberg
+
+ROOT = Path(hms_iceberg.__file__).parent
+SMALL = 80
+
+
+def files_entered(run: Callable[[], object]) -> set[str]:
+    """The files of the package of which a function is entered while `run` runs."""
+    found: set[str] = set()
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_name not in ("<module>", "<lambda>"):
+            is_class_body = "__qualname__" in frame.f_locals and "__module__" in frame.f_locals
+            if code.co_filename.startswith(str(ROOT)) and not is_class_body:
+                found.add(str(Path(code.co_filename).relative_to(ROOT)))
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type]
+    return found
+
+
+def operations(folder: Path) -> Iterable[tuple[str, set[str]]]:
+    """Name and files of each operation, on a partitioned table of format version 2 in a catalog of folders."""
+    from hms_iceberg.catalog import load_catalog
+    from hms_iceberg.table.table import Table
+
+    rows = pa.table({"id": pa.array(range(1000), pa.int64()), "name": [str(each % 7) for each in range(1000)]})
+    catalog = load_catalog("counts", type="hadoop", warehouse=str(folder))
+    catalog.create_namespace("db")
+    made = catalog.create_table("db.t", rows.schema, properties={"write.delete.mode": "merge-on-read"})
+    made.append(rows)
+
+    def load() -> Table:
+        table = catalog.load_table("db.t")
+        assert isinstance(table, Table)
+        return table
+
+    yield "load, scan, to_arrow", files_entered(lambda: load().scan("id >= 10").to_arrow())
+    yield "load, append", files_entered(lambda: load().append(rows))
+    yield "load, delete (merge-on-read)", files_entered(lambda: load().delete("id = 5"))
+
+
+def files_with(pattern: str, root: Path = ROOT) -> set[str]:
+    """The files of a folder in which a pattern occurs."""
+    found = re.compile(pattern)
+    return {str(each.relative_to(root)) for each in _sources(root) if found.search(each.read_text())}
+
+
+def _sources(root: Path) -> list[Path]:
+    return [each for suffix in ("*.py", "*.java") for each in sorted(root.rglob(suffix))]
+
+
+def main() -> None:
+    """Prints the counts."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, files in operations(Path(folder)):
+            _say(f"{name:32} {len(files):4} files")
+            if "-v" in sys.argv:
+                _say("\n".join(f"    {each}" for each in sorted(files)))
+    for name, pattern in (
+        ("type timestamp_ns", r"TimestampNanoType|timestamp_ns|TIMESTAMP_NANO|TimestampNano\b"),
+        ("type uuid", r"UUIDType|\"uuid\""),
+        ("transform truncate", r"TruncateTransform|\"truncate\""),
+    ):
+        _say(f"{name:32} {len(files_with(pattern)):4} files name it")
+    python = sorted(ROOT.rglob("*.py"))
+    lines = {each: len(each.read_text().splitlines()) for each in python}
+    small = [each for each, count in lines.items() if count <= SMALL and each.name != "__init__.py"]
+    java = sorted(ROOT.rglob("*.java"))
+    docs = [ast.get_docstring(node) or "" for each in python for node in _definitions(each)]
+    _say(f"{'Python':32} {len(python):4} files, {sum(lines.values())} lines")
+    _say(f"{'Java':32} {len(java):4} files, {sum(len(each.read_text().splitlines()) for each in java)} lines")
+    _say(f"{f'Python of at most {SMALL} lines':32} {len(small):4} files besides __init__.py")
+    riddles = sum(each.startswith(("The same", "That of", "What is ", "Those of")) for each in docs)
+    _say(f"{'docstrings that lean on others':32} {riddles:4} begin with The same, That of, Those of, What is")
+
+
+def _definitions(path: Path) -> Iterable[ast.FunctionDef | ast.ClassDef]:
+    tree = ast.parse(path.read_text())
+    return (node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef)))
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+
+
+if __name__ == "__main__":
+    main()
