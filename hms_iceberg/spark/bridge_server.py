@@ -1,6 +1,7 @@
 """Where the bridge reaches Python: a socket in a folder that only this user can enter.
 
-No port is opened, on loopback neither, since every user of a machine can reach those. Each question carries the secret
+No port is opened, on loopback neither, since every user of a machine can reach those; only a JVM before Java 16, which
+knows no other sockets, gets one. Each question carries the secret
 of the session besides, which is compared before anything of the question is read.
 
 On the wire: the secret, the length of the question (eight bytes, big endian), the question; then the length of the
@@ -16,12 +17,13 @@ import logging
 import os
 import secrets
 import shutil
+import socket
 import socketserver
 import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.private_files import temporary_folder
@@ -35,6 +37,7 @@ logger = logging.getLogger(__name__)
 
 _SECRET_BYTES = 32
 _LENGTH_BYTES = 8
+_FIRST_WITH_SOCKETS = 16
 _LARGEST_ANSWER = 2**31 - 16  # of an array in Java
 
 
@@ -43,17 +46,21 @@ class BridgeServer:
 
     Args:
         service: what answers.
+        java: the version of the JVM that asks.
 
     Raises:
         ConfigurationError: the folder for temporary files cannot hold a socket, or others can change it.
     """
 
-    def __init__(self, service: BridgeService) -> None:
+    def __init__(self, service: BridgeService, java: int = _FIRST_WITH_SOCKETS) -> None:
         self._folder = temporary_folder()
         self._secret = secrets.token_bytes(_SECRET_BYTES)
         self._remove = weakref.finalize(self, _remove, self._folder, os.getpid())
         try:
-            self._server = _Server(str(self._folder / "bridge"), self._secret, service, self.close)
+            if java < _FIRST_WITH_SOCKETS:
+                self._server: _Server = _PortServer(("127.0.0.1", 0), self._secret, service, self.close)
+            else:
+                self._server = _FolderServer(str(self._folder / "bridge"), self._secret, service, self.close)
         except OSError as error:  # such as a path that is too long
             self._remove()
             raise ConfigurationError(
@@ -64,8 +71,9 @@ class BridgeServer:
 
     def for_bridge(self) -> str:
         """What the bridge's class PythonSocket is told, as JSON. It holds the secret."""
-        address = str(self._server.server_address)
-        return json.dumps({"socket": address, "secret": self._secret.hex(), "commits": commits()})
+        address = self._server.server_address
+        where = {"socket": address} if isinstance(address, str) else {"port": address[1]}
+        return json.dumps({**where, "secret": self._secret.hex(), "commits": commits()})
 
     def close(self) -> None:
         """Takes no more connections; those that are open go on."""
@@ -74,11 +82,11 @@ class BridgeServer:
         self._remove()
 
 
-class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     """The listening socket, and what its connections need.
 
     Args:
-        path: of the socket.
+        address: of the socket: its path or its port.
         secret: of the session.
         service: what answers.
         ended: called when the JVM lets go of the session.
@@ -88,12 +96,27 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     block_on_close = False
     request_queue_size = 128
 
-    def __init__(self, path: str, secret: bytes, service: BridgeService, ended: Callable[[], None]) -> None:
+    def __init__(self, address: Any, secret: bytes, service: BridgeService, ended: Callable[[], None]) -> None:
         self.secret, self.service, self.ended = secret, service, ended
-        super().__init__(path, _Connection)
+        super().__init__(address, _Connection)
 
     def handle_error(self, request: object, client_address: object) -> None:
         logger.debug("A connection of the bridge broke", exc_info=True)
+
+
+class _FolderServer(_Server):
+    """In a folder that only this user can enter."""
+
+    address_family = socket.AF_UNIX
+
+
+class _PortServer(_Server):
+    """On loopback. The two parts of an answer do not wait for each other."""
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        connection, address = super().get_request()
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection, address
 
 
 class _Connection(socketserver.StreamRequestHandler):

@@ -10,12 +10,13 @@ import shutil
 import tempfile
 import threading
 import zipfile
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.private_files import cache_folder, is_own, temporary_folder
+from hms_iceberg.spark.source_text import bridge_sources
+from hms_iceberg.spark.spark_versions import SUPPORTED, require_shapes, require_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,37 +44,31 @@ def load_bridge(spark: SparkSession) -> Any:
     """
     from py4j.java_gateway import java_import
 
-    sources = _sources(spark.version)
+    require_version(spark.version)
+    sources = bridge_sources(spark.version)
     gateway: Any = spark.sparkContext._gateway
-    name = f"bridge-{_digest(sources, spark.version)}.jar"
+    name = f"bridge-{_digest(sources, f'{spark.version} {java_version(gateway)}')}.jar"
     with _lock:
-        if _loaded_jar(gateway, name) is None:
+        is_first = _loaded_jar(gateway, name) is None
+        if is_first:
             _load(gateway, name, _jar(gateway, sources, name))
         jar = Path(_loaded_jar(gateway, name))
         if not is_own(jar):  # somebody emptied the cache; the driver has the classes, new executors need them
             jar = _jar(gateway, sources, name)
-    _give_to_executors(spark, jar)
     java_import(gateway.jvm, f"{PACKAGE}.Bridge")
-    return gateway.jvm.hms_iceberg.bridge.Bridge
+    bridge = gateway.jvm.hms_iceberg.bridge
+    require_shapes(spark.version, bridge.Shapes.missing(spark.version), warn=is_first)
+    _give_to_executors(spark, jar)
+    return bridge.Bridge
 
 
-def _sources(spark_version: str) -> dict[str, str]:
-    """The files of all rooms; those of a room such as `since_4_1` take the place of others from that version on."""
-    rooms = [room for room in resources.files("hms_iceberg.spark").joinpath("bridge").iterdir() if room.is_dir()]
-    found: dict[str, str] = {}
-    for room in sorted(rooms, key=lambda room: _since(room.name)):
-        if _since(room.name) <= tuple(map(int, spark_version.split(".")[:2])):
-            found |= {file.name: file.read_text("utf-8") for file in room.iterdir() if file.name.endswith(".java")}
-    return dict(sorted(found.items()))
+def java_version(gateway: Any) -> int:
+    """That of the driver's JVM, such as 8 or 17."""
+    return int(str(gateway.jvm.java.lang.System.getProperty("java.specification.version")).removeprefix("1."))
 
 
-def _since(room: str) -> tuple[int, ...]:
-    """The first version of Spark that a room is for; none for all."""
-    return tuple(map(int, room.split("_")[1:])) if room.startswith("since_") else ()
-
-
-def _digest(sources: dict[str, str], spark_version: str) -> str:
-    return hashlib.sha256("\0".join((spark_version, *sources.values())).encode()).hexdigest()[:16]
+def _digest(sources: dict[str, str], versions: str) -> str:
+    return hashlib.sha256("\0".join((versions, *sources.values())).encode()).hexdigest()[:16]
 
 
 def _loaded_jar(gateway: Any, name: str) -> Any:
@@ -141,7 +136,7 @@ def _compile(gateway: Any, sources: dict[str, str]) -> dict[str, bytes]:
         reason = " ".join(str(error).splitlines()[1:2])
         raise UnsupportedError(
             f"Cannot extend this Spark session: the bridge does not compile with Spark {version}. Supported are "
-            f"PySpark 4.0 to 4.3. The compiler says: {reason}"
+            f"{SUPPORTED}. The compiler says: {reason}"
         ) from error
     return {str(name): bytes(compiled.get(name)) for name in compiled.keySet()}
 

@@ -27,10 +27,11 @@ class SparkEngine:
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        from hms_iceberg.spark.compiler import load_bridge
+        from hms_iceberg.spark.compiler import java_version, load_bridge
 
         self._spark = spark
         self._bridge = load_bridge(spark)
+        self._java = java_version(spark.sparkContext._gateway)
         if self._bridge.properties(spark._jsparkSession) is None:
             raise InvalidInputError(
                 "This Spark session does not know Iceberg tables: use the one that hms_iceberg.spark.extend(spark) "
@@ -45,7 +46,7 @@ class SparkEngine:
         """
         run, service = SparkRewrite(rewrite), BridgeService()
         header = json.dumps(service.tables.rewrites.open(run))
-        server = BridgeServer(service)
+        server = BridgeServer(service, self._java)
         try:
             self._bridge.rewrite(self._spark._jsparkSession, header, server.for_bridge(), worker_function(self._spark))
             rewrite.commits.end()

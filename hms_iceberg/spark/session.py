@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.arrow.storage.hdfs.hadoop_settings import is_of_clusters
 from hms_iceberg.errors import MissingDependencyError, UnsupportedError
-from hms_iceberg.spark.compiler import load_bridge
+from hms_iceberg.spark.compiler import java_version, load_bridge
 from hms_iceberg.spark.workers import choose_python, worker_function
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def extend(
     wanted = {**before, **(properties or {})}
     session = spark
     if known is None or wanted != before:
-        server = BridgeServer(BridgeService(wanted))
+        server = BridgeServer(BridgeService(wanted), java_version(spark.sparkContext._gateway))
         try:
             extended = bridge.extend(spark._jsparkSession, wanted, server.for_bridge(), worker_function(spark))
         except BaseException:
@@ -80,7 +80,7 @@ def extend(
         session = SparkSession(spark.sparkContext, extended)
     for name, settings in (catalogs or {}).items():
         bridge.addCatalog(session._jsparkSession, name, dict(settings))
-    _make_default(session)
+    _make_default(session, bridge)
     return session
 
 
@@ -171,12 +171,10 @@ def _no_pyspark() -> MissingDependencyError:
     )
 
 
-def _make_default(session: SparkSession) -> None:
+def _make_default(session: SparkSession, bridge: Any) -> None:
     """Later calls of getOrCreate() and active() get the extended session."""
     from pyspark.sql import SparkSession
 
     SparkSession._instantiatedSession = session
     SparkSession._activeSession = session
-    sessions = SparkSession._get_j_spark_session_class(session._jvm)
-    sessions.setDefaultSession(session._jsparkSession)
-    sessions.setActiveSession(session._jsparkSession)
+    bridge.makeDefault(session._jsparkSession)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -36,11 +36,12 @@ class SqlSession:
     """Runs statements in a session."""
 
     def __init__(self, spark: SparkSession) -> None:
-        from pyspark.logger import PySparkLogger
-
         self._spark = spark
-        for name in _ECHOES:
-            PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
+        with suppress(ImportError):  # Spark 3.5 has no such loggers
+            from pyspark.logger import PySparkLogger
+
+            for name in _ECHOES:
+                PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
     @property
     def version(self) -> str:

@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.pyspark_home import CACHE, pyspark_home
+
 # Spark 4.1 is the newest version that Apache Iceberg publishes a runtime for.
 PYSPARK = "4.1.4"
 RUNTIME = "iceberg-spark-runtime-4.1_2.13"
 RUNTIME_VERSION = "1.12.0"
 RUNTIME_SHA256 = "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82"
-CACHE = Path(os.environ.get("HMS_ICEBERG_INTEROP_CACHE", Path.home() / ".cache" / "hms_iceberg" / "interop"))
 
 
 class JavaIceberg:
@@ -63,20 +64,11 @@ def _runtime_jar() -> Path:
     return jar
 
 
-def _pyspark_home() -> Path:
-    home = CACHE / f"pyspark-{PYSPARK}"
-    if not (home / ".complete").exists():
-        command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(home), "--upgrade"]
-        subprocess.run([*command, f"pyspark=={PYSPARK}"], check=True, capture_output=True, timeout=900)
-        (home / ".complete").touch()
-    return home
-
-
 @pytest.fixture(scope="session")
 def java_runtime() -> tuple[Path, Path]:
     """The jar of Apache Iceberg's Spark runtime, and its PySpark; skips where they cannot be downloaded."""
     try:
-        return _runtime_jar(), _pyspark_home()
+        return _runtime_jar(), pyspark_home(PYSPARK)
     except (OSError, subprocess.SubprocessError) as error:
         pytest.skip(f"the Apache Iceberg Spark runtime cannot be had here: {error}")
 

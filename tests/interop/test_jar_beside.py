@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.interop.conftest import RUNTIME, RUNTIME_VERSION, _pyspark_home, _runtime_jar
+from tests.interop.conftest import PYSPARK, RUNTIME, RUNTIME_VERSION, _runtime_jar
+from tests.support.pyspark_home import pyspark_home
 
 pytestmark = [pytest.mark.interop, pytest.mark.spark]
 
@@ -64,7 +65,7 @@ print("done")
 
 def test_statements_on_java_s_own_catalog_pass_through_our_session(metastore: Any, tmp_path: Path) -> None:
     try:
-        jar, home = _runtime_jar(), _pyspark_home()
+        jar, home = _runtime_jar(), pyspark_home(PYSPARK)
     except (OSError, subprocess.SubprocessError) as error:
         pytest.skip(f"{RUNTIME} {RUNTIME_VERSION} cannot be had here: {error}")  # Maven
     environment = {

@@ -369,9 +369,7 @@ public class IcebergTable
 
     /** A row that is changed keeps its id, and says nothing of when it was changed. */
     public String metadataInJSON() {
-      boolean kept = !MetadataColumns.LAST_UPDATED.equals(name);
-      return "{\"" + MetadataColumn.PRESERVE_ON_UPDATE + "\":" + kept + ",\"" + MetadataColumn.PRESERVE_ON_REINSERT
-          + "\":" + kept + ",\"" + MetadataColumn.PRESERVE_ON_DELETE + "\":true}";
+      return Generation.preserved(!MetadataColumns.LAST_UPDATED.equals(name));
     }
   }
 

@@ -31,11 +31,13 @@ public final class IcebergWriteSupport extends ParquetWriteSupport {
   private static final String SPARK_VERSION = "org.apache.spark.version";
 
   private final StructType schema;
+  private final Map footer;
   private final boolean fixed;
   private PlainRow plain;
 
   IcebergWriteSupport(WriteRules rules) {
     this.schema = rules.fileSchema;
+    this.footer = rules.footer;
     this.fixed = hasFixed(schema);
   }
 
@@ -62,7 +64,7 @@ public final class IcebergWriteSupport extends ParquetWriteSupport {
 
   private org.apache.parquet.hadoop.api.WriteSupport.WriteContext ofIceberg(
       org.apache.parquet.hadoop.api.WriteSupport.WriteContext context) {
-    Map metadata = new HashMap();
+    Map metadata = new HashMap(footer);
     if (context.getExtraMetaData().containsKey(SPARK_VERSION)) {
       metadata.put(SPARK_VERSION, context.getExtraMetaData().get(SPARK_VERSION));
     }

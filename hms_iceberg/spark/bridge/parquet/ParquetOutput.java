@@ -33,7 +33,7 @@ final class ParquetOutput implements FileOutput {
   private static final String BLOOM_FPP = ParquetOutputFormat.BLOOM_FILTER_FPP + "#";
   private static final String BLOOM_NDV = ParquetOutputFormat.BLOOM_FILTER_EXPECTED_NDV + "#";
   private static final String DICTIONARY = ParquetOutputFormat.ENABLE_DICTIONARY + "#";
-  private static final String STATISTICS = ParquetOutputFormat.STATISTICS_ENABLED + "#";
+  private static final String STATISTICS = "parquet.column.statistics.enabled#";
 
   /** Hadoop's own, and what Hive puts in its place. */
   private static final List LOCAL = Arrays.asList(
@@ -140,13 +140,12 @@ final class ParquetOutput implements FileOutput {
     ParquetWriter.Builder withSettings(Configuration conf, WriteRules rules) {
       withConf(conf);
       withCompressionCodec(CompressionCodecName.valueOf(rules.codec));
-      withExtraMetaData(rules.footer);
       withRowGroupSize(conf.getLong(ParquetOutputFormat.BLOCK_SIZE, 134217728L));
       SparkVersions.limitRowsOfGroups(this, conf);
       withPageSize(conf.getInt(ParquetOutputFormat.PAGE_SIZE, 1048576));
       withPageRowCountLimit(conf.getInt(ParquetOutputFormat.PAGE_ROW_COUNT_LIMIT, 20000));
       withDictionaryPageSize(conf.getInt(ParquetOutputFormat.DICTIONARY_PAGE_SIZE, 2097152));
-      withMaxBloomFilterBytes(conf.getInt(ParquetOutputFormat.BLOOM_FILTER_MAX_BYTES, 1048576));
+      Generation.bloomFilterBytes(this, conf.getInt(ParquetOutputFormat.BLOOM_FILTER_MAX_BYTES, 1048576));
       withMinRowCountForPageSizeCheck(conf.getInt(ParquetOutputFormat.MIN_ROW_COUNT_FOR_PAGE_SIZE_CHECK, 100));
       withMaxRowCountForPageSizeCheck(conf.getInt(ParquetOutputFormat.MAX_ROW_COUNT_FOR_PAGE_SIZE_CHECK, 10000));
       withWriterVersion(ParquetProperties.WriterVersion.fromString(conf.get(ParquetOutputFormat.WRITER_VERSION, "v1")));
@@ -168,7 +167,7 @@ final class ParquetOutput implements FileOutput {
       } else if (key.startsWith(DICTIONARY)) {
         withDictionaryEncoding(column, Boolean.parseBoolean(value));
       } else if (key.startsWith(STATISTICS)) {
-        withStatisticsEnabled(column, Boolean.parseBoolean(value));
+        Generation.statistics(this, column, Boolean.parseBoolean(value));
       }
     }
   }

@@ -2,6 +2,7 @@ package hms_iceberg.bridge;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.Iterator;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -32,7 +33,7 @@ public final class CatalogProcedure implements UnboundProcedure, BoundProcedure 
       JsonNode parameter = Json.at(named, i);
       DataType type = DataType.fromDDL(parameter.get("type").asText());
       String byDefault = parameter.get("required").asBoolean() ? null : "NULL";
-      parameters[i] = SparkVersions.parameter(parameter.get("name").asText(), type, byDefault);
+      parameters[i] = Generation.parameter(parameter.get("name").asText(), type, byDefault);
     }
   }
 
@@ -49,7 +50,7 @@ public final class CatalogProcedure implements UnboundProcedure, BoundProcedure 
   }
 
   public ProcedureParameter[] parameters() {
-    return (ProcedureParameter[]) parameters.clone();
+    return (ProcedureParameter[]) Arrays.copyOf(parameters, parameters.length);
   }
 
   public boolean isDeterministic() {
@@ -91,8 +92,12 @@ public final class CatalogProcedure implements UnboundProcedure, BoundProcedure 
     return Collections.singletonList(result(answer.header().get("rows"))).iterator();
   }
 
+  StructType columns() {
+    return StructType.fromDDL(description.get("columns").asText());
+  }
+
   private Result result(JsonNode rows) {
-    StructType schema = StructType.fromDDL(description.get("columns").asText());
+    StructType schema = columns();
     StructField[] columns = schema.fields();
     InternalRow[] converted = new InternalRow[rows.size()];
     for (int i = 0; i < converted.length; i++) {

@@ -26,7 +26,6 @@ import org.apache.spark.sql.catalyst.expressions.SortOrder;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.RepartitionByExpression$;
-import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.classic.Dataset;
 import org.apache.spark.sql.classic.Dataset$;
 import org.apache.spark.sql.classic.SparkSession;
@@ -170,7 +169,7 @@ final class GroupRewrites {
     orders.add(order);
     LogicalPlan spread = RepartitionByExpression$.MODULE$.apply(
         CollectionTools.seq(orders), rows, Json.at(rewrite.get("files"), number).asInt());
-    return new Sort(CollectionTools.seq(orders), false, spread, Option.empty());
+    return Generation.sortWithin(CollectionTools.seq(orders), spread);
   }
 
   final class Group implements Callable {

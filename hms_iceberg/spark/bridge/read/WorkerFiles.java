@@ -16,7 +16,6 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
 import org.apache.spark.sql.catalyst.expressions.PythonUDF;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.MapInArrow;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
@@ -97,7 +96,7 @@ final class WorkerFiles implements FileIndex, Cloneable {
         worker.broadcastVars(), worker.accumulator());
     PythonUDF udf = new PythonUDF(
         name, function, schema(output), rows.output(), MAP_ARROW, true, NamedExpression$.MODULE$.newExprId());
-    return new MapInArrow((Expression) udf, CollectionTools.seq(output), rows, false, Option.empty());
+    return Generation.mapInArrow((Expression) udf, CollectionTools.seq(output), rows);
   }
 
   /** What Python workers run; it is asked for apart from the plan, which is the same whatever the columns. */

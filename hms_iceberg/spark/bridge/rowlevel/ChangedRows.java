@@ -94,7 +94,7 @@ final class ChangedRows implements DeltaWriter {
     }
 
     public DeltaWriter createWriter(int partitionId, long taskId) {
-      return new ChangedRows(rows == null ? null : rows.files(partitionId, taskId, 0), lineage.copy(), refusal);
+      return new ChangedRows(rows == null ? null : rows.files(partitionId, taskId, 0), lineage.ofChanges(), refusal);
     }
   }
 }

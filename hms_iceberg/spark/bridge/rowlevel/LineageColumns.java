@@ -35,6 +35,11 @@ final class LineageColumns implements Serializable {
     return new LineageColumns(rowId, lastUpdated);
   }
 
+  /** The same for rows that all change: they keep their ids, and the commit tells when they were changed. */
+  LineageColumns ofChanges() {
+    return new LineageColumns(rowId, NONE);
+  }
+
   /** The row with its lineage, if the table has any: new rows, without metadata, get theirs from the commit. */
   InternalRow joined(InternalRow metadata, InternalRow row) {
     if (rowId == NONE) {
@@ -46,6 +51,6 @@ final class LineageColumns implements Serializable {
   }
 
   private static Object value(InternalRow metadata, int ordinal) {
-    return metadata == null || metadata.isNullAt(ordinal) ? null : Long.valueOf(metadata.getLong(ordinal));
+    return metadata == null || ordinal == NONE || metadata.isNullAt(ordinal) ? null : Long.valueOf(metadata.getLong(ordinal));
   }
 }

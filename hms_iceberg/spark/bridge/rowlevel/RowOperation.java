@@ -102,10 +102,10 @@ abstract class RowOperation implements RowLevelOperation {
       String property = "write." + info.command().toString().toLowerCase(Locale.ROOT) + ".mode";
       Map properties = table.properties();
       String mode = properties.containsKey(property) ? (String) properties.get(property) : "copy-on-write";
-      if ("copy-on-write".equalsIgnoreCase(mode.trim())) {
+      if ("copy-on-write".equalsIgnoreCase(mode.trim()) && Generation.copies(properties)) {
         return new CopyOnWrite(table, info);
       }
-      if (!"merge-on-read".equalsIgnoreCase(mode.trim())) {
+      if (!"copy-on-write".equalsIgnoreCase(mode.trim()) && !"merge-on-read".equalsIgnoreCase(mode.trim())) {
         throw Bridge.failure("ConfigurationError: the property " + property + " of the table " + table.name() + " is '"
             + mode + "', expected copy-on-write or merge-on-read. Set one of them.", null);
       }

@@ -9,7 +9,6 @@ import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.catalyst.analysis.AsOfTimestamp;
 import org.apache.spark.sql.catalyst.analysis.AsOfVersion;
-import org.apache.spark.sql.catalyst.analysis.TimeTravelSpec$;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.SupportsCatalogOptions;
@@ -103,8 +102,7 @@ public class IcebergSource implements SupportsCatalogOptions, StreamSourceProvid
 
   private static Table loaded(CaseInsensitiveStringMap options) {
     String path = path(options);
-    SQLConf conf = SQLConf.get();
-    Option travel = TimeTravelSpec$.MODULE$.fromOptions(options, TIMESTAMP, VERSION, conf.sessionLocalTimeZone());
+    Option travel = Generation.travel(options, TIMESTAMP, VERSION, SQLConf.get());
     if (travel.isEmpty()) {
       return TableReads.load(path, null, null, others(options));
     }

@@ -39,7 +39,7 @@ public final class StatementParser implements InvocationHandler {
       SessionThreads.loadCatalogs(session);
     }
     if (isPlan || "parseMultipartIdentifier".equals(method.getName())) { // every query begins with one of them
-      Extension.completeRules(session);
+      extension.completeRules(session);
     }
     try {
       return method.invoke(parser, arguments);
@@ -55,7 +55,7 @@ public final class StatementParser implements InvocationHandler {
   /** Null if the text does not begin as one of ours. */
   private LogicalPlan statement(String text) throws Exception {
     if (text.toUpperCase(Locale.ROOT).indexOf("ALTER") < 0) {
-      return null;
+      return Generation.call(session, parser, text);
     }
     ObjectNode question = Bridge.question("read-statement");
     String substituted = new VariableSubstitution().substitute(text);

@@ -3,7 +3,6 @@ package hms_iceberg.bridge;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.List;
 import org.apache.spark.sql.catalyst.analysis.ResolvedTable;
-import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.SetTableProperties;
 import org.apache.spark.sql.catalyst.rules.Rule;
@@ -26,7 +25,7 @@ final class Statements {
 
   static LogicalPlan plan(List table, String command, String statement) {
     Map carrier = (Map) Map$.MODULE$.empty().updated(CARRIER, statement);
-    return new SetTableProperties(new UnresolvedTable(CollectionTools.seq(table), command, false), carrier);
+    return new SetTableProperties(Generation.table(CollectionTools.seq(table), command), carrier);
   }
 
   static boolean isStatement(TableChange[] changes) {

@@ -17,7 +17,6 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.types.StructField;
 import scala.Option;
-import scala.collection.immutable.Map$;
 import scala.jdk.javaapi.CollectionConverters;
 
 /** DESCRIBE, SHOW CREATE TABLE and SHOW TBLPROPERTIES of a view, in the words of Apache Iceberg. */
@@ -114,9 +113,8 @@ final class ShowIcebergView extends ViewCommand {
   }
 
   private static Map redacted(Map properties, SparkSession session) {
-    scala.collection.immutable.Map whole =
-        (scala.collection.immutable.Map) Map$.MODULE$.from(CollectionConverters.asScala(properties));
-    return new TreeMap(CollectionConverters.asJava(session.sessionState().conf().redactOptions(whole)));
+    return new TreeMap(CollectionConverters.asJava(
+        session.sessionState().conf().redactOptions(CollectionTools.map(properties))));
   }
 
   private static void appendLines(StringBuilder text, List lines) {

@@ -29,7 +29,7 @@ final class ShowIcebergViews extends ViewCommand {
   List rows(SparkSession session) throws Exception {
     SessionCatalog known = session.sessionState().catalog();
     List rows = new ArrayList();
-    if (namespace.length > 0 && namespace[0].equals(known.globalTempDatabase())) {
+    if (namespace.length > 0 && namespace[0].equals(Generation.globalTempDatabase(known))) {
       for (Iterator it = asJava(known.globalTempViewManager().listViewNames(pattern)); it.hasNext();) {
         rows.add(RowFactory.create(new Object[] {namespace[0], it.next(), Boolean.TRUE}));
       }

@@ -1,7 +1,6 @@
 package hms_iceberg.bridge;
 
 import org.apache.spark.sql.catalyst.analysis.Analyzer;
-import org.apache.spark.sql.catalyst.analysis.CurrentNamespace$;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedNamespace;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableOrView;
@@ -76,7 +75,7 @@ final class ViewStatements extends Rule {
 
   private LogicalPlan list(ShowViews statement) {
     CatalogManager catalogs = session.sessionState().catalogManager();
-    if (statement.namespace() == CurrentNamespace$.MODULE$) {
+    if (Generation.isCurrent(statement.namespace())) {
       return list(statement, catalogs.currentCatalog(), catalogs.currentNamespace());
     }
     if (!(statement.namespace() instanceof UnresolvedNamespace)) {

@@ -51,6 +51,12 @@ public final class Bridge {
     return extension == null ? null : extension.planner.properties;
   }
 
+  /** The session that Spark gives to whoever asks for one. */
+  public static void makeDefault(SparkSession session) {
+    SparkSession.setDefaultSession(session);
+    SparkSession.setActiveSession(session);
+  }
+
   /** Makes the tables of another metastore known under a name; a catalog of that name that is in use stays. */
   public static void addCatalog(SparkSession session, String name, Map properties) {
     NamedCatalogs.add(Extension.of(session.sessionState().conf()), session, name, properties);

@@ -1,8 +1,11 @@
 package hms_iceberg.bridge;
 
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.sources.Filter;
+import scala.collection.immutable.Map$;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
@@ -13,6 +16,16 @@ final class CollectionTools {
   static Filter[] filters(Seq filters) {
     List list = new ArrayList(CollectionConverters.asJava(filters));
     return (Filter[]) list.toArray(new Filter[0]);
+  }
+
+  /** An immutable one, as Spark takes it. */
+  static scala.collection.immutable.Map map(Map entries) {
+    scala.collection.immutable.Map map = (scala.collection.immutable.Map) Map$.MODULE$.empty();
+    for (Iterator it = entries.entrySet().iterator(); it.hasNext();) {
+      Map.Entry entry = (Map.Entry) it.next();
+      map = (scala.collection.immutable.Map) map.updated(entry.getKey(), entry.getValue());
+    }
+    return map;
   }
 
   static Seq seq(List list) {

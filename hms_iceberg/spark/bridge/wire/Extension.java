@@ -10,12 +10,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.sql.SparkSessionExtensions;
-import org.apache.spark.sql.catalyst.analysis.Analyzer;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.internal.SQLConf;
-import scala.Option;
-import scala.collection.IterableOnce;
-import scala.collection.immutable.Map$;
 import scala.collection.mutable.Buffer;
 import scala.jdk.javaapi.CollectionConverters;
 import scala.runtime.AbstractFunction1;
@@ -74,10 +70,7 @@ final class Extension {
     }
     settings.put(ID, planner.id);
     KNOWN.put(planner.id, new WeakReference(this));
-    SparkSession extended = new SparkSession(
-        session.sparkContext(), Option.apply(session.sharedState()), Option.apply(session.sessionState()),
-        withRules(session.extensions()), session.initialSessionOptions(),
-        (scala.collection.immutable.Map) Map$.MODULE$.from((IterableOnce) session.managedJobTags().get()));
+    SparkSession extended = Generation.session(session, withRules(session.extensions()));
     give(extended, copyOfSettings());
     NamedCatalogs.adopt(this, extended);
     return extended;
@@ -107,18 +100,19 @@ final class Extension {
     }
   }
 
-  /** Early releases of Spark 4.0 forget the rules that come before the resolution if Hive support is enabled. */
-  static void completeRules(SparkSession session) {
-    Analyzer analyzer = session.sessionState().analyzer();
-    if (analyzer.hintResolutionRules().isEmpty()) {
-      try {
-        Field rules = Analyzer.class.getDeclaredField("hintResolutionRules");
-        rules.setAccessible(true);
-        rules.set(analyzer, session.extensions().buildHintResolutionRules(session));
-      } catch (ReflectiveOperationException e) {
-        throw new IllegalStateException("This version of Spark is not supported: " + Analyzer.class, e);
-      }
-    }
+  /** Some versions of Spark forget the rules that come before the resolution, or never take any. */
+  void completeRules(SparkSession session) {
+    Generation.completeRules(session, early());
+  }
+
+  /** What comes before the resolution of names. */
+  private List early() {
+    List rules = new ArrayList();
+    rules.add(new RuleBuilder(this, RuleBuilder.JOIN));
+    rules.add(new RuleBuilder(this, RuleBuilder.OPTIONS));
+    rules.add(new RuleBuilder(this, RuleBuilder.VIEW_STATEMENTS));
+    rules.add(new RuleBuilder(this, RuleBuilder.METADATA));
+    return rules;
   }
 
   /** Spark has no copy of these, and those of the given session must not change. */
@@ -129,7 +123,7 @@ final class Extension {
       for (int i = 0; i < fields.length; i++) {
         if (Buffer.class.isAssignableFrom(fields[i].getType())) {
           fields[i].setAccessible(true);
-          ((Buffer) fields[i].get(own)).addAll((Buffer) withoutOurs((Buffer) fields[i].get(given)));
+          ((Buffer) fields[i].get(own)).$plus$plus$eq((Buffer) withoutOurs((Buffer) fields[i].get(given)));
         }
       }
     } catch (ReflectiveOperationException e) {
@@ -139,10 +133,7 @@ final class Extension {
     own.injectPreCBORule(new RuleBuilder(this, RuleBuilder.PLAN));
     own.injectResolutionRule(new RuleBuilder(this, RuleBuilder.VIEWS));
     own.injectResolutionRule(new RuleBuilder(this, RuleBuilder.REFUSE));
-    own.injectHintResolutionRule(new RuleBuilder(this, RuleBuilder.JOIN));
-    own.injectHintResolutionRule(new RuleBuilder(this, RuleBuilder.OPTIONS));
-    own.injectHintResolutionRule(new RuleBuilder(this, RuleBuilder.VIEW_STATEMENTS));
-    own.injectHintResolutionRule(new RuleBuilder(this, RuleBuilder.METADATA));
+    Generation.injectEarly(own, early());
     own.injectResolutionRule(new RuleBuilder(this, RuleBuilder.STATEMENTS));
     own.injectResolutionRule(new RuleBuilder(this, RuleBuilder.LIKE));
     own.injectParser(new StatementParser.Builder(this));

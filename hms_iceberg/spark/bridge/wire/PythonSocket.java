@@ -3,8 +3,7 @@ package hms_iceberg.bridge;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.EOFException;
 import java.io.IOException;
-import java.net.StandardProtocolFamily;
-import java.net.UnixDomainSocketAddress;
+import java.net.SocketAddress;
 import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.util.HashSet;
@@ -19,7 +18,7 @@ final class PythonSocket {
   private static final int MOST_IDLE = 8;
   private static final int PART = 1048576; // of a transfer: Java copies each into memory outside of its heap
 
-  private final UnixDomainSocketAddress address;
+  private final SocketAddress address;
   private final byte[] secret;
   private final SocketChannel alive;
   private final ConcurrentLinkedDeque idle = new ConcurrentLinkedDeque();
@@ -28,7 +27,7 @@ final class PythonSocket {
   final Set commits = new HashSet();
 
   PythonSocket(JsonNode told) throws IOException {
-    this.address = UnixDomainSocketAddress.of(told.get("socket").asText());
+    this.address = Generation.address(told);
     this.secret = Hex.bytes(told.get("secret").asText());
     for (int i = 0; i < told.get("commits").size(); i++) {
       commits.add(Json.at(told.get("commits"), i).asText());
@@ -44,17 +43,7 @@ final class PythonSocket {
   }
 
   private SocketChannel connected() throws IOException {
-    SocketChannel channel = SocketChannel.open(StandardProtocolFamily.UNIX);
-    boolean done = false;
-    try {
-      channel.connect(address);
-      done = true;
-      return channel;
-    } finally {
-      if (!done) {
-        channel.close();
-      }
-    }
+    return SocketChannel.open(address);
   }
 
   /** Takes back a connection whose last answer has come. */

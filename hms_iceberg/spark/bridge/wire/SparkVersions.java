@@ -4,7 +4,6 @@ import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.util.Arrays;
-import java.util.Iterator;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.arrow.vector.types.pojo.Schema;
 import org.apache.hadoop.mapreduce.InputSplit;
@@ -31,7 +30,6 @@ import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.CatalogV2Util$;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.ColumnDefaultValue;
-import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.execution.CommandExecutionMode;
 import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.execution.QueryExecution$;
@@ -40,7 +38,6 @@ import org.apache.spark.sql.execution.datasources.parquet.ParquetFilters;
 import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.sources.BaseRelation;
-import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.ArrowUtils;
 import scala.Option;
@@ -63,11 +60,14 @@ final class SparkVersions {
 
   /** The same with its size and its number of rows, for a session that plans by statistics. */
   static LogicalPlan logicalRelation(BaseRelation relation, Seq output, String name, long size, long rows) {
+    return logicalRelation(relation, output, Option.apply(counted(name, relation.schema(), size, rows)), false);
+  }
+
+  /** A table of a known size. */
+  static CatalogTable counted(String name, StructType schema, long size, long rows) {
     CatalogStatistics statistics = new CatalogStatistics(
         BigInt.apply(size), Option.apply(BigInt.apply(rows)), (scala.collection.immutable.Map) Map$.MODULE$.empty());
-    CatalogTable table = catalogTable(
-        name, CatalogTableType.EXTERNAL(), relation.schema(), STATISTICS, Option.apply(statistics));
-    return logicalRelation(relation, output, Option.apply(table), false);
+    return catalogTable(name, CatalogTableType.EXTERNAL(), schema, STATISTICS, Option.apply(statistics));
   }
 
   /** What the analyzer has to know of a view while it resolves the view's query: where names are looked for. */
@@ -216,18 +216,6 @@ final class SparkVersions {
     }
   }
 
-  /** A parameter of a procedure, with the SQL of its default or null; Janino calls no static method of an interface. */
-  static ProcedureParameter parameter(String name, DataType type, String defaultSql) {
-    try {
-      Object builder = ProcedureParameter.class.getMethod("in", new Class[] {String.class, DataType.class})
-          .invoke(null, new Object[] {name, type});
-      ProcedureParameter.Builder parameter = (ProcedureParameter.Builder) builder;
-      return defaultSql == null ? parameter.build() : parameter.defaultValue(defaultSql).build();
-    } catch (ReflectiveOperationException e) {
-      throw new IllegalStateException("This version of Spark is not supported: " + ProcedureParameter.class, e);
-    }
-  }
-
   /** Spark's error for text that is no statement; 4.0 wants the end of what is wrong as well. */
   static Exception parseException(String text, String near, String problem, int line, int position) {
     Constructor ofOrigin = longest(Origin.class.getConstructors());
@@ -276,13 +264,9 @@ final class SparkVersions {
       return error;
     }
     SparkThrowable told = (SparkThrowable) error;
-    scala.collection.immutable.Map parameters = (scala.collection.immutable.Map) Map$.MODULE$.empty();
-    for (Iterator it = told.getMessageParameters().entrySet().iterator(); it.hasNext();) {
-      java.util.Map.Entry parameter = (java.util.Map.Entry) it.next();
-      parameters = (scala.collection.immutable.Map) parameters.updated(parameter.getKey(), parameter.getValue());
-    }
+    scala.collection.immutable.Map parameters = CollectionTools.map(told.getMessageParameters());
     Object nowhere = origin(Option.empty(), Option.empty());
-    Exception made = parseException(text, nowhere, told.getCondition(), parameters);
+    Exception made = parseException(text, nowhere, Generation.condition(told), parameters);
     made.addSuppressed(error);
     return made;
   }

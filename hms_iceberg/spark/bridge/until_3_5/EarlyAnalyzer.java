@@ -1,0 +1,59 @@
+package hms_iceberg.bridge;
+
+import java.util.ArrayList;
+import java.util.Iterator;
+import java.util.List;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.analysis.Analyzer;
+import org.apache.spark.sql.catalyst.rules.RuleExecutor;
+import scala.Function1;
+import scala.collection.Seq;
+
+/** A session's analyzer with rules that come before the resolution of names, which Spark takes since 4.0. */
+final class EarlyAnalyzer extends Analyzer {
+  private static final String BEFORE = "Resolution";
+
+  private final Analyzer given;
+  private final List early = new ArrayList();
+
+  EarlyAnalyzer(Analyzer given, SparkSession session, List builders) {
+    super(given.catalogManager());
+    this.given = given;
+    for (Iterator it = builders.iterator(); it.hasNext();) {
+      early.add(((Function1) it.next()).apply(session));
+    }
+  }
+
+  public Seq extendedResolutionRules() {
+    return given.extendedResolutionRules();
+  }
+
+  public Seq postHocResolutionRules() {
+    return given.postHocResolutionRules();
+  }
+
+  public Seq extendedCheckRules() {
+    return given.extendedCheckRules();
+  }
+
+  public Seq batches() {
+    List batches = new ArrayList();
+    for (Iterator it = CollectionConverters.asJava(super.batches()).iterator(); it.hasNext();) {
+      RuleExecutor.Batch batch = (RuleExecutor.Batch) it.next();
+      if (BEFORE.equals(batch.name())) {
+        batches.add(first());
+      }
+      batches.add(batch);
+    }
+    return CollectionTools.seq(batches);
+  }
+
+  private Object first() {
+    try {
+      Object[] arguments = new Object[] {this, "Early", fixedPoint(), CollectionTools.seq(early)};
+      return RuleExecutor.Batch.class.getConstructors()[0].newInstance(arguments);
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("This version of Spark is not supported: " + RuleExecutor.Batch.class, e);
+    }
+  }
+}

@@ -1,0 +1,137 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.lang.reflect.Field;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.SocketAddress;
+import java.util.List;
+import java.util.Map;
+import org.apache.parquet.column.ParquetProperties;
+import org.apache.parquet.hadoop.ParquetWriter;
+import org.apache.spark.SparkThrowable;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.analysis.Analyzer;
+import org.apache.spark.sql.catalyst.analysis.TimeTravelSpec$;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedNamespace;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
+import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.PythonMapInArrow;
+import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.internal.SessionState;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.Option;
+import scala.collection.Seq;
+
+/** What Spark 4 has otherwise; see the file of this name in the room `wire`. */
+final class Generation {
+  private Generation() {}
+
+  static SparkSession session(SparkSession given, SparkSessionExtensions rules) {
+    return new SparkSession(
+        given.sparkContext(), Option.apply(given.sharedState()), Option.apply(given.sessionState()), rules,
+        given.initialSessionOptions());
+  }
+
+  /** Spark takes none; `completeRules` gives them to each session. */
+  static void injectEarly(SparkSessionExtensions extensions, List rules) {}
+
+  static void completeRules(SparkSession session, List early) {
+    Analyzer analyzer = session.sessionState().analyzer();
+    if (analyzer instanceof EarlyAnalyzer) {
+      return;
+    }
+    try {
+      Field held = SessionState.class.getDeclaredField("analyzer");
+      held.setAccessible(true);
+      held.set(session.sessionState(), new EarlyAnalyzer(analyzer, session, early));
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("This version of Spark is not supported: " + SessionState.class, e);
+    }
+  }
+
+  static LogicalPlan mapInArrow(Expression function, Seq output, LogicalPlan rows) {
+    return new PythonMapInArrow(function, output, rows, false);
+  }
+
+  static LogicalPlan sortWithin(Seq orders, LogicalPlan rows) {
+    return new Sort(orders, false, rows);
+  }
+
+  static UnresolvedTable table(Seq name, String command) {
+    return new UnresolvedTable(name, command, Option.empty());
+  }
+
+  static Option travel(CaseInsensitiveStringMap options, String timestamp, String version, SQLConf conf) {
+    String time = options.get(timestamp);
+    Option expression = time == null ? Option.empty() : Option.apply(Literal$.MODULE$.apply(time));
+    return TimeTravelSpec$.MODULE$.create(expression, Option.apply(options.get(version)), conf);
+  }
+
+  static boolean isCurrent(LogicalPlan namespace) {
+    return namespace instanceof UnresolvedNamespace && ((UnresolvedNamespace) namespace).multipartIdentifier().isEmpty();
+  }
+
+  static String globalTempDatabase(SessionCatalog catalog) {
+    return catalog.globalTempViewManager().database();
+  }
+
+  static String condition(SparkThrowable error) {
+    return error.getErrorClass();
+  }
+
+  /** Spark 3.5 gives no hints: a row operation looks at this itself. */
+  static String preserved(boolean kept) {
+    return "{}";
+  }
+
+  /** Java before 16 has no sockets but those of a port. */
+  static SocketAddress address(JsonNode told) {
+    if (told.has("port")) {
+      return new InetSocketAddress(InetAddress.getLoopbackAddress(), told.get("port").asInt());
+    }
+    try {
+      return (SocketAddress) Class.forName("java.net.UnixDomainSocketAddress")
+          .getMethod("of", new Class[] {String.class}).invoke(null, new Object[] {told.get("socket").asText()});
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("This version of Java has no sockets in folders", e);
+    }
+  }
+
+  /**
+   * Rows that Spark 3.5 copies come without their metadata, and would lose their ids, which tables have from format
+   * version 3 on: those are changed by merge-on-read.
+   */
+  static boolean copies(Map properties) {
+    return Integer.parseInt((String) properties.get("format-version")) < 3;
+  }
+
+  /** Parquet's own builder does not hand it on before 1.14. */
+  static void bloomFilterBytes(ParquetWriter.Builder builder, int bytes) {
+    try {
+      Field properties = ParquetWriter.Builder.class.getDeclaredField("encodingPropsBuilder");
+      properties.setAccessible(true);
+      ((ParquetProperties.Builder) properties.get(builder)).withMaxBloomFilterBytes(bytes);
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("This version of Spark is not supported: " + ParquetWriter.class, e);
+    }
+  }
+
+  /** Parquet before 1.15 writes the statistics of every column. */
+  static void statistics(ParquetWriter.Builder builder, String column, boolean enabled) {}
+
+  static LogicalPlan call(SparkSession session, ParserInterface parser, String text) throws Exception {
+    return CallStatement.read(session, parser, text);
+  }
+
+  static ProcedureParameter parameter(String name, DataType type, String defaultSql) {
+    return new ProcedureParameter(name, type, defaultSql == null);
+  }
+}

@@ -1,0 +1,136 @@
+package hms_iceberg.bridge;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import java.lang.reflect.Field;
+import java.net.SocketAddress;
+import java.net.UnixDomainSocketAddress;
+import java.util.List;
+import java.util.Map;
+import org.apache.parquet.hadoop.ParquetWriter;
+import org.apache.spark.SparkThrowable;
+import org.apache.spark.sql.SparkSessionExtensions;
+import org.apache.spark.sql.catalyst.analysis.Analyzer;
+import org.apache.spark.sql.catalyst.analysis.CurrentNamespace$;
+import org.apache.spark.sql.catalyst.analysis.TimeTravelSpec$;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
+import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MapInArrow;
+import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.classic.SparkSession;
+import org.apache.spark.sql.connector.catalog.MetadataColumn;
+import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
+import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.Option;
+import scala.collection.IterableOnce;
+import scala.collection.immutable.Map$;
+import scala.collection.immutable.Seq;
+
+/** What Spark 3.5 has otherwise than Spark 4; it has a file of its own, in the room `until_3_5`. */
+final class Generation {
+  private Generation() {}
+
+  /** A session that shares all with another one, but has other rules. */
+  static SparkSession session(SparkSession given, SparkSessionExtensions rules) {
+    return new SparkSession(
+        given.sparkContext(), Option.apply(given.sharedState()), Option.apply(given.sessionState()), rules,
+        given.initialSessionOptions(),
+        (scala.collection.immutable.Map) Map$.MODULE$.from((IterableOnce) given.managedJobTags().get()));
+  }
+
+  /** Makes rules known that come before the resolution of names. */
+  static void injectEarly(SparkSessionExtensions extensions, List rules) {
+    for (int i = 0; i < rules.size(); i++) {
+      extensions.injectHintResolutionRule((Extension.RuleBuilder) rules.get(i));
+    }
+  }
+
+  /** Early releases of Spark 4.0 forget the rules that come before the resolution if Hive support is enabled. */
+  static void completeRules(SparkSession session, List early) {
+    Analyzer analyzer = session.sessionState().analyzer();
+    if (analyzer.hintResolutionRules().isEmpty()) {
+      try {
+        Field rules = Analyzer.class.getDeclaredField("hintResolutionRules");
+        rules.setAccessible(true);
+        rules.set(analyzer, session.extensions().buildHintResolutionRules(session));
+      } catch (ReflectiveOperationException e) {
+        throw new IllegalStateException("This version of Spark is not supported: " + Analyzer.class, e);
+      }
+    }
+  }
+
+  static LogicalPlan mapInArrow(Expression function, Seq output, LogicalPlan rows) {
+    return new MapInArrow(function, output, rows, false, Option.empty());
+  }
+
+  static LogicalPlan sortWithin(Seq orders, LogicalPlan rows) {
+    return new Sort(orders, false, rows, Option.empty());
+  }
+
+  static UnresolvedTable table(Seq name, String command) {
+    return new UnresolvedTable(name, command, false);
+  }
+
+  /** The version that a read's options ask for. */
+  static Option travel(CaseInsensitiveStringMap options, String timestamp, String version, SQLConf conf) {
+    return TimeTravelSpec$.MODULE$.fromOptions(options, timestamp, version, conf.sessionLocalTimeZone());
+  }
+
+  /** Whether a statement's namespace is the one that is current. */
+  static boolean isCurrent(LogicalPlan namespace) {
+    return namespace == CurrentNamespace$.MODULE$;
+  }
+
+  static String globalTempDatabase(SessionCatalog catalog) {
+    return catalog.globalTempDatabase();
+  }
+
+  static String condition(SparkThrowable error) {
+    return error.getCondition();
+  }
+
+  /** What becomes of a metadata column when a row is updated, and written anew; a deleted row keeps it. */
+  static String preserved(boolean kept) {
+    return "{\"" + MetadataColumn.PRESERVE_ON_UPDATE + "\":" + kept + ",\"" + MetadataColumn.PRESERVE_ON_REINSERT
+        + "\":" + kept + ",\"" + MetadataColumn.PRESERVE_ON_DELETE + "\":true}";
+  }
+
+  /** Where Python listens, as it tells. */
+  static SocketAddress address(JsonNode told) {
+    return UnixDomainSocketAddress.of(told.get("socket").asText());
+  }
+
+  /** Whether rows of a table with these properties can be copied with their lineage. */
+  static boolean copies(Map properties) {
+    return true;
+  }
+
+  static void bloomFilterBytes(ParquetWriter.Builder builder, int bytes) {
+    builder.withMaxBloomFilterBytes(bytes);
+  }
+
+  static void statistics(ParquetWriter.Builder builder, String column, boolean enabled) {
+    builder.withStatisticsEnabled(column, enabled);
+  }
+
+  /** A CALL that Spark's own grammar does not have; null if the text is none. */
+  static LogicalPlan call(SparkSession session, ParserInterface parser, String text) {
+    return null;
+  }
+
+  /** A parameter of a procedure, with the SQL of its default or null; Janino calls no static method of an interface. */
+  static ProcedureParameter parameter(String name, DataType type, String defaultSql) {
+    try {
+      Object builder = ProcedureParameter.class.getMethod("in", new Class[] {String.class, DataType.class})
+          .invoke(null, new Object[] {name, type});
+      ProcedureParameter.Builder parameter = (ProcedureParameter.Builder) builder;
+      return defaultSql == null ? parameter.build() : parameter.defaultValue(defaultSql).build();
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("This version of Spark is not supported: " + ProcedureParameter.class, e);
+    }
+  }
+}

@@ -1,0 +1,60 @@
+"""The versions of Spark that a session can be extended with."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from hms_iceberg.errors import UnsupportedError
+
+logger = logging.getLogger(__name__)
+
+FIRST, LAST = (3, 5), (4, 3)
+SUPPORTED = f"PySpark {FIRST[0]}.{FIRST[1]} to {LAST[0]}.{LAST[1]}"
+
+
+def release(version: str) -> tuple[int, int]:
+    """The major and minor number of a version such as ``4.3.0-preview1``."""
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
+
+
+def require_version(version: str) -> None:
+    """Refuses what is known not to work.
+
+    Args:
+        version: that of Spark, as in ``spark.version``.
+
+    Raises:
+        UnsupportedError: the version is older than the first that has what is needed.
+    """
+    if release(version) < FIRST:
+        raise UnsupportedError(
+            f"Cannot extend this Spark session: Spark {version} lacks what the extension needs. "
+            f"Supported are {SUPPORTED}."
+        )
+
+
+def require_shapes(version: str, missing: Mapping[str, str], warn: bool) -> None:
+    """Judges what a version of Spark lacks of the private parts that the bridge relies on.
+
+    Args:
+        version: that of Spark.
+        missing: each part that there is not, and what is lost without it; nothing if the extension needs it.
+        warn: whether to say what is lost, and that a version was never tried: once for each JVM.
+
+    Raises:
+        UnsupportedError: something is missing that the extension needs.
+    """
+    needed = sorted(part for part, loss in missing.items() if not loss)
+    if needed:
+        raise UnsupportedError(
+            f"Cannot extend this Spark session: Spark {version} has changed what the extension relies on. It lacks "
+            f"{', '.join(needed)}. Supported are {SUPPORTED}."
+        )
+    if not warn:
+        return
+    if release(version) > LAST:
+        logger.warning("hms_iceberg was never tried with Spark %s. Supported are %s.", version, SUPPORTED)
+    for part, loss in missing.items():
+        logger.warning("Spark %s lacks %s: %s.", version, part, loss)

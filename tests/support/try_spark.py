@@ -1,0 +1,91 @@
+"""Tries a version of PySpark: what the bridge relies on, and a round of statements of every kind.
+
+    python -m tests.support.try_spark 4.4.0           # fetched with pip
+    python -m tests.support.try_spark path/to/folder  # made with pip install --target
+    python -m tests.support.try_spark                 # the one that is installed
+
+One line for each thing that was tried; the exit status is 0 if all of it went well.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hms_iceberg.hms.embedded import EmbeddedMetastore
+from hms_iceberg.spark.compiler import load_bridge
+from tests.support.pyspark_home import environment, pyspark_home
+from tests.support.spark_session import extended_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_TABLE = "create table t (id bigint, item string, at timestamp, tags array<string>) using iceberg"
+_MERGE = (
+    "merge into t using (select 2L id, 'merged' item union all select 9L, 'new') s on t.id = s.id "
+    "when matched then update set item = s.item when not matched then insert (id, item) values (s.id, s.item)"
+)
+# Statements, and the ids (or values) that a query gives after them.
+_STEPS: tuple[tuple[str, str, str, list[Any]], ...] = (
+    ("insert", "insert into t values (1, 'a', timestamp'2024-01-01 00:00:00', array('x')), (2, null, null, null), "
+     "(3, 'c', null, null)", "select id from t where item is not null", [1, 3]),
+    ("branch", "alter table t create branch b", "select count(*) from t.branch_b", [3]),
+    ("partition field", "alter table t add partition field bucket(2, id)", "select id from t", [1, 2, 3]),
+    ("delete", "delete from t where id = 1", "select id from t", [2, 3]),
+    ("update", "update t set item = upper(item) where id = 3", "select item from t where item is not null", ["C"]),
+    ("merge", _MERGE, "select concat(id, item) from t", ["2merged", "3C", "9new"]),
+    ("branches stay", "", "select id from t version as of 'b'", [1, 2, 3]),
+    ("metadata tables", "", "select count(*) from t.snapshots", [4]),
+    ("procedure", "call system.rewrite_data_files(table => 't')", "select id from t", [2, 3, 9]),
+    ("replace", "create or replace table t using iceberg partitioned by (days(at)) as select id, "
+     "timestamp'2024-02-03 04:05:06' at from t", "select id from t where at > '2024-02-03'", [2, 3, 9]),
+    ("overwrite", "insert overwrite t select 7L, timestamp'2024-02-03 00:00:00'", "select id from t", [7]),
+)  # fmt: skip
+
+
+def main(version: str | None = None) -> int:
+    """Tries a version, in a process of its own where it is another one than is installed."""
+    if version is not None:
+        home = Path(version) if Path(version).is_dir() else pyspark_home(version)
+        command = [sys.executable, "-W", "ignore", "-m", "tests.support.try_spark"]
+        return subprocess.run(command, env=environment(home)).returncode
+    with EmbeddedMetastore() as metastore:
+        spark = extended_session(metastore)
+        try:
+            return _tried(spark)
+        finally:
+            spark.stop()
+
+
+def _tried(spark: SparkSession) -> int:
+    load_bridge(spark)
+    shapes: Any = spark.sparkContext._gateway.jvm.hms_iceberg.bridge.Shapes
+    failed = [f"lacks {part}: {loss or 'needed'}" for part, loss in dict(shapes.missing(spark.version)).items()]
+    for mode in ("copy-on-write", "merge-on-read"):
+        spark.sql("create database d")
+        spark.sql("use d")
+        modes = ", ".join(f"'write.{each}.mode'='{mode}'" for each in ("delete", "update", "merge"))
+        spark.sql(f"{_TABLE} tblproperties ('format-version'='2', {modes})")
+        for name, statement, query, expected in _STEPS:
+            failed += [] if (told := _step(spark, statement, query, expected)) is None else [f"{mode}, {name}: {told}"]
+        spark.sql("use default")
+        spark.sql("drop database d cascade")
+    sys.stdout.write("\n  ".join([f"Spark {spark.version}: {len(failed)} things are wrong", *failed]) + "\n")
+    return 1 if failed else 0
+
+
+def _step(spark: SparkSession, statement: str, query: str, expected: list[Any]) -> str | None:
+    """What went wrong; None if nothing did."""
+    try:
+        if statement:
+            spark.sql(statement).collect()
+        found = sorted(row[0] for row in spark.sql(query).collect())
+    except Exception as error:
+        return str(error).partition("\nJVM")[0][:500]
+    return None if found == expected else f"{query} gave {found}, expected {expected}"
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
