@@ -47,7 +47,7 @@ def as_before(spark: SparkSession) -> Iterator[None]:
     """
     from hms_iceberg.spark import extend
 
-    settings, current, views = spark.conf.getAll, _current(spark), _views(spark)
+    settings, current, views = _settings(spark), _current(spark), _views(spark)
     yield
     if type(spark)._instantiatedSession is not spark:
         extend(spark)
@@ -55,12 +55,18 @@ def as_before(spark: SparkSession) -> Iterator[None]:
         spark.sql(f"use {current}")
     for name in _views(spark) - views:
         spark.catalog.dropTempView(name)
-    now = spark.conf.getAll
+    now = _settings(spark)
     for key in now.keys() - settings.keys():
         spark.conf.unset(key)
     for key, value in settings.items():
         if now.get(key) != value:
             spark.conf.set(key, value)
+
+
+def _settings(spark: SparkSession) -> dict[str, str]:
+    if hasattr(spark.conf, "getAll"):
+        return dict(spark.conf.getAll)
+    return {row.key: row.value for row in spark.sql("set").collect()}  # Spark 3.5
 
 
 def _current(spark: SparkSession) -> str:
