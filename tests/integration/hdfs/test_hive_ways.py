@@ -50,6 +50,7 @@ def test_snapshots_and_trash_of_a_folder_are_no_orphans_and_outlive_the_table(
 @pytest.fixture
 def stranger(catalog: Catalog, cluster: HdfsCluster, monkeypatch: pytest.MonkeyPatch) -> Iterator[Catalog]:
     """A catalog of a user without special rights."""
+    catalog.storage.exists(f"{cluster.nameservice}/a")  # connected as who it is, if no test before did that
     with (
         monkeypatch.context() as patch,
         load_catalog("stranger", uri=catalog.properties["uri"], **cluster.settings) as found,
