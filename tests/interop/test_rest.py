@@ -167,7 +167,7 @@ def test_java_on_spark_reads_what_the_server_planned(
 ) -> None:
     settings = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "rest", ".uri": server.url}
     for key, value in {**settings, ".scan-planning-mode": "server"}.items():
-        iceberg_java.sql(f"SET spark.sql.catalog.planned{key}={value}")
+        iceberg_java.sql(f"SET `spark.sql.catalog.planned{key}`=`{value}`")
     table = hive.create_table(name, ROWS.schema, properties={"write.delete.mode": "merge-on-read"})
     for _ in range(3):
         table.append(ROWS)
