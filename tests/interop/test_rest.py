@@ -161,23 +161,6 @@ def test_pyiceberg_reads_what_the_server_planned(server: RestServer, hive: Catal
     assert peer.scan("city = 'Bonn'").to_arrow()["id"].to_pylist() == [1, 1, 1]
 
 
-@pytest.mark.spark
-def test_java_on_spark_reads_what_the_server_planned(
-    server: RestServer, hive: Catalog, iceberg_java: Any, name: str
-) -> None:
-    settings = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "rest", ".uri": server.url}
-    for key, value in {**settings, ".scan-planning-mode": "server"}.items():
-        iceberg_java.sql(f"SET `spark.sql.catalog.planned{key}`=`{value}`")
-    table = hive.create_table(name, ROWS.schema, properties={"write.delete.mode": "merge-on-read"})
-    for _ in range(3):
-        table.append(ROWS)
-    table.delete("id = 2")
-    first = table.snapshots()[0].snapshot_id
-    assert iceberg_java.sql(f"SELECT count(*), sum(id) FROM planned.{name}") == [[6, 12]]
-    assert iceberg_java.sql(f"SELECT id FROM planned.{name} WHERE city = 'Bonn'") == [[1], [1], [1]]
-    assert iceberg_java.sql(f"SELECT id FROM planned.{name} VERSION AS OF {first} ORDER BY id") == [[1], [2], [3]]
-
-
 DUCK = """
 import json, sys
 import duckdb
