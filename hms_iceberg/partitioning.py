@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hms_iceberg.spec.partitions.partition_key import PartitionFieldValue, PartitionKey
+from hms_iceberg.spec.partitions.partition_fields import PartitionFieldValue, PartitionKey
 from hms_iceberg.spec.partitions.partition_specs import (
     PARTITION_FIELD_ID_START,
     PartitionField,

@@ -1,13 +1,14 @@
-"""Streams of several files read side by side, handed on in order and with bounded memory."""
+"""Work of several threads: streams of files read side by side, in order and bounded memory; a cache that they share."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 
@@ -144,3 +145,61 @@ def read_in_order(
             lane.wake()
         # Who forgets the generator leaves it to the garbage collector, which may run in one of its own threads.
         pool.shutdown(wait=threading.get_ident() not in own, cancel_futures=True)
+
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class SharedCache(Generic[K, V]):
+    """Remembers what was computed for a key; a second thread that asks waits for the first. Errors are remembered.
+
+    Args:
+        size_of: bytes of a value, for the bound.
+        max_bytes: how much is kept: what was not asked for longest is forgotten first. None keeps everything.
+    """
+
+    def __init__(self, size_of: Callable[[V], int] | None = None, max_bytes: int | None = None) -> None:
+        self._lock = Lock()
+        self._known: OrderedDict[K, Future[V]] = OrderedDict()
+        self._sizes: dict[K, int] = {}
+        self._size_of = size_of
+        self._max_bytes = max_bytes
+
+    def get(self, key: K, compute: Callable[[], V]) -> V:
+        """The value for a key, computed at the first call, and again if it was forgotten."""
+        with self._lock:
+            future = self._known.get(key)
+            mine = future is None
+            if future is None:
+                future = self._known[key] = Future()
+            self._known.move_to_end(key)
+        if mine:
+            try:
+                value = compute()
+            except BaseException as error:
+                future.set_exception(error)
+            else:
+                future.set_result(value)
+                self._keep_within_bound(key, value)
+        return future.result()
+
+    def forget(self, key: K) -> None:
+        """Drops what is known for a key, so that it is computed anew if it is asked for again."""
+        with self._lock:
+            self._known.pop(key, None)
+            self._sizes.pop(key, None)
+
+    def _keep_within_bound(self, key: K, value: V) -> None:
+        if self._size_of is None or self._max_bytes is None:
+            return
+        size = self._size_of(value)
+        with self._lock:
+            self._sizes[key] = size
+            total = sum(self._sizes.values())
+            for old in list(self._known):
+                if total <= self._max_bytes:
+                    return
+                if old != key and old in self._sizes:
+                    del self._known[old]
+                    total -= self._sizes.pop(old)

@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.catalog.identifiers import Identifiers
-from hms_iceberg.doors import door
 from hms_iceberg.errors import (
     ConfigurationError,
     InvalidInputError,
@@ -20,6 +19,7 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
     UnsupportedError,
 )
+from hms_iceberg.hooks import Hook
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
 from hms_iceberg.metastore_names import metadata_file_location, namespace_name, table_identifier, text_properties
 from hms_iceberg.scan.manifests.cache import bound_shared_cache
@@ -37,14 +37,17 @@ from hms_iceberg.table.needed.others import needed_by_others
 from hms_iceberg.table.needed.ways_back import table_rows_of
 from hms_iceberg.table.purge import check_right_to_purge, check_rights_to_delete, log_unreadable, purge_files
 from hms_iceberg.table.table_transaction import TableTransaction
-from hms_iceberg.transaction.eagerness import Freshness
-from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Created, CreatedOrReplaced, Origin
+from hms_iceberg.transaction.retry import Freshness
 from hms_iceberg.transaction.transaction import Transaction, table_commit
+from hms_iceberg.transaction.workspace import read_version
 from hms_iceberg.view.catalog_views import CatalogViews
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+CATALOG_HTML: Hook[[Catalog], str] = Hook("hms_iceberg.report.notebook")
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ class Catalog(CatalogViews, Identifiers):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return str(door("catalog.to_html")(self))
+        return CATALOG_HTML(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled, a catalog is its name and its properties, secrets among them; unpickled, it connects anew.

@@ -20,10 +20,10 @@ from hms_iceberg.spec.sort_orders import sort_order_to_json
 from hms_iceberg.table import Table
 from hms_iceberg.table.changes.table_definition import TableDefinition
 from hms_iceberg.table.table_transaction import TableTransaction
-from hms_iceberg.transaction.eagerness import Freshness
-from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Origin
+from hms_iceberg.transaction.retry import Freshness
 from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.transaction.workspace import read_version
 
 
 class RestCatalog(Catalog):

@@ -24,6 +24,7 @@ from hms_iceberg.expressions.literals import Literal
 from hms_iceberg.expressions.term_rewrites import bind_transform, is_rewritten, rewrite_comparison
 from hms_iceberg.expressions.terms import Reference, Term
 from hms_iceberg.expressions.tree import (
+    BIND,
     AlwaysFalse,
     AlwaysTrue,
     And,
@@ -283,3 +284,6 @@ def membership(operation: Operator, term: BoundTerm, places: Sequence[LiteralPla
     if is_in:
         return Or(*parts)
     return And(*parts) if parts else unary(Operator.NOT_NULL, term)
+
+
+BIND.set(bind)

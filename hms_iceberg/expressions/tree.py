@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from hms_iceberg.doors import door
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError
 from hms_iceberg.expressions.literals import Literal, literal
-from hms_iceberg.expressions.operators import Operator
-from hms_iceberg.expressions.terms import Reference, Term, Transformed, to_term
+from hms_iceberg.expressions.terms import Operator, Reference, Term, Transformed, to_term
+from hms_iceberg.hooks import Hook
 
 if TYPE_CHECKING:
     from hms_iceberg.spec.schema import Schema
 
 # How deep `and`, `or` and `not` may alternate: trees are walked by recursion, for which the stack must be enough.
 MAX_DEPTH = 100
+
+BIND: Hook[[Schema, BooleanExpression, bool], BooleanExpression] = Hook("hms_iceberg.expressions.binding")
 
 
 class BooleanExpression:
@@ -41,8 +42,7 @@ class BooleanExpression:
 
     def bind(self, schema: Schema, case_sensitive: bool = True) -> BooleanExpression:
         """The predicate over the fields of a schema; raises what `binding.bind` raises."""
-        bound: BooleanExpression = door("expression.bind")(schema, self, case_sensitive)
-        return bound
+        return BIND(schema, self, case_sensitive)
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"{type(self).__name__} is immutable: cannot set {name!r}")

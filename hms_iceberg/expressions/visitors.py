@@ -1,7 +1,8 @@
 """Folding a predicate: one function for the structure, one class to fill in for the tests.
 
 Translators (to pyarrow, polars, SQL ...) subclass `BoundExpressionVisitor` and call `fold`. A test on a transform (only
-buckets, and cut-off binary values, survive binding) reaches the same methods; `term` says which it is.
+buckets, and cut-off binary values, survive binding) reaches the same methods; `term` says which it is. `complement`,
+the rows for which a predicate is not true, is the first of them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from hms_iceberg.errors import TypeMismatchError
+from hms_iceberg.expressions.binding import unary
 from hms_iceberg.expressions.bound import (
     BoundLiteralPredicate,
     BoundPredicate,
@@ -223,3 +225,31 @@ def bound_predicates(expression: BooleanExpression) -> Iterator[BoundPredicate]:
 def referenced_field_ids(expression: BooleanExpression) -> set[int]:
     """The ids of all fields that a bound tree reads: what must be read beside the selected columns to filter rows."""
     return {predicate.ref.field_id for predicate in bound_predicates(expression)}
+
+
+def complement(expression: BooleanExpression) -> BooleanExpression:
+    """The predicate that is true if a bound one is not.
+
+    A file of which no row can match the complement holds only rows that match the predicate.
+    """
+    return fold(expression, _Complement())
+
+
+class _Complement(ExpressionVisitor[BooleanExpression]):
+    def visit_true(self) -> BooleanExpression:
+        return AlwaysFalse()
+
+    def visit_false(self) -> BooleanExpression:
+        return AlwaysTrue()
+
+    def visit_and(self, operands: Sequence[BooleanExpression]) -> BooleanExpression:
+        return Or(*operands)
+
+    def visit_or(self, operands: Sequence[BooleanExpression]) -> BooleanExpression:
+        return And(*operands)
+
+    def visit_bound(self, predicate: BoundPredicate) -> BooleanExpression:
+        opposite = predicate.negate()
+        if isinstance(predicate, BoundUnaryPredicate):
+            return opposite
+        return Or(opposite, unary(Operator.IS_NULL, predicate.ref))

@@ -17,15 +17,12 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.hms.commit.lease import HiveLease
 from hms_iceberg.hms.commit.lock_choice import LockChoice
+from hms_iceberg.hms.commit.pointer_kinds import TableSwap, ViewSwap
 from hms_iceberg.hms.commit.scratch_rows import drop_only_scratch_rows, is_scratch
-from hms_iceberg.hms.commit.table_swap import TableSwap
-from hms_iceberg.hms.commit.view_swap import ViewSwap
-from hms_iceberg.hms.connection.client import HmsClient
+from hms_iceberg.hms.connection.client import HmsClient, ensure_made
 from hms_iceberg.hms.connection.client_settings import ClientSettings
-from hms_iceberg.hms.connection.lost_answers import ensure_made
 from hms_iceberg.hms.hive_views import HiveViews
-from hms_iceberg.hms.rows.all_rows import HiveTableRows
-from hms_iceberg.hms.rows.listing import list_names
+from hms_iceberg.hms.rows.all_rows import HiveTableRows, list_names
 from hms_iceberg.hms.rows.namespaces import (
     NOT_CHANGED_BY_HIVE_2,
     change_database,
@@ -33,8 +30,7 @@ from hms_iceberg.hms.rows.namespaces import (
     database_properties,
     new_database,
 )
-from hms_iceberg.hms.rows.row_settings import RowSettings
-from hms_iceberg.hms.rows.table_rows import ICEBERG, is_iceberg_table
+from hms_iceberg.hms.rows.table_rows import ICEBERG, RowSettings, is_iceberg_table
 from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion, TablePointer
 
 logger = logging.getLogger(__name__)

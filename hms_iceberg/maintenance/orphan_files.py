@@ -20,8 +20,7 @@ from hms_iceberg.spec.table_properties import GC_ENABLED
 from hms_iceberg.storage import FileInfo
 from hms_iceberg.table.changes.manage_snapshots import Time
 from hms_iceberg.table.needed.deleting import delete_files, path_of
-from hms_iceberg.table.needed.folders import OwnFolders
-from hms_iceberg.table.needed.named_files import files_of
+from hms_iceberg.table.needed.named_files import OwnFolders, files_of
 from hms_iceberg.table.needed.neighbours import Search
 from hms_iceberg.table.needed.others import names_of
 from hms_iceberg.table.needed.remembered_rows import fresh_rows

@@ -17,11 +17,11 @@ from hms_iceberg.maintenance.statistics.partition_statistics import compute_part
 from hms_iceberg.maintenance.statistics.table_statistics import compute_table_stats
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.statistics_files import PartitionStatisticsFile, StatisticsFile
-from hms_iceberg.table.table import Table
+from hms_iceberg.table.table import MAINTENANCE, Table
 
 
 class TableMaintenance:
-    """The actions of this room for one table; `Table.maintenance` reaches it through `hms_iceberg.doors`."""
+    """The actions of this room for one table; `Table.maintenance` reaches it through a hook."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
@@ -69,3 +69,6 @@ class TableMaintenance:
     def rewrite_table_path(self, source_prefix: str, target_prefix: str, **options: Any) -> TablePathResult:
         """Writes metadata with other paths, so that a copy of the table is a table; see `rewrite_table_path`."""
         return rewrite_table_path(self._table, source_prefix, target_prefix, **options)
+
+
+MAINTENANCE.set(TableMaintenance)

@@ -27,7 +27,7 @@ from hms_iceberg.table.needed.deleting import path_of
 from hms_iceberg.table.needed.named_files import files_of
 from hms_iceberg.table.needed.others import may_be_copy, names_of
 from hms_iceberg.table.needed.ways_back import MIGRATION_ID, MIGRATION_JOURNALS
-from hms_iceberg.transaction.metadata_files import read_version
+from hms_iceberg.transaction.workspace import read_version
 
 logger = logging.getLogger(__name__)
 

@@ -129,7 +129,7 @@ class Plan(Protocol):
         ...
 
 
-class Way(Protocol):
+class MigrationMethod(Protocol):
     """How the Iceberg table of a migration is made."""
 
     def plan(self, table: HiveTable) -> Any:
@@ -189,7 +189,7 @@ def carry_out(
     catalog: Catalog,
     identifier: str | tuple[str, ...],
     options: MigrationOptions,
-    way: Way,
+    way: MigrationMethod,
     *,
     dry_run: bool = False,
     proof: Proof | None = None,
@@ -206,7 +206,7 @@ class _Migration:
         catalog: Catalog,
         identifier: str | tuple[str, ...],
         options: MigrationOptions,
-        way: Way,
+        way: MigrationMethod,
         proof: Proof | None,
     ) -> None:
         database, name = (part.lower() for part in table_identifier(identifier))

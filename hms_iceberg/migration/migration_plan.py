@@ -16,8 +16,7 @@ from hms_iceberg.migration.formats.avro_names import URL, declared_schema
 from hms_iceberg.migration.hive.file_schemas import INSTANT, LOCAL
 from hms_iceberg.migration.hive.footers import FooterReader, SourceFooters
 from hms_iceberg.migration.hive.hive_types import TypeOptions
-from hms_iceberg.migration.hive.partition_keys import partition_key
-from hms_iceberg.migration.hive.refusals import Reason, Refusal, Remedy, of_texts
+from hms_iceberg.migration.hive.refusals import Reason, Refusal, Remedy, of_texts, partition_key
 from hms_iceberg.migration.hive.source import SourceTable, carried_parameters, look_at_source
 from hms_iceberg.migration.hive.source_files import Listing, list_files
 from hms_iceberg.migration.hive.source_reasons import TRANSACTIONAL

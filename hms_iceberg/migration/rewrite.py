@@ -130,7 +130,7 @@ def rewrite(
 
 
 class _Copy:
-    """A way to migrate; see `hms_iceberg.migration.migrate.Way`."""
+    """A way to migrate; see `hms_iceberg.migration.migrate.MigrationMethod`."""
 
     def __init__(self, catalog: Catalog, options: MigrationOptions, rows: CopyRows) -> None:
         self._catalog = catalog

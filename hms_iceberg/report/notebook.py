@@ -9,8 +9,14 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
+from hms_iceberg.catalog.catalog import CATALOG_HTML
 from hms_iceberg.errors import IcebergError
 from hms_iceberg.report.words import number, partition_fields, time
+from hms_iceberg.spec.partitions.partition_specs import SPEC_HTML
+from hms_iceberg.spec.schema import SCHEMA_HTML
+from hms_iceberg.spec.snapshots_and_refs import SNAPSHOT_HTML
+from hms_iceberg.table.readable import TABLE_HTML
+from hms_iceberg.table.reading.scan import SCAN_HTML
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog
@@ -180,3 +186,11 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     heading = "".join(f"<th>{escape(name)}</th>" for name in columns)
     lines = "".join(f"<tr>{''.join(f'<td>{escape(str(cell))}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table><thead><tr>{heading}</tr></thead><tbody>{lines}</tbody></table>"
+
+
+CATALOG_HTML.set(catalog_html)
+SPEC_HTML.set(spec_html)
+TABLE_HTML.set(table_html)
+SCAN_HTML.set(scan_html)
+SCHEMA_HTML.set(schema_html)
+SNAPSHOT_HTML.set(snapshot_html)

@@ -14,8 +14,7 @@ from hms_iceberg.expressions.terms import Reference
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression, UnboundPredicate
 from hms_iceberg.expressions.visitors import ExpressionVisitor, RebuildingVisitor, bound_predicates, fold
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.partition_columns import PartitionColumns, polars_dtype
-from hms_iceberg.scan.partition_filter import partition_predicate
+from hms_iceberg.scan.partition_columns import PartitionColumns, partition_predicate, polars_dtype
 from hms_iceberg.spec.data_types import NestedField, StructType
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata

@@ -17,7 +17,7 @@ import msgspec
 
 from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.open_tables import OpenTables
-from hms_iceberg.spark.questions import QUESTIONS, Work
+from hms_iceberg.spark.questions import QUESTIONS, Cost
 from hms_iceberg.storage import Storage
 
 logger = logging.getLogger(__name__)
@@ -53,5 +53,5 @@ class BridgeService:
     def _answer(self, question: dict[str, Any]) -> bytes | dict[str, Any]:
         kind = QUESTIONS[question["call"]]
         asked = msgspec.convert(question, kind.asked)
-        with self._planning if kind.work is Work.PLANNING else nullcontext():
+        with self._planning if kind.work is Cost.PLANNING else nullcontext():
             return kind.answer(self.tables, asked, question)

@@ -14,7 +14,7 @@ from hms_iceberg.spark.rewriting.runs import OpenRewrites
 from hms_iceberg.spark.targets import Targets
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage
-from hms_iceberg.transaction.metadata_files import read_version
+from hms_iceberg.transaction.workspace import read_version
 
 _KEPT_TABLES = 64
 

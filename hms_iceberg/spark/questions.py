@@ -94,7 +94,7 @@ Answer = bytes | dict[str, Any]
 Handler = Callable[[OpenTables, Any, Mapping[str, Any]], Answer]
 
 
-class Work(Enum):
+class Cost(Enum):
     """The cost of an answer, which decides where it is made."""
 
     BRIEF = "a metadata file or a request to the metastore"
@@ -114,7 +114,7 @@ class Question:
 
     asked: type[msgspec.Struct]
     answer: Handler
-    work: Work = Work.BRIEF
+    work: Cost = Cost.BRIEF
 
 
 def _of_catalogs(answer: Callable[..., dict[str, Any]]) -> Handler:
@@ -222,49 +222,49 @@ QUESTIONS: dict[str, Question] = {
     # reads
     "load": Question(LoadTable, _of_metadata(describe)),
     "changes": Question(LoadTable, _of_metadata(describe_changes)),
-    "inspect": Question(DescribeMetadataTable, _of_metadata(describe_inspection), Work.PLANNING),
-    "inspect-rows": Question(InspectRows, _of_metadata(inspection_rows), Work.PLANNING),
-    "changed-rows": Question(ReadChanges, _of_metadata(changed_rows), Work.PLANNING),
-    "plan": Question(PlanScan, _plan, Work.PLANNING),
+    "inspect": Question(DescribeMetadataTable, _of_metadata(describe_inspection), Cost.PLANNING),
+    "inspect-rows": Question(InspectRows, _of_metadata(inspection_rows), Cost.PLANNING),
+    "changed-rows": Question(ReadChanges, _of_metadata(changed_rows), Cost.PLANNING),
+    "plan": Question(PlanScan, _plan, Cost.PLANNING),
     "worker-command": Question(WorkerCommand, _worker_command),
     "stream-check": Question(CheckStream, _of_metadata(check_stream)),
-    "stream-latest": Question(LatestOffset, _of_metadata(latest_offset), Work.PLANNING),
+    "stream-latest": Question(LatestOffset, _of_metadata(latest_offset), Cost.PLANNING),
     # writes
     "begin-write": Question(BeginWrite, _begin_write),
-    "commit-write": Question(CommitWrite, _commit_write, Work.COMMIT),
+    "commit-write": Question(CommitWrite, _commit_write, Cost.COMMIT),
     "begin-rows": Question(BeginRows, _of_metadata(begin_rows)),
-    "commit-rows": Question(CommitRows, _of_table(commit_rows), Work.COMMIT),
-    "can-delete": Question(DeleteWhere, _of_table(can_delete), Work.PLANNING),
-    "delete-where": Question(DeleteWhere, _of_table(delete_where), Work.COMMIT),
+    "commit-rows": Question(CommitRows, _of_table(commit_rows), Cost.COMMIT),
+    "can-delete": Question(DeleteWhere, _of_table(can_delete), Cost.PLANNING),
+    "delete-where": Question(DeleteWhere, _of_table(delete_where), Cost.COMMIT),
     # statements
-    "run-statement": Question(RunStatement, _run_statement, Work.COMMIT),
+    "run-statement": Question(RunStatement, _run_statement, Cost.COMMIT),
     "call-procedure": Question(
         CallProcedure,
         lambda tables, asked, question: call_procedure(asked, tables.catalogs, tables.rewrites),
-        Work.COMMIT,
+        Cost.COMMIT,
     ),
-    "create-table": Question(DefineTable, _of_targets(create_table), Work.COMMIT),
-    "alter-table": Question(AlterTable, _alter_table, Work.COMMIT),
-    "drop-table": Question(DropTable, _of_targets(drop_table), Work.COMMIT),
-    "rename-table": Question(RenameTable, _of_targets(rename_table), Work.COMMIT),
-    "create-view": Question(CreateView, _of_targets(create_view), Work.COMMIT),
-    "alter-view": Question(AlterView, _of_targets(alter_view), Work.COMMIT),
-    "drop-view": Question(DropView, _of_targets(drop_view), Work.COMMIT),
-    "rename-view": Question(RenameView, _of_targets(rename_view), Work.COMMIT),
-    "create-namespace": Question(CreateNamespace, _of_targets(create_namespace), Work.COMMIT),
-    "alter-namespace": Question(AlterNamespace, _of_targets(alter_namespace), Work.COMMIT),
-    "drop-namespace": Question(DropNamespace, _of_targets(drop_namespace), Work.COMMIT),
+    "create-table": Question(DefineTable, _of_targets(create_table), Cost.COMMIT),
+    "alter-table": Question(AlterTable, _alter_table, Cost.COMMIT),
+    "drop-table": Question(DropTable, _of_targets(drop_table), Cost.COMMIT),
+    "rename-table": Question(RenameTable, _of_targets(rename_table), Cost.COMMIT),
+    "create-view": Question(CreateView, _of_targets(create_view), Cost.COMMIT),
+    "alter-view": Question(AlterView, _of_targets(alter_view), Cost.COMMIT),
+    "drop-view": Question(DropView, _of_targets(drop_view), Cost.COMMIT),
+    "rename-view": Question(RenameView, _of_targets(rename_view), Cost.COMMIT),
+    "create-namespace": Question(CreateNamespace, _of_targets(create_namespace), Cost.COMMIT),
+    "alter-namespace": Question(AlterNamespace, _of_targets(alter_namespace), Cost.COMMIT),
+    "drop-namespace": Question(DropNamespace, _of_targets(drop_namespace), Cost.COMMIT),
     "stage-table": Question(StageTable, _of_targets(stage_table)),
-    "commit-staged": Question(StagedTable, _of_targets(commit_staged), Work.COMMIT),
+    "commit-staged": Question(StagedTable, _of_targets(commit_staged), Cost.COMMIT),
     "abort-staged": Question(StagedTable, _of_targets(abort_staged)),
     # rewritings that Spark carries out
     "may-rewrite": Question(OfRewrite, _of_rewrites(may_rewrite)),
     "failed-rewrite": Question(FailedRewrite, _of_rewrites(failed_rewrite)),
-    "end-rewrite": Question(OfRewrite, _of_rewrites(end_rewrite), Work.COMMIT),
+    "end-rewrite": Question(OfRewrite, _of_rewrites(end_rewrite), Cost.COMMIT),
     "abandon-rewrite": Question(OfRewrite, _of_rewrites(abandon_rewrite)),
 }
 
 
 def commits() -> list[str]:
     """The names of the questions that commit."""
-    return [name for name, question in QUESTIONS.items() if question.work is Work.COMMIT]
+    return [name for name, question in QUESTIONS.items() if question.work is Cost.COMMIT]

@@ -30,6 +30,7 @@ from hms_iceberg.spec.data_types import (
     UnknownType,
     UUIDType,
     VariantType,
+    fold_type,
     leaves,
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
@@ -43,7 +44,6 @@ from hms_iceberg.spec.metadata_columns import (
     partition_column,
 )
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.type_fold import fold_type
 
 FIELD_ID = "parquet.field.id"
 KIND = "iceberg.type"

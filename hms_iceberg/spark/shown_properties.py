@@ -9,7 +9,7 @@ import re
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partition_transforms import BucketTransform, Transform, TruncateTransform, parse_transform
+from hms_iceberg.spec.partition_transforms import BucketTransform, Transform, parse_transform
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.sort_orders import UNSORTED, NullOrder, SortDirection, SortField, SortOrder
@@ -54,10 +54,10 @@ def _key_text(field: SortField, schema: Schema) -> str:
 def _term_text(transform: Transform, column: str) -> str:
     if transform.is_identity:
         return column
-    if isinstance(transform, BucketTransform):
+    if isinstance(transform, BucketTransform):  # as Apache Iceberg shows it: bucket(4, id), but truncate(id, 4)
         return f"bucket({transform.num_buckets}, {column})"
-    if isinstance(transform, TruncateTransform):
-        return f"truncate({column}, {transform.width})"
+    if transform.argument is not None:
+        return f"{transform.name}({column}, {transform.argument})"
     return f"{_NAMES_OF_TIMES.get(str(transform), str(transform))}({column})"
 
 

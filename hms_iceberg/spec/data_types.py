@@ -1,4 +1,4 @@
-"""Types of the Iceberg specification (format v1 to v3): those of `primitive_types`, and what is nested of them.
+"""Types of the Iceberg specification (format v1 to v3): those of `primitive_types`, nested ones, and folds over them.
 
 All types are frozen and hashable. `str(type)` is the text that table metadata uses for it. Source: Iceberg
 specification, "Schemas and Data Types".
@@ -7,10 +7,10 @@ specification, "Schemas and Data Types".
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from hms_iceberg.errors import InvalidSchemaError
 from hms_iceberg.spec.json_model import JsonModel
@@ -113,7 +113,7 @@ class NestedField(JsonModel):
         field_type: its type, or the text of one that is not nested; also as `type`.
     """
 
-    _json: ClassVar[str] = "field"
+    _json_home: ClassVar[str] = "hms_iceberg.spec.schema_json"
     field_id: int
     name: str
     field_type: IcebergType
@@ -363,3 +363,40 @@ def _type_of(kind: IcebergType | str | None) -> IcebergType:
 def _check_kind(given: str, kind: str) -> None:
     if given != kind:
         raise InvalidSchemaError(f"Invalid type {given!r}: this is the type {kind}")
+
+
+T = TypeVar("T")
+
+
+def fold_type(
+    kind: IcebergType,
+    *,
+    leaf: Callable[[IcebergType], T],
+    struct: Callable[[StructType, Sequence[T]], T],
+    list: Callable[[ListType, T], T],
+    map: Callable[[MapType, T, T], T],
+) -> T:
+    """Applies one function for each kind of type, from the leaves up.
+
+    Args:
+        kind: the type.
+        leaf: the result of a type that is not nested: a primitive one, or a variant.
+        struct: the result of a struct, from the results of its fields' types in their order.
+        list: the result of a list, from that of its elements' type.
+        map: the result of a map, from those of its keys' and of its values' type.
+    """
+
+    if not kind.is_nested:  # as most columns, for which the function below would be made in vain
+        return leaf(kind)
+
+    def fold(each: IcebergType) -> T:
+        if not each.is_nested:
+            return leaf(each)
+        if isinstance(each, StructType):
+            return struct(each, [fold(field.field_type) for field in each.fields])
+        if isinstance(each, ListType):
+            return list(each, fold(each.element_type))
+        assert isinstance(each, MapType)
+        return map(each, fold(each.key_type), fold(each.value_type))
+
+    return fold(kind)

@@ -9,11 +9,11 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.data_types import IcebergType, NestedField, NestedType
-from hms_iceberg.spec.json_model import JsonModel
+from hms_iceberg.spec.json_model import JsonModel, set_json_form
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.table_properties import NAME_MAPPING
 
@@ -47,7 +47,6 @@ class MappedField:
 class NameMapping(JsonModel):
     """The names of all columns, as the table property `schema.name-mapping.default` holds them."""
 
-    _json: ClassVar[str] = "name_mapping"
     fields: tuple[MappedField, ...] = ()
 
     def __post_init__(self) -> None:
@@ -203,3 +202,6 @@ def _field_from_json(data: Any) -> MappedField:
 
 def _malformed(data: object, why: str) -> InvalidInputError:
     return InvalidInputError(f"Cannot read the name mapping ({NAME_MAPPING_PROPERTY}): {why}, got {data!r:.200}")
+
+
+set_json_form(NameMapping, name_mapping_to_list, name_mapping_from_list)

@@ -1,29 +1,58 @@
-"""PyIceberg's names for the JSON of the specification, for every value that has one."""
+"""The JSON of the specification: PyIceberg's names for it on every value that has one, and typed reading of objects."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, TypeVar
+from importlib import import_module
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from hms_iceberg.doors import door
-from hms_iceberg.errors import InvalidInputError
+from hms_iceberg.errors import CorruptMetadataError, InvalidInputError
 
 Model = TypeVar("Model", bound="JsonModel")
 
 
+class JsonForm(NamedTuple):
+    """How values of a class become JSON-ready Python, and come back from it."""
+
+    dump: Callable[[Any], Any]
+    read: Callable[[Any], Any]
+
+
+def set_json_form(kind: type[Model], dump: Callable[[Model], Any], read: Callable[[Any], Model]) -> None:
+    """Gives a class its JSON form.
+
+    Args:
+        kind: the class; its subclasses have the form as well.
+        dump: the value as JSON-ready Python.
+        read: the value that JSON-ready Python stands for; raises an IcebergError if it stands for none.
+    """
+    kind._json = JsonForm(dump, read)
+
+
 class JsonModel:
-    """A value with a JSON form, that of table metadata."""
+    """A value with a JSON form, that of table metadata.
+
+    A class whose form is in another module names that module as `_json_home`; it is imported when the form is needed.
+    """
 
     __slots__ = ()
-    _json: ClassVar[str]
+    _json_home: ClassVar[str] = ""
+    _json: ClassVar[JsonForm | None] = None
+
+    @classmethod
+    def _json_form(cls) -> JsonForm:
+        if cls._json is None:
+            import_module(cls._json_home)
+        assert cls._json is not None, f"{cls._json_home} does not set the JSON form of {cls.__name__}"
+        return cls._json
 
     def model_dump(self, **_: Any) -> Any:
         """The value as JSON-ready Python. Options, as PyIceberg has them, are ignored: the form is always that of the
         specification, without what is None.
         """
-        return door(f"{self._json}.to_json")(self)
+        return self._json_form().dump(self)
 
     def model_dump_json(self, **options: Any) -> str:
         """The value as JSON text, without spaces."""
@@ -40,7 +69,7 @@ class JsonModel:
         Raises:
             IcebergError: something is missing or has the wrong type, or it stands for another kind of value.
         """
-        value = data if isinstance(data, cls) else door(f"{cls._json}.from_json")(data)
+        value = data if isinstance(data, cls) else cls._json_form().read(data)
         if not isinstance(value, cls):
             raise InvalidInputError(f"Cannot read a {cls.__name__} from {data!r:.200}: it is {value}")
         return value
@@ -57,3 +86,84 @@ class JsonModel:
         except ValueError as error:
             raise InvalidInputError(f"Cannot read a {cls.__name__}: it is no JSON: {error}") from error
         return cls.model_validate(data)
+
+
+class JsonObject:
+    """A parsed JSON object whose members are read by type; null counts as missing.
+
+    Args:
+        data: the parsed JSON.
+        what: what it stands for, for messages.
+
+    Raises:
+        CorruptMetadataError: `data` is no object; so do the methods, for a member that is missing or of another type.
+    """
+
+    __slots__ = ("data", "what")
+
+    def __init__(self, data: Any, what: str) -> None:
+        if not isinstance(data, Mapping):
+            raise CorruptMetadataError(f"{what} is {shown(data)}, expected an object")
+        self.data = data
+        self.what = what
+
+    def has(self, key: str) -> bool:
+        """True if the member is there and not null."""
+        return self.data.get(key) is not None
+
+    def _of(self, key: str, kind: type, expected: str) -> Any:
+        value = self.data.get(key)
+        if value is None:
+            raise CorruptMetadataError(f"{self.what} lacks {key!r}, expected {expected}")
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise CorruptMetadataError(f"{key!r} of {self.what} is {shown(value)}, expected {expected}")
+        return value
+
+    def integer(self, key: str) -> int:
+        """A 64-bit integer."""
+        value: int = self._of(key, int, "an integer")
+        if not -(2**63) <= value < 2**63:
+            raise CorruptMetadataError(f"{key!r} of {self.what} is {value}, expected a 64-bit integer")
+        return value
+
+    def integer_or_none(self, key: str) -> int | None:
+        """A 64-bit integer, or None if it is missing."""
+        return self.integer(key) if self.has(key) else None
+
+    def text(self, key: str) -> str:
+        """A string."""
+        value: str = self._of(key, str, "text")
+        return value
+
+    def text_or_none(self, key: str) -> str | None:
+        """A string, or None if it is missing."""
+        return self.text(key) if self.has(key) else None
+
+    def sequence(self, key: str) -> list[Any]:
+        """A list."""
+        value: list[Any] = self._of(key, list, "a list")
+        return value
+
+    def sequence_or_empty(self, key: str) -> list[Any]:
+        """A list; empty if it is missing."""
+        return self.sequence(key) if self.has(key) else []
+
+    def objects(self, key: str, what: str) -> list[JsonObject]:
+        """A list of objects; empty if it is missing."""
+        return [JsonObject(each, what) for each in self.sequence_or_empty(key)]
+
+    def text_map_or_none(self, key: str) -> dict[str, str] | None:
+        """An object from text to text, or None if it is missing."""
+        if not self.has(key):
+            return None
+        value: dict[str, Any] = self._of(key, dict, "an object")
+        for name, each in value.items():
+            if not isinstance(each, str):
+                raise CorruptMetadataError(f"{name!r} in {key!r} of {self.what} is {shown(each)}, expected text")
+        return value
+
+
+def shown(data: object) -> str:
+    """The value as text, cut off if it is long."""
+    text = repr(data)
+    return text if len(text) <= 200 else text[:200] + " ..."

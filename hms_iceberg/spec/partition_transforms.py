@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from hms_iceberg.doors import door
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError, UnsupportedError
+from hms_iceberg.hooks import Hook
 from hms_iceberg.spec.data_types import (
     NANO_TIMESTAMPS,
     TIMESTAMPS,
@@ -32,7 +32,7 @@ from hms_iceberg.spec.data_types import (
     StringType,
     UnknownType,
 )
-from hms_iceberg.spec.json_model import JsonModel
+from hms_iceberg.spec.json_model import JsonModel, set_json_form
 from hms_iceberg.spec.values import datetimes
 from hms_iceberg.spec.values.binary_values import decimal_value, unscaled_value
 from hms_iceberg.spec.values.hashing import hash_function
@@ -45,12 +45,14 @@ _EPOCH_YEAR = 1970
 
 BoundTransform = Callable[[Any], Any]
 
+ARROW_TRANSFORM: Hook[[Transform, IcebergType, pa.Array], pa.Array] = Hook(
+    "hms_iceberg.arrow.columns.column_transforms"
+)
+
 
 @dataclass(frozen=True)
 class Transform(JsonModel, ABC):
     """A function from a column's values to partition values (or sort keys); null always gives null."""
-
-    _json: ClassVar[str] = "transform"
 
     def __class_getitem__(cls, types: Any) -> type[Transform]:
         """The class itself: annotations such as PyIceberg's `Transform[int, int]` mean nothing more."""
@@ -86,7 +88,22 @@ class Transform(JsonModel, ABC):
 
     def pyarrow_transform(self, source: IcebergType) -> Callable[[pa.Array], pa.Array]:
         """The transform as a function from a column in Arrow to one; raises as `bind` does."""
-        return partial(door("transform.to_arrow"), self, source)
+        return partial(ARROW_TRANSFORM, self, source)
+
+    @property
+    def name(self) -> str:
+        """The name without the argument, such as `bucket`."""
+        return str(self).partition("[")[0]
+
+    @property
+    def argument(self) -> int | None:
+        """The number of buckets or the width; None for a transform that takes none."""
+        return None
+
+    @property
+    def suffix(self) -> str:
+        """The end of a partition field's default name, without the argument, such as `day` or `trunc`."""
+        return str(self)
 
     @property
     def preserves_order(self) -> bool:
@@ -188,6 +205,16 @@ class BucketTransform(Transform):
     def __str__(self) -> str:
         return f"bucket[{self.num_buckets}]"
 
+    @property
+    def argument(self) -> int:
+        """The number of buckets."""
+        return self.num_buckets
+
+    @property
+    def suffix(self) -> str:
+        """As Apache Iceberg has it."""
+        return "bucket"
+
 
 # --------------------------------------------------------------------------------------------- truncate
 
@@ -241,6 +268,16 @@ class TruncateTransform(Transform):
 
     def __str__(self) -> str:
         return f"truncate[{self.width}]"
+
+    @property
+    def argument(self) -> int:
+        """The width."""
+        return self.width
+
+    @property
+    def suffix(self) -> str:
+        """As Apache Iceberg has it."""
+        return "trunc"
 
 
 # ------------------------------------------------------------------------------------------ date and time
@@ -401,6 +438,11 @@ class VoidTransform(Transform):
     def __str__(self) -> str:
         return "void"
 
+    @property
+    def suffix(self) -> str:
+        """As Apache Iceberg has it."""
+        return "null"
+
 
 @dataclass(frozen=True)
 class UnknownTransform(Transform):
@@ -435,7 +477,9 @@ def _check_parameter(name: str, what: str, value: object) -> None:
         raise InvalidInputError(f"Invalid transform {name}[{value}]: the {what} must be an integer above 0")
 
 
-_PARAMETERIZED = re.compile(r"\s*(bucket|truncate)\s*\[\s*(\d{1,10})\s*\]\s*", re.IGNORECASE)
+PARAMETERIZED: Mapping[str, Callable[[int], Transform]] = {"bucket": BucketTransform, "truncate": TruncateTransform}
+"""The transforms that take a number, by name."""
+_WITH_NUMBER = re.compile(rf"\s*({'|'.join(PARAMETERIZED)})\s*\[\s*(\d{{1,10}})\s*\]\s*", re.IGNORECASE)
 _PLAIN: dict[str, Transform] = {
     str(each): each
     for each in (
@@ -459,7 +503,10 @@ def parse_transform(text: str) -> Transform:
     Raises:
         InvalidInputError: the width or the number of buckets is 0 or too large.
     """
-    if match := _PARAMETERIZED.fullmatch(text):
+    if match := _WITH_NUMBER.fullmatch(text):
         number = int(match[2])
         return BucketTransform(number) if match[1].lower() == "bucket" else TruncateTransform(number)
     return _PLAIN.get(text.strip().lower()) or UnknownTransform(text)
+
+
+set_json_form(Transform, str, parse_transform)  # type: ignore[type-abstract]  # its subclasses are what is made

@@ -23,7 +23,7 @@ class IcebergType(JsonModel):
     """Root of all types. `min_format_version` is the first table version that may use the type."""
 
     min_format_version: ClassVar[int] = 1
-    _json: ClassVar[str] = "type"
+    _json_home: ClassVar[str] = "hms_iceberg.spec.schema_json"
 
     @property
     def nesting(self) -> int:

@@ -13,8 +13,8 @@ from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING, ClassVar
 
-from hms_iceberg.doors import door
 from hms_iceberg.errors import InvalidSchemaError, UnknownColumnError
+from hms_iceberg.hooks import Hook
 from hms_iceberg.spec.data_types import (
     MAX_FIELD_ID,
     DoubleType,
@@ -26,12 +26,16 @@ from hms_iceberg.spec.data_types import (
     NestedType,
     StructType,
     UnknownType,
+    fold_type,
 )
 from hms_iceberg.spec.json_model import JsonModel
-from hms_iceberg.spec.type_fold import fold_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+SCHEMA_HTML: Hook[[Schema], str] = Hook("hms_iceberg.report.notebook")
+
+ARROW_SCHEMA: Hook[[Schema], pa.Schema] = Hook("hms_iceberg.arrow.columns.arrow_schema")
 
 
 @dataclass(frozen=True, init=False)
@@ -48,7 +52,7 @@ class Schema(JsonModel):
             is not a required primitive outside of lists, maps and optional structs.
     """
 
-    _json: ClassVar[str] = "schema"
+    _json_home: ClassVar[str] = "hms_iceberg.spec.schema_json"
     fields: tuple[NestedField, ...]
     schema_id: int = dataclass_field(compare=False)
     identifier_field_ids: tuple[int, ...]
@@ -106,7 +110,7 @@ class Schema(JsonModel):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return str(door("schema.to_html")(self))
+        return SCHEMA_HTML(self)
 
     @property
     def index_by_id(self) -> dict[int, NestedField]:
@@ -158,7 +162,7 @@ class Schema(JsonModel):
         Raises:
             UnsupportedError: a column has a type that Arrow has no form for.
         """
-        return door("schema.to_arrow")(self)
+        return ARROW_SCHEMA(self)
 
     def as_struct(self) -> StructType:
         """The columns as a struct type."""

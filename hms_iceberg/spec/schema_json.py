@@ -16,10 +16,11 @@ from hms_iceberg.spec.data_types import (
     MapType,
     NestedField,
     StructType,
+    fold_type,
     parse_primitive,
 )
+from hms_iceberg.spec.json_model import set_json_form
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.type_fold import fold_type
 from hms_iceberg.spec.values import json_values
 
 
@@ -177,3 +178,8 @@ def _boolean(data: Mapping[str, Any], key: str) -> bool:
 def _shown(data: object) -> str:
     text = repr(data)
     return text if len(text) <= 200 else text[:200] + " ..."
+
+
+set_json_form(IcebergType, type_to_json, type_from_json)
+set_json_form(NestedField, field_to_json, field_from_json)
+set_json_form(Schema, schema_to_json, schema_from_json)

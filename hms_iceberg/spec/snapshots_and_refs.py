@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from hms_iceberg.doors import door
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.spec.json_model import JsonModel
+from hms_iceberg.hooks import Hook
+from hms_iceberg.spec.json_model import JsonModel, set_json_form
 
 if TYPE_CHECKING:
     from hms_iceberg.spec.manifests.manifest_values import FileSource, ManifestFile
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 MAIN_BRANCH = "main"
 INITIAL_SEQUENCE_NUMBER = 0
 OPERATION = "operation"
+
+SNAPSHOT_HTML: Hook[[Snapshot], str] = Hook("hms_iceberg.report.notebook")
+
+MANIFESTS_OF: Hook[[Snapshot, FileSource], list[ManifestFile]] = Hook("hms_iceberg.scan.manifests.manifest_source")
 
 
 class Operation(str, Enum):
@@ -42,8 +46,6 @@ class Summary(dict[str, str], JsonModel):
         operation: what the snapshot did, one of `Operation`; None if an old table does not say.
         properties: the other keys.
     """
-
-    _json: ClassVar[str] = "summary"
 
     def __init__(self, operation: Operation | str | None = None, /, **properties: str) -> None:
         first = properties.pop(OPERATION, None) if operation is None else operation
@@ -90,7 +92,7 @@ class Snapshot(JsonModel):
         key_id: id of the key that encrypts the manifest list's key (v3).
     """
 
-    _json: ClassVar[str] = "snapshot"
+    _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.snapshot_json"
     snapshot_id: int
     parent_snapshot_id: int | None = None
     sequence_number: int = INITIAL_SEQUENCE_NUMBER
@@ -108,7 +110,7 @@ class Snapshot(JsonModel):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return str(door("snapshot.to_html")(self))
+        return SNAPSHOT_HTML(self)
 
     @property
     def operation(self) -> str | None:
@@ -125,15 +127,14 @@ class Snapshot(JsonModel):
             MissingFileError: the manifest list is gone.
             CorruptManifestError: it cannot be read.
         """
-        manifests: list[ManifestFile] = door("snapshot.manifests")(self, io)
-        return manifests
+        return MANIFESTS_OF(self, io)
 
 
 @dataclass(frozen=True)
 class SnapshotLogEntry(JsonModel):
     """From `timestamp_ms` on, the snapshot was the table's current one."""
 
-    _json: ClassVar[str] = "snapshot_log"
+    _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.snapshot_json"
     snapshot_id: int
     timestamp_ms: int
 
@@ -142,7 +143,7 @@ class SnapshotLogEntry(JsonModel):
 class MetadataLogEntry(JsonModel):
     """A former metadata file of the table, and when it was written."""
 
-    _json: ClassVar[str] = "metadata_log"
+    _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.snapshot_json"
     metadata_file: str
     timestamp_ms: int
 
@@ -172,7 +173,7 @@ class SnapshotRef(JsonModel):
         InvalidInputError: a number is not positive, or a tag has settings of a branch.
     """
 
-    _json: ClassVar[str] = "ref"
+    _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.snapshot_json"
     snapshot_id: int
     snapshot_ref_type: SnapshotRefType = SnapshotRefType.BRANCH
     min_snapshots_to_keep: int | None = None
@@ -210,3 +211,6 @@ def new_snapshot_id(taken: Collection[int] = ()) -> int:
         candidate = ((bits >> 64) ^ bits) & 0x7FFFFFFFFFFFFFFF
         if candidate and candidate not in taken:
             return candidate
+
+
+set_json_form(Summary, dict, Summary.of)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, ClassVar
+from typing import Any
 
 from hms_iceberg.errors import InvalidSortOrderError
-from hms_iceberg.spec.json_model import JsonModel
+from hms_iceberg.spec.json_model import JsonModel, set_json_form
 from hms_iceberg.spec.partition_transforms import IdentityTransform, Transform, UnknownTransform, parse_transform
 from hms_iceberg.spec.partitions.partition_specs import sources_from_json
 from hms_iceberg.spec.schema import Schema
@@ -52,7 +52,6 @@ class SortField(JsonModel):
         source_ids: ids of all source columns, for a transform with several arguments (format v3).
     """
 
-    _json: ClassVar[str] = "sort_field"
     source_id: int
     transform: Transform = IdentityTransform()  # noqa: RUF009  frozen and without state
     direction: SortDirection = SortDirection.ASC
@@ -87,7 +86,6 @@ class SortField(JsonModel):
 class SortOrder(JsonModel):
     """The sort keys of a table, in order; order id 0 is the unsorted one, without fields."""
 
-    _json: ClassVar[str] = "sort_order"
     fields: tuple[SortField, ...]
     order_id: int
 
@@ -223,3 +221,7 @@ def field_from_json(data: Any) -> SortField:
             "nulls-first or nulls-last"
         ) from error
     return SortField(source_id, parse_transform(data["transform"]), direction, null_order, source_ids)
+
+
+set_json_form(SortField, field_to_json, field_from_json)
+set_json_form(SortOrder, sort_order_to_json, sort_order_from_json)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.property_names import TableProperties
+from hms_iceberg.table.changes.row_change import UpdateResult
+from hms_iceberg.table.changes.upsert import UpsertResult
 from hms_iceberg.table.file_system import FileSystemTables
 from hms_iceberg.table.reading.incremental_scans import ChangelogScan, IncrementalAppendScan
 from hms_iceberg.table.reading.scan import TableScan
 from hms_iceberg.table.reading.scan import TableScan as DataScan
-from hms_iceberg.table.rows.row_operations import UpdateResult
-from hms_iceberg.table.rows.upsert import UpsertResult
 from hms_iceberg.table.static import StaticTable
 from hms_iceberg.table.table import Table
 from hms_iceberg.table.table_transaction import TableTransaction

@@ -37,10 +37,10 @@ from hms_iceberg.table.needed.deleting import delete_files
 from hms_iceberg.table.needed.neighbours import Search
 from hms_iceberg.table.table import Table
 from hms_iceberg.table.table_transaction import TableTransaction
-from hms_iceberg.transaction.eagerness import Freshness
-from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Created
+from hms_iceberg.transaction.retry import Freshness
 from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.transaction.workspace import read_version
 
 if TYPE_CHECKING:
     import pyarrow as pa

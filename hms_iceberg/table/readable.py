@@ -6,9 +6,9 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hms_iceberg.doors import door
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
+from hms_iceberg.hooks import Hook
 from hms_iceberg.lazy import pl
 from hms_iceberg.metastore import Identifier, MetadataVersion
 from hms_iceberg.spec.arguments import column_names
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     import dask.dataframe as dd
     import ray
 
+TABLE_HTML: Hook[[ReadableTable], str] = Hook("hms_iceberg.report.notebook")
+
 
 class ReadableTable:
     """A table at one version: schema, specs, snapshots, refs, and scans of them."""
@@ -47,7 +49,7 @@ class ReadableTable:
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return str(door("table.to_html")(self))
+        return TABLE_HTML(self)
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -12,7 +12,7 @@ from hms_iceberg.scan.manifests.cache import bound_shared_cache
 from hms_iceberg.scan.manifests.preload import planning_ready
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.readable import ReadableTable
-from hms_iceberg.transaction.metadata_files import read_version
+from hms_iceberg.transaction.workspace import read_version
 
 
 class StaticTable(ReadableTable):

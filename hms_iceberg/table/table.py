@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hms_iceberg.doors import door
+from hms_iceberg.hooks import Hook
 from hms_iceberg.metastore import Identifier, MetadataVersion, Metastore
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.changes.change_methods import ChangeMethods
-from hms_iceberg.table.changes.pending import Begun
+from hms_iceberg.table.changes.pending import StartedChange
+from hms_iceberg.table.changes.write_methods import RowWriteMethods
 from hms_iceberg.table.readable import ReadableTable
-from hms_iceberg.table.rows.write_methods import RowWriteMethods
 from hms_iceberg.table.table_transaction import TableTransaction
-from hms_iceberg.transaction.eagerness import Freshness
-from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.origin import Existing
+from hms_iceberg.transaction.retry import Freshness
 from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.transaction.workspace import read_version
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog.catalog import Catalog
     from hms_iceberg.maintenance.table_maintenance import TableMaintenance
+
+MAINTENANCE: Hook[[Table], TableMaintenance] = Hook("hms_iceberg.maintenance.table_maintenance")
 
 
 class Table(ReadableTable, RowWriteMethods, ChangeMethods):
@@ -59,8 +61,7 @@ class Table(ReadableTable, RowWriteMethods, ChangeMethods):
     @property
     def maintenance(self) -> TableMaintenance:
         """Care of the table: `table.maintenance.expire_snapshots()`."""
-        maintenance: TableMaintenance = door("table.maintenance")(self)
-        return maintenance
+        return MAINTENANCE(self)
 
     def refresh(self) -> Table:
         """Moves this object to the table's newest version, and returns it.
@@ -81,7 +82,7 @@ class Table(ReadableTable, RowWriteMethods, ChangeMethods):
     def _writing(self) -> TableTransaction:
         return self.transaction()
 
-    def _begin(self) -> Begun:
+    def _begin(self) -> StartedChange:
         return self._transaction(autocommit=True)._begin()
 
     def _transaction(self, autocommit: bool = False) -> TableTransaction:

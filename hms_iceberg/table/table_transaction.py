@@ -13,9 +13,9 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.table.changes.change_methods import ChangeMethods
 from hms_iceberg.table.changes.change_options import ChangeOptions
-from hms_iceberg.table.changes.pending import Begun
+from hms_iceberg.table.changes.pending import StartedChange
 from hms_iceberg.table.changes.update_snapshot import UpdateSnapshot
-from hms_iceberg.table.rows.write_methods import RowWriteMethods
+from hms_iceberg.table.changes.write_methods import RowWriteMethods
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.rows.append import FastAppend
 
@@ -41,8 +41,8 @@ class TableTransaction(RowWriteMethods, ChangeMethods):
     def _writing(self) -> AbstractContextManager[TableTransaction]:
         return nullcontext(self)
 
-    def _begin(self) -> Begun:
-        return Begun(self._transaction, self.commit_transaction if self._autocommit else None)
+    def _begin(self) -> StartedChange:
+        return StartedChange(self._transaction, self.commit_transaction if self._autocommit else None)
 
     def __enter__(self) -> TableTransaction:
         return self

@@ -1,8 +1,12 @@
-"""When a commit is tried again: the policies built from `commit.retry.*` and `commit.status-check.*`."""
+"""When a commit is tried again (`commit.retry.*`, `commit.status-check.*`), and whether it takes the lock first."""
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
 
 from tenacity import (
     RetryCallState,
@@ -34,13 +38,13 @@ _GROWTH = 1.3
 
 
 def commit_policy(
-    properties: Mapping[str, str], goes_on_at_once: Callable[[int], bool] = lambda attempt: False
+    properties: Mapping[str, str], retries_without_waiting: Callable[[int], bool] = lambda attempt: False
 ) -> Retrying:
     """Retries what says of itself that it is retryable, with growing jittered waits; the last error is raised as is.
 
     Args:
         properties: the table's.
-        goes_on_at_once: whether no wait follows the attempt of this number, counted from 1.
+        retries_without_waiting: whether no wait follows the attempt of this number, counted from 1.
     """
     jittered = wait_random_exponential(
         multiplier=COMMIT_MIN_RETRY_WAIT_MS.of(properties) / 1000,
@@ -51,7 +55,7 @@ def commit_policy(
         retry=retry_if_exception(lambda error: isinstance(error, IcebergError) and error.retryable),
         stop=stop_after_attempt(1 + max(0, COMMIT_NUM_RETRIES.of(properties)))
         | stop_after_delay(COMMIT_TOTAL_RETRY_TIME_MS.of(properties) / 1000),
-        wait=lambda state: 0.0 if goes_on_at_once(state.attempt_number) else jittered(state),
+        wait=lambda state: 0.0 if retries_without_waiting(state.attempt_number) else jittered(state),
         reraise=True,
     )
 
@@ -72,3 +76,73 @@ def status_policy(properties: Mapping[str, str]) -> Retrying:
 
 def _unknown(state: RetryCallState) -> None:
     """The result if every check failed: unknown."""
+
+
+# How long a version counts as the current one.
+VERIFIED_SECONDS = 1.0
+
+
+class Approach(Enum):
+    """How an attempt begins.
+
+    Attributes:
+        TRUST: the version at hand is changed as it is, since it was the current one a moment ago.
+        LOOK: the newest version is loaded, and the lock taken when it comes to the swap.
+        LOCK: the lock is taken, then the newest version loaded, so that nobody else can be first.
+    """
+
+    TRUST = "trust"
+    LOOK = "look"
+    LOCK = "lock"
+
+
+@dataclass(frozen=True)
+class Eagerness:
+    """The approaches of one commit's attempts.
+
+    Attributes:
+        first: that of the first attempt; all others take the lock.
+    """
+
+    first: Approach = Approach.LOOK
+
+    @classmethod
+    def of(cls, first: Approach, properties: Mapping[str, str]) -> Eagerness:
+        """The approaches of a commit to a table with these properties; without retries, the first takes the lock."""
+        return cls(first if COMMIT_NUM_RETRIES.of(properties) > 0 else Approach.LOCK)
+
+    def approach(self, attempt: int) -> Approach:
+        """How an attempt begins, counted from 1."""
+        return self.first if attempt == 1 else Approach.LOCK
+
+    def retries_without_waiting(self, attempt: int) -> bool:
+        """Whether an attempt that was lost says nothing of other writers, so that the next one need not wait."""
+        return self.approach(attempt) is Approach.TRUST
+
+
+@dataclass(frozen=True)
+class Freshness:
+    """How fresh a version is that somebody holds of a table, and whether others commit to the table as well.
+
+    Attributes:
+        seen_at: when it was the current one (`time.monotonic`).
+        is_contended: whether somebody else committed between the last two commits made from here.
+    """
+
+    seen_at: float = field(default_factory=time.monotonic)
+    is_contended: bool = False
+
+    @classmethod
+    def of(cls, seen_at: float | None) -> Freshness:
+        """The freshness of a version that was current at a time (`time.monotonic`), or at an unknown time (None)."""
+        return cls(-math.inf if seen_at is None else seen_at)
+
+    def renewed(self) -> Freshness:
+        """Notes that the version was found to be the current one just now."""
+        return Freshness(is_contended=self.is_contended)
+
+    def first_approach(self) -> Approach:
+        """How a commit from here begins."""
+        if self.is_contended:
+            return Approach.LOCK
+        return Approach.TRUST if time.monotonic() - self.seen_at < VERIFIED_SECONDS else Approach.LOOK

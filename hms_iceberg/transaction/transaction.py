@@ -23,13 +23,11 @@ from hms_iceberg.errors import (
 from hms_iceberg.metastore import Identifier, Lease, MetadataVersion, Metastore, TablePointer
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage
-from hms_iceberg.transaction.eagerness import Approach, Eagerness
 from hms_iceberg.transaction.file_ids import check_new_ids, check_same_ids
-from hms_iceberg.transaction.metadata_files import delete_dropped_versions, read_version, write_version
 from hms_iceberg.transaction.origin import Origin
 from hms_iceberg.transaction.outcome import Commit, Newest, Outcome
-from hms_iceberg.transaction.retry import commit_policy
-from hms_iceberg.transaction.workspace import FileWorkspace
+from hms_iceberg.transaction.retry import Approach, Eagerness, commit_policy
+from hms_iceberg.transaction.workspace import FileWorkspace, delete_dropped_versions, read_version, write_version
 from hms_iceberg.updates.machinery.required_columns import check_added_nulls, check_nulls_added_since
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.require_unchanged import RequireUnchanged
@@ -169,7 +167,7 @@ class Transaction:
         with self._metastore.lease(self.identifier, self._lock_properties()) as lease:
             policy = commit_policy(
                 self._preview.properties,
-                lambda attempt: lease.blocks_others or self._eagerness.goes_on_at_once(attempt),
+                lambda attempt: lease.blocks_others or self._eagerness.retries_without_waiting(attempt),
             )
             policy.before_sleep = self._log_retry
             policy(self._attempt, lease)

@@ -13,9 +13,7 @@ from hms_iceberg.spec.data_types import NestedField
 from hms_iceberg.spec.metadata.metadata_changes import set_default_spec
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partition_transforms import (
-    BucketTransform,
     Transform,
-    TruncateTransform,
     VoidTransform,
 )
 from hms_iceberg.spec.partitions.partition_specs import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
@@ -204,10 +202,5 @@ def default_name(column: str, transform: Transform) -> str:
     """The name of a partition field that was given none: `ts_day`, `id_bucket_16`, `city_trunc_4`, `region`."""
     if transform.is_identity:
         return column
-    if transform.is_void:
-        return f"{column}_null"
-    if isinstance(transform, BucketTransform):
-        return f"{column}_bucket_{transform.num_buckets}"
-    if isinstance(transform, TruncateTransform):
-        return f"{column}_trunc_{transform.width}"
-    return f"{column}_{transform}"
+    argument = "" if transform.argument is None else f"_{transform.argument}"
+    return f"{column}_{transform.suffix}{argument}"

@@ -101,7 +101,7 @@ def check(location: str) -> int:
     """A check that looks for every file."""
     from hms_iceberg.maintenance import check_table
     from hms_iceberg.table import StaticTable
-    from hms_iceberg.transaction.metadata_files import read_version
+    from hms_iceberg.transaction.workspace import read_version
 
     storage = _full_storage()
     report = check_table(StaticTable(("t",), read_version(location, storage), storage))

@@ -25,7 +25,7 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.table import Table
-from hms_iceberg.transaction.metadata_files import read_version
+from hms_iceberg.transaction.workspace import read_version
 from tests.support.tables import check_snapshot
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("who", pa.string())])

@@ -164,7 +164,7 @@ def main() -> None:
 
     import hms_iceberg.catalog
     import hms_iceberg.hms.hive_metastore
-    import hms_iceberg.table.rows.row_operations  # noqa: F401
+    import hms_iceberg.table.changes.row_change  # noqa: F401
 
     running: list[int] = []
     for line in sys.stdin:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 
 from hms_iceberg.errors import MetastoreUnavailableError, NoSuchTableError
 from hms_iceberg.hms.connection.thrift_types import ttypes
-from hms_iceberg.hms.rows.row_settings import RowSettings
-from hms_iceberg.hms.rows.table_rows import new_row
+from hms_iceberg.hms.rows.table_rows import RowSettings, new_row
 from hms_iceberg.metastore import MetadataVersion
 from tests.support.tables import metadata
 

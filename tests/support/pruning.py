@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hms_iceberg.expressions.binding import bind
-from hms_iceberg.expressions.complement import complement
-from hms_iceberg.expressions.projection.projections import inclusive_projection
+from hms_iceberg.expressions.projection.residuals import inclusive_projection
 from hms_iceberg.expressions.tree import BooleanExpression
+from hms_iceberg.expressions.visitors import complement
 from hms_iceberg.scan.manifest_pruning import manifests_may_match
 from hms_iceberg.scan.metrics_filter import files_may_match
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestFile

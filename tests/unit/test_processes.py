@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from hms_iceberg.hms.locking.lock_agents import AGENTS, is_dead
+from hms_iceberg.hms.locking.lock_info import AGENTS, is_dead
 from hms_iceberg.processes import Process, exists, system_mark
 
 pytestmark = pytest.mark.skipif(not system_mark(), reason="needs /proc")

@@ -40,7 +40,7 @@ from hms_iceberg.spec.data_types import (
     UUIDType,
     VariantType,
 )
-from hms_iceberg.spec.schema import Schema, assign_fresh_ids
+from hms_iceberg.spec.schema import ARROW_SCHEMA, Schema, assign_fresh_ids
 
 FIELD_ID_KEY = b"PARQUET:field_id"
 ORC_FIELD_ID_KEY = b"iceberg.id"
@@ -301,3 +301,6 @@ def _hint(kind: pa.DataType) -> str:
     if types.is_duration(kind) or types.is_interval(kind):
         return " Store it as int64."
     return " Cast it to a type that Iceberg has."
+
+
+ARROW_SCHEMA.set(to_arrow)

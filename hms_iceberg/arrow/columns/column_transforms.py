@@ -31,6 +31,7 @@ from hms_iceberg.spec.data_types import (
     UUIDType,
 )
 from hms_iceberg.spec.partition_transforms import (
+    ARROW_TRANSFORM,
     BucketTransform,
     DayTransform,
     HourTransform,
@@ -216,3 +217,6 @@ _APPLY: dict[type[Transform], Callable[..., pa.Array]] = {
     DayTransform: _day,
     HourTransform: _hour,
 }
+
+
+ARROW_TRANSFORM.set(arrow_transform)

@@ -20,7 +20,7 @@ from hms_iceberg.arrow.columns.arrow_schema import (
     is_text,
     to_arrow_type,
 )
-from hms_iceberg.arrow.columns.row_selection import RowSelection
+from hms_iceberg.arrow.columns.nested import RowSelection
 from hms_iceberg.arrow.columns.values import constant
 from hms_iceberg.errors import CorruptDataFileError, TypeMismatchError, UnsupportedError
 from hms_iceberg.spec.data_types import (

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns.projection import FileProjection
 from hms_iceberg.arrow.columns.values import constant
-from hms_iceberg.arrow.deletes.delete_reader import open_delete_file
+from hms_iceberg.arrow.deletes.position_deletes import open_delete_file
+from hms_iceberg.arrow.parallel import SharedCache
 from hms_iceberg.arrow.rows.row_identity import comparable
-from hms_iceberg.arrow.shared_cache import SharedCache
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.lazy import pl
 from hms_iceberg.spec.data_types import NestedField

@@ -1,15 +1,18 @@
-"""Deletion vectors in Puffin files.
+"""Puffin files: footers, paths in them, and deletion vectors.
 
 Source: Puffin specification, blob type ``deletion-vector-v1``; Iceberg specification, "Deletion Vectors".
 """
 
 from __future__ import annotations
 
+import json
 import os
 import struct
 import zlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import cramjam
 import numpy as np
 import pyroaring
 
@@ -17,6 +20,58 @@ from hms_iceberg.arrow.storage.failures import decoding
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.storage import Storage
+
+MAGIC = b"PFA1"
+TAIL = struct.Struct("<iI4s")
+"""What is behind the footer's payload: its size, flags and magic bytes."""
+
+_COMPRESSED = 1
+
+
+def parse_footer(data: bytes, location: str) -> tuple[int, Any]:
+    """Where the footer of a Puffin file starts, and its payload.
+
+    Args:
+        data: the file.
+        location: where it is, for messages.
+
+    Raises:
+        CorruptDataFileError: it does not end with a footer.
+    """
+    with decoding(location, "Puffin", "its footer"):
+        size, flags, magic = TAIL.unpack_from(data, len(data) - TAIL.size)
+        start = len(data) - TAIL.size - size - len(MAGIC)
+        marks = (data[: len(MAGIC)], data[start : start + len(MAGIC)], magic)
+        if size < 0 or start < len(MAGIC) or any(mark != MAGIC for mark in marks):
+            raise CorruptDataFileError(f"Cannot read {location}: it does not end with the footer of a Puffin file.")
+        payload = data[start + len(MAGIC) : len(data) - TAIL.size]
+        if flags & _COMPRESSED:
+            payload = bytes(cramjam.lz4.decompress(payload))
+        return start, json.loads(payload)
+
+
+def blob_bytes(data: bytes, blob: Mapping[str, Any], location: str) -> bytes:
+    """The bytes of a blob, as they were before they were compressed.
+
+    Args:
+        data: the file.
+        blob: what its footer says of the blob.
+        location: where the file is, for messages.
+
+    Raises:
+        CorruptDataFileError: the blob is not within the file, or cannot be decompressed.
+    """
+    with decoding(location, "Puffin", f"its blob of type {blob.get('type')}"):
+        start, length, codec = blob["offset"], blob["length"], blob.get("compression-codec")
+        if not len(MAGIC) <= start <= start + length <= len(data):
+            raise CorruptDataFileError(f"Cannot read {location}: a blob is said to be at byte {start}, outside of it.")
+        stored = data[start : start + length]
+        if codec is None:
+            return stored
+        if codec not in ("lz4", "zstd"):
+            raise CorruptDataFileError(f"Cannot read {location}: the compression {codec!r} is none of Puffin's.")
+        return bytes((cramjam.lz4 if codec == "lz4" else cramjam.zstd).decompress(stored))
+
 
 _VECTOR_MAGIC = b"\xd1\xd3\x39\x64"
 
@@ -90,3 +145,37 @@ def encode_deletion_vector(positions: Any) -> bytes:
     """
     vector = _VECTOR_MAGIC + positions.serialize()
     return struct.pack(">I", len(vector)) + vector + struct.pack(">I", zlib.crc32(vector))
+
+
+_REFERENCED = "referenced-data-file"
+
+
+def copy_puffin(storage: Storage, source: str, target: str, rename: Callable[[str], str]) -> int:
+    """Copies a Puffin file, with other paths of the data files that its vectors are about.
+
+    Blobs stay where they are in the file, so that their offsets in manifests hold.
+
+    Args:
+        storage: where both files are.
+        source: the file.
+        target: the new file.
+        rename: from the path of a data file to its new one.
+
+    Returns:
+        The size of the new file in bytes.
+
+    Raises:
+        MissingFileError: there is no such file.
+        CorruptDataFileError: it is no Puffin file, or its footer is damaged.
+    """
+    data = storage.read(source)
+    with decoding(source, "Puffin"):
+        start, footer = parse_footer(data, source)
+        for blob in footer["blobs"]:
+            properties = blob.get("properties") or {}
+            if _REFERENCED in properties:
+                properties[_REFERENCED] = rename(properties[_REFERENCED])
+    payload = json.dumps(footer, ensure_ascii=False).encode("utf-8")
+    copied = data[:start] + MAGIC + payload + TAIL.pack(len(payload), 0, MAGIC)
+    storage.create(target, copied)
+    return len(copied)

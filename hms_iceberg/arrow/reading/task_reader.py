@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
-from hms_iceberg.arrow.columns.nested import conform
+from hms_iceberg.arrow.columns.nested import RowSelection, conform
 from hms_iceberg.arrow.columns.projection import FileProjection
-from hms_iceberg.arrow.columns.row_selection import RowSelection
 from hms_iceberg.arrow.columns.values import constant
 from hms_iceberg.arrow.deletes.equality_deletes import EqualityDeletes, KeySet
 from hms_iceberg.arrow.deletes.position_deletes import PositionDeletes

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from hms_iceberg.cli.catalog_options import catalog_options, open_catalog
-from hms_iceberg.cli.durations import Duration, Size
 from hms_iceberg.cli.output import OUTPUT_OPTION
-from hms_iceberg.cli.patterns import no_table_matches
+from hms_iceberg.cli.patterns import Duration, Size, no_table_matches
 from hms_iceberg.errors import NoSuchTableError
 
 if TYPE_CHECKING:

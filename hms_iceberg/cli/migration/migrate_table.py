@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hms_iceberg.cli.catalog_options import catalog_options, complete_table, key_values, naming, open_catalog
-from hms_iceberg.cli.durations import Duration
 from hms_iceberg.cli.migration.follow_table import keep_up
-from hms_iceberg.cli.migration.spark import Ways, spark_for, spark_options
-from hms_iceberg.cli.migration.warehouse import Work
+from hms_iceberg.cli.migration.spark import MigrationMethods, spark_for, spark_options
+from hms_iceberg.cli.migration.warehouse import WarehouseMigration
 from hms_iceberg.cli.output import OUTPUT_OPTION, Output
+from hms_iceberg.cli.patterns import Duration
 from hms_iceberg.cli.progress_bar import progress_bars
 
 if TYPE_CHECKING:
@@ -126,14 +126,14 @@ def migrate(
         open_catalog(catalog_name, uri, properties) as catalog,
         spark_for(catalog, (rewrite or level is not None) and not dry_run, spark_settings) as spark,
     ):
-        ways = Ways(spark, level, rewrite)
+        methods = MigrationMethods(spark, level, rewrite)
         if many:
-            Work(catalog, options, jobs, Output(output), ways, plan_file, html).migrate(
+            WarehouseMigration(catalog, options, jobs, Output(output), methods, plan_file, html).migrate(
                 tables, exclude, dry_run, accept_choices
             )
             return
         with progress_bars() as progress, naming(tables[0]):
-            result = ways.migrate(catalog, tables[0], options, dry_run=dry_run, progress=progress)
+            result = methods.migrate(catalog, tables[0], options, dry_run=dry_run, progress=progress)
         Output(output).text(describe_migration(result), dataclasses.asdict(result))
 
 

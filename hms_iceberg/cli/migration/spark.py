@@ -47,7 +47,7 @@ def spark_for(catalog: Catalog, needed: bool, settings: tuple[str, ...]) -> Iter
 
 
 @dataclass(frozen=True)
-class Ways:
+class MigrationMethods:
     """How tables are migrated: in place, with a proof, by a copy.
 
     Attributes:

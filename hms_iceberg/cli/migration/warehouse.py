@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hms_iceberg.cli.migration.spark import Ways
+from hms_iceberg.cli.migration.spark import MigrationMethods
 from hms_iceberg.cli.output import Output
 from hms_iceberg.cli.progress_bar import progress_bars
 
@@ -23,7 +23,7 @@ _COLUMNS = ("table", "state", "partitions", "files", "rows", "size", "seconds", 
 
 
 @dataclass(frozen=True)
-class Work:
+class WarehouseMigration:
     """One run of the command.
 
     Attributes:
@@ -31,7 +31,7 @@ class Work:
         options: what the user chose for all tables.
         jobs: how many tables are worked on side by side.
         output: tells the report.
-        ways: how tables are migrated.
+        methods: how tables are migrated.
         plan_file: where the plan is kept; None for nowhere.
         html: where the page goes; None for nowhere.
     """
@@ -40,7 +40,7 @@ class Work:
     options: MigrationOptions
     jobs: int
     output: Output
-    ways: Ways
+    methods: MigrationMethods
     plan_file: Path | None = None
     html: Path | None = None
 
@@ -65,8 +65,8 @@ class Work:
                 plan,
                 self.options,
                 jobs=self.jobs,
-                rewrite=self.ways.copy if self.ways.rewrite else None,
-                in_place=self.ways.in_place,
+                rewrite=self.methods.copy if self.methods.rewrite else None,
+                in_place=self.methods.in_place,
                 accept_choices=accept_choices,
                 kept_in=self.plan_file,
                 told=_tell,

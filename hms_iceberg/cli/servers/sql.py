@@ -9,9 +9,9 @@ from typing import Any, TextIO
 import click
 
 from hms_iceberg.cli.output import output_form
+from hms_iceberg.cli.servers.prompt import split_statements
 from hms_iceberg.cli.servers.running import Interruptible, run_statement
 from hms_iceberg.cli.servers.session_options import spark_on_catalog, spark_options
-from hms_iceberg.cli.servers.split_statements import split_statements
 from hms_iceberg.spark.shell import SqlSession
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from hms_iceberg.cli.catalog_options import on_table
-from hms_iceberg.cli.durations import Duration
 from hms_iceberg.cli.output import Output
+from hms_iceberg.cli.patterns import Duration
 from hms_iceberg.cli.snapshots.named import snapshot_named
 from hms_iceberg.cli.suggestions import SuggestingGroup
 

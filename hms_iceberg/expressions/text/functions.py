@@ -47,12 +47,11 @@ from hms_iceberg.spec.data_types import (
     UUIDType,
 )
 from hms_iceberg.spec.partition_transforms import (
-    BucketTransform,
+    PARAMETERIZED,
     DayTransform,
     HourTransform,
     MonthTransform,
     Transform,
-    TruncateTransform,
     YearTransform,
 )
 
@@ -237,7 +236,7 @@ def call(name: str, arguments: Sequence[Operand], type_name: str = "") -> Operan
     if name in _TIME_TRANSFORMS:
         column = _column(name, arguments)
         return _transformed(column, _TIME_TRANSFORMS[name])
-    if name in ("bucket", "truncate"):
+    if name in PARAMETERIZED:
         return _parameterized(name, arguments)
     if name in ("month", "day", "dayofmonth", "hour"):
         raise ValueError(f"{name}() is not possible in a filter; compare the column with dates or timestamps")
@@ -261,7 +260,7 @@ _TIME_TRANSFORMS: dict[str, Transform] = {
 _KNOWN = (
     *("isnull", "isnotnull", "isnan", "startswith", "cast", "date", "timestamp", "double", "year"),
     *_TIME_TRANSFORMS,
-    *("bucket", "truncate"),
+    *PARAMETERIZED,
 )
 _CASTS: dict[str, IcebergType] = {
     "boolean": BooleanType(),
@@ -316,8 +315,7 @@ def _parameterized(name: str, arguments: Sequence[Operand]) -> Transformed:
         raise ValueError(f"{name} needs a number and a column: {name}(16, id)")
     if not 0 < numbers[0] < 2**31:
         raise ValueError(f"{name} needs a number from 1 to {2**31 - 1}, not {numbers[0]}")
-    transform = BucketTransform(numbers[0]) if name == "bucket" else TruncateTransform(numbers[0])
-    return Transformed(columns[0], transform)
+    return Transformed(columns[0], PARAMETERIZED[name](numbers[0]))
 
 
 def _cast(operand: Operand, type_name: str) -> Operand:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hms_iceberg.errors import (
     IcebergError,
+    MetastoreAnswerLostError,
     MetastoreError,
     NamespaceAlreadyExistsError,
     NamespaceNotEmptyError,
@@ -19,6 +20,29 @@ from hms_iceberg.errors import (
 from hms_iceberg.hms.connection.client_settings import ClientSettings
 from hms_iceberg.hms.connection.pool import ConnectionPool
 from hms_iceberg.hms.connection.thrift_types import TApplicationException, TException, ttypes
+
+
+def ensure_made(lost: MetastoreAnswerLostError, what: str, is_made: Callable[[], bool]) -> None:
+    """Returns if a look says that the change was made after all.
+
+    Args:
+        lost: how its answer was lost.
+        what: the change, such as `drop of table db.t`.
+        is_made: looks.
+
+    Raises:
+        MetastoreAnswerLostError: it was not made (yet), or the metastore does not answer: nobody knows.
+    """
+    why: IcebergError = lost
+    try:
+        if is_made():
+            return
+    except IcebergError as error:
+        why = error
+    raise MetastoreAnswerLostError(
+        f"Cannot tell whether the {what} was made: {lost} Look for yourself before you repeat it."
+    ) from why
+
 
 logger = logging.getLogger(__name__)
 

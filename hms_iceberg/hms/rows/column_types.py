@@ -33,9 +33,9 @@ from hms_iceberg.spec.data_types import (
     UnknownType,
     UUIDType,
     VariantType,
+    fold_type,
 )
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.type_fold import fold_type
 
 logger = logging.getLogger(__name__)
 

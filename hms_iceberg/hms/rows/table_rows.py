@@ -9,13 +9,14 @@ import json
 import logging
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from hms_iceberg.errors import NoSuchTableError, NotAnIcebergTableError
 from hms_iceberg.hms.connection.client_settings import current_user
+from hms_iceberg.hms.connection.property_reader import PropertyReader
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.rows.column_types import ColumnOptions, hive_columns
-from hms_iceberg.hms.rows.row_settings import RowSettings
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import spec_to_json
@@ -24,6 +25,40 @@ from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.sort_orders import sort_order_to_json
 from hms_iceberg.spec.table_properties import GC_ENABLED, HIVE_ENGINE
+
+
+@dataclass(frozen=True)
+class RowSettings:
+    """How a table is shown in its row of the metastore.
+
+    Attributes:
+        max_value_length: longest parameter value or column type, in characters
+            (`iceberg.hive.table-property-max-size`; 4000 for databases made before Hive 2.3). With 0, schema, spec,
+            order and snapshot are not shown at all, and there is no limit for the rest.
+        hive_engine: whether Hive itself shall read the tables (`iceberg.engine.hive.enabled`).
+        local_time_zone: whether a timestamp with zone is shown as Hive 3's `timestamp with local time zone`
+            (`hive.hive2-compatible=false`). Spark cannot parse that name, so it is not the default.
+    """
+
+    max_value_length: int = 32672
+    hive_engine: bool = False
+    local_time_zone: bool = False
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> RowSettings:
+        """Reads them from a catalog's properties.
+
+        Raises:
+            ConfigurationError: a value that cannot be read; names the property.
+        """
+        reader = PropertyReader(properties)
+        legacy = reader.integer("hive.table-property-max-size", cls.max_value_length)
+        return cls(
+            max_value_length=max(0, reader.integer("iceberg.hive.table-property-max-size", legacy)),
+            hive_engine=reader.boolean("iceberg.engine.hive.enabled", False),
+            local_time_zone=not reader.boolean("hive.hive2-compatible", True),
+        )
+
 
 logger = logging.getLogger(__name__)
 

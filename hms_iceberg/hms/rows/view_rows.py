@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from hms_iceberg.errors import NoSuchViewError
 from hms_iceberg.hms.connection.thrift_types import ttypes
-from hms_iceberg.hms.rows.row_settings import RowSettings
 from hms_iceberg.hms.rows.table_rows import (
     METADATA_LOCATION,
     OWNER,
     PREVIOUS_METADATA_LOCATION,
     TABLE_TYPE,
     VIRTUAL_VIEW,
+    RowSettings,
     empty_row,
     put_parameter,
     shown_schema,

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns.projection import FileProjection
-from hms_iceberg.arrow.deletes.delete_reader import open_delete_file
 from hms_iceberg.arrow.deletes.delete_writer import with_metrics_of_deletes
-from hms_iceberg.arrow.deletes.puffin_paths import copy_puffin
+from hms_iceberg.arrow.deletes.position_deletes import open_delete_file
+from hms_iceberg.arrow.deletes.puffin import copy_puffin
 from hms_iceberg.arrow.formats.content_writers import ContentFormat, delete_properties
 from hms_iceberg.arrow.metrics.metrics_modes import FULL
-from hms_iceberg.maintenance.relocation.prefixes import PrefixChange
+from hms_iceberg.maintenance.relocation.metadata_paths import PrefixChange
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION
 from hms_iceberg.spec.schema import Schema

@@ -15,8 +15,7 @@ from functools import cached_property
 
 from hms_iceberg.errors import IcebergError, InvalidInputError
 from hms_iceberg.maintenance.relocation.delete_paths import PositionDeleteMover
-from hms_iceberg.maintenance.relocation.metadata_paths import with_new_paths
-from hms_iceberg.maintenance.relocation.prefixes import PrefixChange
+from hms_iceberg.maintenance.relocation.metadata_paths import PrefixChange, with_new_paths
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.manifests.avro_container import read_container
 from hms_iceberg.spec.manifests.manifest_avro import decode_manifest, encode_manifest
@@ -30,7 +29,7 @@ from hms_iceberg.spec.metadata.metadata_json import compress, metadata_to_json
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import Table
-from hms_iceberg.transaction.metadata_files import read_version
+from hms_iceberg.transaction.workspace import read_version
 from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
 
 logger = logging.getLogger(__name__)

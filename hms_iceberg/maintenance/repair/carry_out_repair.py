@@ -13,8 +13,8 @@ from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
 from hms_iceberg.spec.metadata.metadata_changes import changed
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
-from hms_iceberg.transaction.metadata_files import read_version, write_version
 from hms_iceberg.transaction.transaction import table_commit
+from hms_iceberg.transaction.workspace import read_version, write_version
 from hms_iceberg.updates.rows.delete import DeleteFiles
 from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
 

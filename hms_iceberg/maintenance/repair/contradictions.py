@@ -7,8 +7,8 @@ import json
 from typing import Any
 
 from hms_iceberg.errors import CorruptMetadataError, MissingFileError
-from hms_iceberg.maintenance.check.owner import check_owner
-from hms_iceberg.maintenance.repair.steps import RepairStep
+from hms_iceberg.maintenance.check.findings import check_owner
+from hms_iceberg.maintenance.repair.examination import RepairStep
 from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.metadata.metadata_json import metadata_from_dict
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from hms_iceberg.maintenance.check.digests import Listed, repeated
-from hms_iceberg.maintenance.repair.examination import Examination
-from hms_iceberg.maintenance.repair.steps import RepairStep
+from hms_iceberg.maintenance.repair.examination import Examination, RepairStep
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestEntry
 
 _SHOWN = 5

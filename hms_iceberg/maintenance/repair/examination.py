@@ -1,4 +1,4 @@
-"""What of a table's manifest lists and manifests can be read, and what is wrong with the rest."""
+"""What of a table's manifest lists and manifests can be read, what is wrong with the rest, and steps of repairs."""
 
 from __future__ import annotations
 
@@ -17,6 +17,34 @@ from hms_iceberg.spec.manifests.manifest_values import ManifestEntry, ManifestEn
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.storage import Storage
+
+
+@dataclass(frozen=True)
+class RepairStep:
+    """One damage and what is done about it. `str()` tells all of it in a sentence or two.
+
+    Attributes:
+        kind: what is damaged: `metadata`, `metastore row`, `manifest list`, `manifest`, `duplicates`, `summary`,
+            `statistics` or `files`.
+        damage: what was found.
+        remedy: what is done; None if nothing can be.
+        loses: what is lost for good; None if nothing is.
+    """
+
+    kind: str
+    damage: str
+    remedy: str | None
+    loses: str | None = None
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether anything can be done."""
+        return self.remedy is not None
+
+    def __str__(self) -> str:
+        lost = f" LOST: {self.loses}." if self.loses else ""
+        return f"{self.damage} {self.remedy or 'Nothing can be done about it.'}{lost}"
+
 
 DAMAGE = (MissingFileError, CorruptFileError)
 """Errors that are about a file itself. Others, such as a time-out, say nothing about it, and end a repair."""

@@ -1,17 +1,25 @@
-"""Data and delete files of branches that are gone, or cannot be read any more."""
+"""What a repair drops from the metadata because its files are gone: data and delete files, snapshots, statistics."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from hms_iceberg.errors import IcebergError, StorageError
+from hms_iceberg.errors import IcebergError, MissingFileError, StorageError
 from hms_iceberg.maintenance.check.digests import file_key
 from hms_iceberg.maintenance.check.file_check import count_records
-from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination
-from hms_iceberg.maintenance.repair.steps import RepairStep
+from hms_iceberg.maintenance.check.statistics_check import partition_statistics_damage, statistics_damage
+from hms_iceberg.maintenance.repair.examination import DAMAGE, Examination, RepairStep
 from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.spec.manifests.manifest_values import DataFile
+from hms_iceberg.spec.metadata.metadata_changes import (
+    remove_partition_statistics,
+    remove_ref,
+    remove_snapshots,
+    remove_statistics,
+    set_branch_snapshot,
+)
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage
 
@@ -121,3 +129,68 @@ def _odd(files: Sequence[DataFile]) -> list[RepairStep]:
         )
         for file in files
     ]
+
+
+def without_snapshots(metadata: TableMetadata, lost: Collection[int]) -> tuple[TableMetadata, str, str]:
+    """The metadata without some snapshots: branches go back to the newest ancestor that is left, tags go.
+
+    Returns:
+        The metadata; what was done, in a sentence; what is lost.
+    """
+    done, loses = [], [f"the snapshots {', '.join(map(str, sorted(lost)))} for time travel"]
+    for name, ref in list(metadata.refs.items()):
+        if ref.snapshot_id not in lost:
+            continue
+        whole = [each for each in metadata.ancestors_of(ref.snapshot_id) if each.snapshot_id not in lost]
+        if ref.is_branch and whole:
+            metadata = set_branch_snapshot(metadata, whole[0].snapshot_id, name)
+            done.append(f"the branch {name} goes back to snapshot {whole[0].snapshot_id}")
+            loses.append(f"what the snapshots after {whole[0].snapshot_id} changed on the branch {name}")
+        else:
+            metadata = remove_ref(metadata, name)
+            done.append(f"the {'branch' if ref.is_branch else 'tag'} {name} goes")
+            loses.append(f"all rows on the branch {name}" if ref.is_branch else f"the tag {name}")
+    told = f"; {'; '.join(done)}" if done else ""
+    remedy = f"Nothing is known of what they held, so that they are taken out of the table{told}."
+    return remove_snapshots(metadata, lost), remedy, "; ".join(loses)
+
+
+def without_lost_statistics(
+    metadata: TableMetadata, examination: Examination
+) -> tuple[TableMetadata, list[RepairStep]]:
+    """The metadata without statistics files that are not there, or not what it says; they can be computed again.
+
+    Args:
+        metadata: the metadata, repaired so far.
+        examination: what its snapshots hold.
+
+    Raises:
+        StorageError: the storage does not let a file be read.
+    """
+    steps, storage = [], examination.storage
+    for file in metadata.statistics:
+        wrong = _wrong(file.statistics_path, partial(statistics_damage, storage, file))
+        if wrong is not None:
+            metadata = remove_statistics(metadata, file.snapshot_id)
+            steps.append(_step(wrong, "compute-table-stats"))
+    for partitions in metadata.partition_statistics:
+        counts = examination.counts(partitions.snapshot_id)
+        wrong = _wrong(
+            partitions.statistics_path,
+            partial(partition_statistics_damage, storage, partitions, counts),
+        )
+        if wrong is not None:
+            metadata = remove_partition_statistics(metadata, partitions.snapshot_id)
+            steps.append(_step(wrong, "compute-partition-stats"))
+    return metadata, steps
+
+
+def _step(wrong: str, command: str) -> RepairStep:
+    return RepairStep("statistics", wrong, f"The table no longer names it; `hms-iceberg {command}` makes another one.")
+
+
+def _wrong(location: str, damage: Callable[[], str | None]) -> str | None:
+    try:
+        return damage()
+    except MissingFileError:
+        return f"The statistics file {location} is not there."

@@ -20,7 +20,7 @@ from hms_iceberg.storage import Storage
 from hms_iceberg.table.needed.named_files import files_of
 from hms_iceberg.table.needed.ways_back import REPAIR_JOURNALS
 from hms_iceberg.table.table import Table
-from hms_iceberg.transaction.metadata_files import read_version
+from hms_iceberg.transaction.workspace import read_version
 
 SERVICE_STATE = "maintenance.state."
 """Properties of this prefix are what the maintenance service notes for itself."""

@@ -12,13 +12,10 @@ from hms_iceberg.maintenance.check.findings import WrongSummary
 from hms_iceberg.maintenance.check.summary_check import check_summary
 from hms_iceberg.maintenance.repair.contradictions import without_contradictions
 from hms_iceberg.maintenance.repair.duplicates import find_duplicates
-from hms_iceberg.maintenance.repair.examination import Examination, examine
-from hms_iceberg.maintenance.repair.lost_files import LostFiles, lost_files
-from hms_iceberg.maintenance.repair.lost_snapshots import without_snapshots
-from hms_iceberg.maintenance.repair.lost_statistics import without_lost_statistics
-from hms_iceberg.maintenance.repair.rebuilding.rebuilt_lists import described, rebuild_lists
-from hms_iceberg.maintenance.repair.rebuilding.rebuilt_manifests import Rebuilt, encoded, rebuild_manifests
-from hms_iceberg.maintenance.repair.steps import RepairStep
+from hms_iceberg.maintenance.repair.examination import Examination, RepairStep, examine
+from hms_iceberg.maintenance.repair.lost_files import LostFiles, lost_files, without_lost_statistics, without_snapshots
+from hms_iceberg.maintenance.repair.rebuilt_lists import described, rebuild_lists
+from hms_iceberg.maintenance.repair.rebuilt_manifests import Rebuilt, encoded, rebuild_manifests
 from hms_iceberg.maintenance.repair.versions import (
     current_version,
     lost_snapshots,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from hms_iceberg.errors import CommitConflictError, CorruptMetadataError, InvalidInputError, MissingFileError
 from hms_iceberg.maintenance.repair.repair_journal import metadata_before, repair_that_stands
 from hms_iceberg.metastore import Identifier
-from hms_iceberg.transaction.metadata_files import read_version
 from hms_iceberg.transaction.transaction import table_commit
+from hms_iceberg.transaction.workspace import read_version
 
 if TYPE_CHECKING:
     from hms_iceberg.catalog import Catalog

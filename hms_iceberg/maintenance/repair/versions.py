@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterator
 
 from hms_iceberg.errors import CorruptMetadataError, MissingFileError
-from hms_iceberg.maintenance.check.owner import check_owner
+from hms_iceberg.maintenance.check.findings import check_owner
 from hms_iceberg.metastore import MetadataVersion, TablePointer
 from hms_iceberg.spec.values.datetimes import format_milliseconds
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.needed.deleting import path_of
-from hms_iceberg.transaction.metadata_files import read_version
+from hms_iceberg.transaction.workspace import read_version
 
 _NUMBER = re.compile(r"^v?(\d+)\b")
 _PREVIOUS = "previous_metadata_location"

@@ -6,16 +6,18 @@ Source: Puffin specification, blob type `apache-datasketches-theta-v1`; Iceberg 
 
 from __future__ import annotations
 
+import struct
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 
 import cramjam
+import mmh3
+import numpy as np
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.values import to_stored
 from hms_iceberg.arrow.deletes.puffin_writer import PuffinBlob, write_puffin
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError, UnknownColumnError
-from hms_iceberg.maintenance.statistics.theta_sketch import ThetaSketch
 from hms_iceberg.spec.data_types import NestedField, PrimitiveType, UnknownType
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
@@ -23,6 +25,53 @@ from hms_iceberg.spec.statistics_files import BlobMetadata, StatisticsFile
 from hms_iceberg.spec.table_properties import metadata_folder
 from hms_iceberg.spec.values.single_values import to_bytes
 from hms_iceberg.table.table import Table
+
+_SEED = 9001
+_SEED_HASH = mmh3.hash64(struct.pack("<q", _SEED), 0, signed=False)[0] & 0xFFFF
+_NOMINAL_ENTRIES = 4096  # as Apache Iceberg's
+_MAX_THETA = (1 << 63) - 1
+_READ_ONLY, _EMPTY, _COMPACT, _ORDERED = 2, 4, 8, 16
+_COMPACT_FAMILY, _SERIAL_VERSION = 3, 3
+
+
+class ThetaSketch:
+    """The smallest hashes of distinct values: so many that their spread tells how many values there are."""
+
+    def __init__(self) -> None:
+        self._hashes = np.empty(0, np.uint64)
+        self._theta = _MAX_THETA
+
+    def update(self, values: Iterable[bytes]) -> None:
+        """Counts values in their single-value serialization; equal ones count once."""
+        hashes = np.fromiter((mmh3.hash64(value, _SEED, signed=False)[0] >> 1 for value in values), np.uint64)
+        merged = np.union1d(self._hashes, hashes[(hashes < self._theta) & (hashes > 0)])
+        if len(merged) > _NOMINAL_ENTRIES:
+            self._theta = int(merged[_NOMINAL_ENTRIES])
+            merged = merged[:_NOMINAL_ENTRIES]
+        self._hashes = merged
+
+    @property
+    def estimate(self) -> float:
+        """About how many distinct values there were; exact up to 4096."""
+        return len(self._hashes) / (self._theta / _MAX_THETA)
+
+    def serialized(self) -> bytes:
+        """The sketch in its compact, ordered form."""
+        count = len(self._hashes)
+        flags = _READ_ONLY | _COMPACT | _ORDERED
+        if count == 0:
+            return struct.pack("<BBBBBBH", 1, _SERIAL_VERSION, _COMPACT_FAMILY, 0, 0, flags | _EMPTY, _SEED_HASH)
+        estimates = self._theta < _MAX_THETA
+        if count == 1 and not estimates:
+            head = struct.pack("<BBBBBBH", 1, _SERIAL_VERSION, _COMPACT_FAMILY, 0, 0, flags, _SEED_HASH)
+            return head + self._hashes.tobytes()
+        longs = 3 if estimates else 2
+        head = struct.pack("<BBBBBBH", longs, _SERIAL_VERSION, _COMPACT_FAMILY, 0, 0, flags, _SEED_HASH)
+        head += struct.pack("<If", count, 1.0)
+        if estimates:
+            head += struct.pack("<Q", self._theta)
+        return head + self._hashes.tobytes()
+
 
 THETA_V1 = "apache-datasketches-theta-v1"
 _NDV = "ndv"

@@ -18,7 +18,7 @@ from hms_iceberg.migration.handback.narrow import misfitting, narrow_columns
 from hms_iceberg.migration.handback.partition_names import hive_folder, hive_values
 from hms_iceberg.migration.hive.footers import FooterReader
 from hms_iceberg.migration.hive.hive_types import TypeOptions
-from hms_iceberg.migration.hive.partition_keys import partition_key
+from hms_iceberg.migration.hive.refusals import partition_key
 from hms_iceberg.migration.hive.source import SourceTable, inspect_source
 from hms_iceberg.migration.hive.source_columns import stored_values
 from hms_iceberg.migration.hive.source_files import Listing, SourceFile, list_files

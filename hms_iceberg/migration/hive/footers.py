@@ -13,7 +13,7 @@ from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.migration.formats.format_footers import SourceFooter, read_source_footer
 from hms_iceberg.migration.formats.kinds import ORC
 from hms_iceberg.migration.hive.file_schemas import FileSchemaFacts, contradictions, examine, merge_mapped
-from hms_iceberg.migration.hive.partition_keys import partition_key
+from hms_iceberg.migration.hive.refusals import partition_key
 from hms_iceberg.migration.hive.source import SourceTable
 from hms_iceberg.migration.hive.source_files import SourceFile
 from hms_iceberg.migration.migration_progress import FOOTERS, Progress, in_threads

@@ -1,13 +1,29 @@
-"""Why a Hive table cannot become an Iceberg table in place, and what its owner can do about it."""
+"""Why a Hive table cannot become an Iceberg table in place, and what its owner can do; names of its partition keys."""
 
 from __future__ import annotations
 
 import enum
+import math
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.hms.rows.hive_rows import HiveTable
+
+
+def partition_key(values: Sequence[Any]) -> tuple[Any, ...]:
+    """A key that is equal for two sets of partition values only if they are the same partition.
+
+    Args:
+        values: as Iceberg stores them.
+    """
+    return tuple(_bits(value) if isinstance(value, float) else value for value in values)
+
+
+def _bits(value: float) -> bytes:
+    return struct.pack(">d", math.nan if math.isnan(value) else value)
 
 
 class Remedy(enum.Enum):

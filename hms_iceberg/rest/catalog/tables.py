@@ -19,7 +19,7 @@ from hms_iceberg.spec.metadata.metadata_json import metadata_to_dict
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, spec_from_fields_json
 from hms_iceberg.spec.schema_json import schema_from_json
 from hms_iceberg.spec.sort_orders import UNSORTED, sort_order_from_json
-from hms_iceberg.transaction.metadata_files import read_version
+from hms_iceberg.transaction.workspace import read_version
 
 logger = logging.getLogger(__name__)
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from hms_iceberg.errors import IcebergError, InvalidInputError
 from hms_iceberg.expressions.literals import Literal, stored_literal
-from hms_iceberg.expressions.operators import Operator
-from hms_iceberg.expressions.terms import Reference, Term, Transformed
+from hms_iceberg.expressions.terms import Operator, Reference, Term, Transformed
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Not, Or, predicate
 from hms_iceberg.spec.data_types import (
     DateType,

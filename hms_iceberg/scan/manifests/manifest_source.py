@@ -22,8 +22,8 @@ from hms_iceberg.scan.manifests.metric_columns import Metric
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.manifests.avro_container import read_container
 from hms_iceberg.spec.manifests.manifest_avro import decode_manifest_list
-from hms_iceberg.spec.manifests.manifest_values import ManifestFile
-from hms_iceberg.spec.snapshots_and_refs import Snapshot
+from hms_iceberg.spec.manifests.manifest_values import FileSource, ManifestFile
+from hms_iceberg.spec.snapshots_and_refs import MANIFESTS_OF, Snapshot
 from hms_iceberg.storage import Storage
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ def named_table(location: str, name: str | None = None) -> Iterator[None]:
         raise type(error)(f"{error}. This is about {table}.") from error
 
 
-def manifests_of(snapshot: Snapshot, storage: Storage, *, checked: bool = True) -> list[ManifestFile]:
+def manifests_of(snapshot: Snapshot, storage: FileSource, *, checked: bool = True) -> list[ManifestFile]:
     """The manifests of a snapshot, in order.
 
     Args:
@@ -82,7 +82,7 @@ def manifests_of(snapshot: Snapshot, storage: Storage, *, checked: bool = True) 
     return [_unlisted(location, snapshot, storage) for location in snapshot.manifest_locations or ()]
 
 
-def _unlisted(location: str, snapshot: Snapshot, storage: Storage) -> ManifestFile:
+def _unlisted(location: str, snapshot: Snapshot, storage: FileSource) -> ManifestFile:
     """A manifest that an old v1 snapshot names itself; only the manifest knows its partition spec."""
     data = storage.read(location)
     try:
@@ -213,3 +213,6 @@ def _groups(manifests: Sequence[ManifestFile]) -> list[list[ManifestFile]]:
         is_full = size >= full or len(group) >= _GROUP_MANIFESTS
         open_groups[manifest.partition_spec_id] = ([], 0) if is_full else (group, size)
     return groups
+
+
+MANIFESTS_OF.set(manifests_of)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from hms_iceberg.expressions.binding import bind
-from hms_iceberg.expressions.projection.projections import inclusive_projection
+from hms_iceberg.expressions.projection.residuals import inclusive_projection
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.metadata_tables.file_tables import entry_frame, live
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable, partition_struct
-from hms_iceberg.scan.partition_columns import polars_dtype
-from hms_iceberg.scan.partition_filter import partition_predicate
+from hms_iceberg.scan.partition_columns import partition_predicate, polars_dtype
 from hms_iceberg.spec.data_types import IntegerType, LongType, NestedField, StructType, TimestamptzType
 from hms_iceberg.spec.manifests.manifest_values import DataFileContent
 from hms_iceberg.spec.schema import Schema

@@ -8,13 +8,12 @@ import msgspec
 
 from hms_iceberg.errors import InvalidPartitionSpecError, UnsupportedError
 from hms_iceberg.spec.partition_transforms import (
-    BucketTransform,
+    PARAMETERIZED,
     DayTransform,
     HourTransform,
     IdentityTransform,
     MonthTransform,
     Transform,
-    TruncateTransform,
     YearTransform,
 )
 from hms_iceberg.spec.partitions.partition_specs import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
@@ -32,7 +31,6 @@ _OF_TIME: dict[str, type[Transform]] = {
     "hour": HourTransform,
     "hours": HourTransform,
 }
-_SUFFIXES = {BucketTransform: "bucket", TruncateTransform: "trunc"}
 
 
 class PartitionTerm(msgspec.Struct, frozen=True):
@@ -76,7 +74,7 @@ def transform_of(term: PartitionTerm, table: str) -> Transform:
         return IdentityTransform()
     if name in _OF_TIME:
         return _OF_TIME[name]()
-    if name not in ("bucket", "truncate"):
+    if name not in PARAMETERIZED:
         raise UnsupportedError(
             f"Cannot partition the table {table} by {term}: Iceberg has no such transform. Use a column itself, years, "
             "months, days, hours, bucket(n, column) or truncate(width, column)."
@@ -85,8 +83,8 @@ def transform_of(term: PartitionTerm, table: str) -> Transform:
         raise InvalidPartitionSpecError(
             f"Cannot partition the table {table} by {term}: expected a positive number, such as {name}(16, column)."
         )
-    return BucketTransform(term.number) if name == "bucket" else TruncateTransform(term.number)
+    return PARAMETERIZED[name](term.number)
 
 
 def _name(column: str, transform: Transform) -> str:
-    return column if transform.is_identity else f"{column}_{_SUFFIXES.get(type(transform), str(transform))}"
+    return column if transform.is_identity else f"{column}_{transform.suffix}"

@@ -1,6 +1,8 @@
-"""Hive tables that become Iceberg tables, and files of theirs that Iceberg tables take in."""
+"""Procedures that make Iceberg tables of Hive tables, add their files to one, or register a table."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.hms.hive_tables import HiveTables
@@ -113,4 +115,28 @@ ADD_FILES = Procedure(
     ),
     (Column("added_files_count", "bigint", nullable=False), Column("changed_partition_count", "bigint")),
     _add_files,
+)
+
+
+def _register_table(call: Call) -> list[Row]:
+    metadata_file = call.required("metadata_file")
+    if not metadata_file:
+        raise InvalidInputError("Cannot handle an empty argument metadata_file: expected the path of a metadata file.")
+    snapshot = call.catalog.register_table(call.identifier, metadata_file).current_snapshot()
+    if snapshot is None:
+        return [(None, None, None)]
+    summary: Mapping[str, str] = snapshot.summary or {}
+    totals = (summary.get("total-records"), summary.get("total-data-files"))
+    return [(snapshot.snapshot_id, *(None if total is None else int(total) for total in totals))]
+
+
+REGISTER_TABLE = Procedure(
+    "register_table",
+    (TABLE, Parameter("metadata_file", "string", required=True)),
+    (
+        Column("current_snapshot_id", "bigint"),
+        Column("total_records_count", "bigint"),
+        Column("total_data_files_count", "bigint"),
+    ),
+    _register_table,
 )

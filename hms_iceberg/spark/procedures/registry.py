@@ -5,18 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hms_iceberg.spark.procedures.changelog_view import CREATE_CHANGELOG_VIEW
-from hms_iceberg.spark.procedures.computing_statistics import COMPUTE_PARTITION_STATS, COMPUTE_TABLE_STATS
-from hms_iceberg.spark.procedures.expiring_snapshots import EXPIRE_SNAPSHOTS
-from hms_iceberg.spark.procedures.migration import ADD_FILES, MIGRATE, SNAPSHOT
+from hms_iceberg.spark.procedures.maintenance import (
+    COMPUTE_PARTITION_STATS,
+    COMPUTE_TABLE_STATS,
+    EXPIRE_SNAPSHOTS,
+    REMOVE_ORPHAN_FILES,
+)
+from hms_iceberg.spark.procedures.migration import ADD_FILES, MIGRATE, REGISTER_TABLE, SNAPSHOT
 from hms_iceberg.spark.procedures.procedure import Procedure
-from hms_iceberg.spark.procedures.publishing import CHERRYPICK_SNAPSHOT, FAST_FORWARD, PUBLISH_CHANGES
-from hms_iceberg.spark.procedures.register_table import REGISTER_TABLE
-from hms_iceberg.spark.procedures.remove_orphan_files import REMOVE_ORPHAN_FILES
-from hms_iceberg.spark.procedures.rewrite_table_path import REWRITE_TABLE_PATH
-from hms_iceberg.spark.procedures.rewriting_files import REWRITE_DATA_FILES, REWRITE_POSITION_DELETE_FILES
-from hms_iceberg.spark.procedures.rewriting_manifests import REWRITE_MANIFESTS
-from hms_iceberg.spark.procedures.rolling_back import (
+from hms_iceberg.spark.procedures.rewriting_files import (
+    REWRITE_DATA_FILES,
+    REWRITE_MANIFESTS,
+    REWRITE_POSITION_DELETE_FILES,
+    REWRITE_TABLE_PATH,
+)
+from hms_iceberg.spark.procedures.snapshots import (
     ANCESTORS_OF,
+    CHERRYPICK_SNAPSHOT,
+    FAST_FORWARD,
+    PUBLISH_CHANGES,
     ROLLBACK_TO_SNAPSHOT,
     ROLLBACK_TO_TIMESTAMP,
     SET_CURRENT_SNAPSHOT,

@@ -1,10 +1,12 @@
-"""Data files and position deletes written anew."""
+"""Procedures that rewrite files: data files, position deletes, manifests, and all paths of a table."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from hms_iceberg.maintenance.relocation.table_path import rewrite_table_path
 from hms_iceberg.maintenance.rewrite.data_files import plan_data_files
+from hms_iceberg.maintenance.rewrite.manifest_rewrite import rewrite_manifests
 from hms_iceberg.maintenance.rewrite.rewrite_deletes import rewrite_position_delete_files
 from hms_iceberg.maintenance.rewrite.rewriting import RewriteResult
 from hms_iceberg.spark.procedures.procedure import TABLE, Call, Column, Parameter, Procedure, Row
@@ -89,4 +91,66 @@ REWRITE_POSITION_DELETE_FILES = Procedure(
         Column("added_bytes_count", "bigint", nullable=False),
     ),
     _rewrite_position_delete_files,
+)
+
+
+def _rewrite_manifests(call: Call) -> list[Row]:
+    result = rewrite_manifests(call.table(), spec_id=call.get("spec_id"), sort_by=call.get("sort_by"))
+    return [(result.rewritten_manifests_count, result.added_manifests_count)]
+
+
+REWRITE_MANIFESTS = Procedure(
+    "rewrite_manifests",
+    (
+        TABLE,
+        Parameter("use_caching", "boolean"),  # nothing is read twice here
+        Parameter("spec_id", "int"),
+        Parameter("sort_by", "array<string>"),
+    ),
+    (
+        Column("rewritten_manifests_count", "int", nullable=False),
+        Column("added_manifests_count", "int", nullable=False),
+    ),
+    _rewrite_manifests,
+)
+
+
+def _rewrite_table_path(call: Call) -> list[Row]:
+    result = rewrite_table_path(
+        call.table(),
+        call.required("source_prefix"),
+        call.required("target_prefix"),
+        start_version=call.get("start_version"),
+        end_version=call.get("end_version"),
+        staging_location=call.get("staging_location"),
+        create_file_list=call.get("create_file_list", True),
+    )
+    return [
+        (
+            result.latest_version,
+            result.file_list_location,
+            result.rewritten_manifest_file_paths_count,
+            result.rewritten_delete_file_paths_count,
+        )
+    ]
+
+
+REWRITE_TABLE_PATH = Procedure(
+    "rewrite_table_path",
+    (
+        TABLE,
+        Parameter("source_prefix", "string", required=True),
+        Parameter("target_prefix", "string", required=True),
+        Parameter("start_version", "string"),
+        Parameter("end_version", "string"),
+        Parameter("staging_location", "string"),
+        Parameter("create_file_list", "boolean"),
+    ),
+    (
+        Column("latest_version", "string"),
+        Column("file_list_location", "string"),
+        Column("rewritten_manifest_file_paths_count", "int"),
+        Column("rewritten_delete_file_paths_count", "int"),
+    ),
+    _rewrite_table_path,
 )

@@ -2,18 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from hms_iceberg.spark.rowlevel.row_distribution import row_distribution
 from hms_iceberg.spark.writing.begin_write import begun, decided
-from hms_iceberg.spark.writing.write_questions import BeginWrite
+from hms_iceberg.spark.writing.write_questions import BeginWrite, CommitWrite, DeleteWhere
 from hms_iceberg.spark.writing.write_settings import WriteSettings, output_spec_id
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_ID
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.storage import Storage
+from hms_iceberg.table import Table
+from hms_iceberg.table.changes.change_options import ChangeOptions
+from hms_iceberg.table.changes.row_change import RowChange
+
+
+def change_of(
+    asked: CommitWrite | DeleteWhere, table: Table, command: str, counts: Mapping[str, str] | None = None
+) -> RowChange:
+    """A change on the version that was read, so that what others committed since is checked for conflicts.
+
+    Args:
+        asked: what `WriteSettings` looks up.
+        table: the table, at the version that was read.
+        command: `delete`, `update` or `merge`.
+        counts: numbers of rows that the snapshot's summary is to tell.
+
+    Raises:
+        ConfigurationError, UnsupportedError: see `RowChange`.
+    """
+    settings = WriteSettings(asked.name, asked.options, asked.session, table.properties)
+    properties = {**asked.engine, **settings.snapshot_properties()}
+    properties |= counts or {}
+    wap_id = settings.wap_id()
+    if wap_id is not None:
+        properties["wap.id"] = wap_id
+    if isinstance(asked, CommitWrite):
+        branch = asked.decided.branch
+    else:
+        branch = settings.target_branch(asked.branch)
+    options = ChangeOptions(properties, branch=branch or MAIN_BRANCH, stage_only=wap_id is not None)
+    return RowChange(table.transaction()._transaction, command, options)
+
 
 _LINEAGE = (ROW_ID, LAST_UPDATED_SEQUENCE_NUMBER)
 

@@ -12,14 +12,14 @@ from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.scan_plan import ScanPlan
 from hms_iceberg.spark.reading.conditions import row_filter
+from hms_iceberg.spark.rowlevel.begin_rows import change_of
 from hms_iceberg.spark.rowlevel.deleted_rows import bitmaps, merged_deletes
-from hms_iceberg.spark.rowlevel.pinned import change_of
 from hms_iceberg.spark.writing.write_questions import CommitWrite
 from hms_iceberg.spark.writing.written_files import data_files
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.table import Table
-from hms_iceberg.table.rows.row_change import RowChange
+from hms_iceberg.table.changes.row_change import RowChange
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.rows.overwrite import Overwrite
 from hms_iceberg.updates.rows.row_delta import RowDelta

@@ -8,10 +8,10 @@ from typing import Any
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysFalse, BooleanExpression
 from hms_iceberg.spark.reading.conditions import row_filter
-from hms_iceberg.spark.rowlevel.pinned import change_of
+from hms_iceberg.spark.rowlevel.begin_rows import change_of
 from hms_iceberg.spark.writing.write_questions import DeleteWhere
 from hms_iceberg.table import Table
-from hms_iceberg.table.rows.row_change import RowChange
+from hms_iceberg.table.changes.row_change import RowChange
 from hms_iceberg.updates.rows.delete import DeleteFiles
 
 logger = logging.getLogger(__name__)

@@ -32,6 +32,7 @@ from hms_iceberg.spark.sql.statements import (
     TableStatement,
     TransformOf,
 )
+from hms_iceberg.spec.partition_transforms import PARAMETERIZED
 
 _UNITS = {"DAYS": 86_400_000, "HOURS": 3_600_000, "MINUTES": 60_000}
 _TRANSFORMS = {
@@ -41,7 +42,7 @@ _TRANSFORMS = {
     **dict.fromkeys(("DATE_HOUR", "HOUR", "HOURS"), "hour"),
     "IDENTITY": "identity",
 }
-_PARAMETERIZED = {"BUCKET": "bucket", "TRUNCATE": "truncate"}
+_PARAMETERIZED = {name.upper(): name for name in PARAMETERIZED}
 
 
 def parse_statement(text: str) -> TableStatement | None:
@@ -212,7 +213,7 @@ class _StatementParser:
         function = self._advance()
         name = function.value.upper()
         if name not in _TRANSFORMS and name not in _PARAMETERIZED:
-            known = ", ".join(("bucket", "truncate", "years", "months", "days", "hours"))
+            known = ", ".join((*PARAMETERIZED, "years", "months", "days", "hours"))
             raise self._error(f"the transform {function.value} is not supported; known are {known}", function)
         self._expect("(")
         if name in _TRANSFORMS:

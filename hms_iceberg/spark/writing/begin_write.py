@@ -21,7 +21,7 @@ from hms_iceberg.spark.writing.worker import write_job
 from hms_iceberg.spark.writing.write_questions import BeginWrite, Decided
 from hms_iceberg.spark.writing.write_settings import WriteSettings, output_spec_id
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partition_transforms import BucketTransform, TruncateTransform, UnknownTransform
+from hms_iceberg.spec.partition_transforms import UnknownTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
@@ -227,15 +227,10 @@ def _field_rules(table: str, field: PartitionField, schema: Schema, rows: RowSch
     path = rows.path_to(schema, field.source_id)
     if path is None:
         return {"name": field.name, "transform": "void", "width": None, "path": [], "source": "unknown", "type": "void"}
-    width = None
-    if isinstance(transform, BucketTransform):
-        width = transform.num_buckets
-    elif isinstance(transform, TruncateTransform):
-        width = transform.width
     return {
         "name": field.name,
-        "transform": str(transform).split("[")[0],
-        "width": width,
+        "transform": transform.name,
+        "width": transform.argument,
         "path": path,
         "source": str(known.field_type),
         "type": rows.type_of(path),

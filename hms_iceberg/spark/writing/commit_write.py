@@ -20,8 +20,7 @@ from hms_iceberg.table.table_transaction import TableTransaction
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.once_an_epoch import Epoch, OnceAnEpoch
-from hms_iceberg.updates.rows.append import FastAppend
-from hms_iceberg.updates.rows.merge_append import MergeAppend
+from hms_iceberg.updates.rows.append import FastAppend, MergeAppend
 from hms_iceberg.updates.rows.overwrite import Overwrite
 from hms_iceberg.updates.rows.replace_partitions import ReplacePartitions
 from hms_iceberg.updates.since_snapshot import SinceSnapshot

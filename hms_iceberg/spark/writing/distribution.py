@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hms_iceberg.spark.writing.write_settings import WriteSettings
-from hms_iceberg.spec.partition_transforms import BucketTransform, Transform, TruncateTransform
+from hms_iceberg.spec.partition_transforms import Transform
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import NullOrder, SortDirection, SortField, SortOrder
@@ -143,13 +143,8 @@ def sort_key(each: SortField, schema: Schema) -> dict[str, Any]:
 
 
 def _term(source_id: int, transform: Transform, schema: Schema) -> dict[str, Any]:
-    name = str(transform).split("[")[0]
-    width = None
-    if isinstance(transform, BucketTransform):
-        width = transform.num_buckets
-    elif isinstance(transform, TruncateTransform):
-        width = transform.width
-    return {"transform": _NAMES.get(name, name), "width": width, "column": quoted(schema, source_id)}
+    name = _NAMES.get(transform.name, transform.name)
+    return {"transform": name, "width": transform.argument, "column": quoted(schema, source_id)}
 
 
 def quoted(schema: Schema, field_id: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from hms_iceberg.errors import CorruptFileError, InvalidInputError
-from hms_iceberg.spec.metadata.json_reading import JsonObject
+from hms_iceberg.spec.json_model import JsonObject
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from hms_iceberg.errors import CommitConflictError, InvalidInputError
 from hms_iceberg.spec.changes.reading import read_by_kind
-from hms_iceberg.spec.metadata.json_reading import JsonObject
+from hms_iceberg.spec.json_model import JsonObject
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.views.view_metadata import ViewMetadata
 

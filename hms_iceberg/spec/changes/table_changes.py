@@ -13,8 +13,8 @@ from typing import Any
 from hms_iceberg.errors import CommitConflictError, CommitFailedError, CorruptFileError, InvalidInputError
 from hms_iceberg.spec.changes.pending import PendingTable
 from hms_iceberg.spec.changes.reading import integers, read_by_kind, text_map, texts
+from hms_iceberg.spec.json_model import JsonObject
 from hms_iceberg.spec.metadata.format_rules import check_format_version
-from hms_iceberg.spec.metadata.json_reading import JsonObject
 from hms_iceberg.spec.metadata.metadata_changes import (
     add_encryption_key,
     add_schema,

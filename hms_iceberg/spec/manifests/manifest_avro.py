@@ -19,12 +19,12 @@ from hms_iceberg.errors import CorruptFileError, CorruptManifestError, InvalidIn
 from hms_iceberg.spec.data_types import DecimalType, StructType, UUIDType
 from hms_iceberg.spec.manifests.avro_container import DEFAULT_CODEC, read_container, read_records, write_container
 from hms_iceberg.spec.manifests.avro_types import decimal_bytes
-from hms_iceberg.spec.manifests.manifest_counts import check_entries
+from hms_iceberg.spec.manifests.manifest_counts import PartitionSummary, check_entries
 from hms_iceberg.spec.manifests.manifest_layout import EntryLayout, entry_layout
 from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list, encode_manifest_list
 from hms_iceberg.spec.manifests.manifest_schema import entry_schema
-from hms_iceberg.spec.manifests.manifest_summary import PartitionSummary
 from hms_iceberg.spec.manifests.manifest_values import (
+    MANIFEST_ENTRIES,
     DataFile,
     DataFileContent,
     ManifestContent,
@@ -408,3 +408,6 @@ def _decode_entry(
         entry.get("file_sequence_number"),
         data_file,
     )
+
+
+MANIFEST_ENTRIES.set(decode_manifest)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any, Protocol
 
-from hms_iceberg.doors import door
+from hms_iceberg.hooks import Hook
 
 __all__ = [
     "DataFile",
@@ -25,6 +25,8 @@ __all__ = [
     "ManifestFile",
     "Record",
 ]
+
+MANIFEST_ENTRIES: Hook[[bytes, ManifestFile], list[ManifestEntry]] = Hook("hms_iceberg.spec.manifests.manifest_avro")
 
 
 class FileSource(Protocol):
@@ -255,7 +257,7 @@ class ManifestFile:
             MissingFileError: the manifest is gone.
             CorruptManifestError: it cannot be read.
         """
-        entries: list[ManifestEntry] = door("manifest.entries")(io.read(self.manifest_path), self)
+        entries = MANIFEST_ENTRIES(io.read(self.manifest_path), self)
         return [entry for entry in entries if entry.is_live or not discard_deleted]
 
     @property

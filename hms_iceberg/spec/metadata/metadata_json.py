@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from hms_iceberg.errors import CorruptMetadataError, IcebergError, InvalidInputError, UnsupportedError
+from hms_iceberg.spec.json_model import JsonObject, set_json_form
 from hms_iceberg.spec.metadata import snapshot_json
-from hms_iceberg.spec.metadata.json_reading import JsonObject
 from hms_iceberg.spec.metadata.metadata_validation import check_metadata
 from hms_iceberg.spec.metadata.table_metadata import SUPPORTED_FORMAT_VERSIONS, TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import (
@@ -278,3 +278,6 @@ def _refs(read: JsonObject, current_snapshot_id: int | None) -> dict[str, Snapsh
     if current_snapshot_id is not None and MAIN_BRANCH not in refs:
         refs[MAIN_BRANCH] = SnapshotRef(current_snapshot_id)
     return refs
+
+
+set_json_form(TableMetadata, metadata_to_dict, metadata_from_dict)

@@ -9,7 +9,7 @@ import logging
 from typing import Any
 
 from hms_iceberg.errors import CorruptMetadataError
-from hms_iceberg.spec.metadata.json_reading import JsonObject, shown
+from hms_iceberg.spec.json_model import JsonObject, set_json_form, shown
 from hms_iceberg.spec.snapshots_and_refs import (
     INITIAL_SEQUENCE_NUMBER,
     OPERATION,
@@ -225,3 +225,11 @@ def encryption_key_from_json(data: Any) -> EncryptionKey:
         read.text_or_none("encrypted-by-id"),
         read.text_map_or_none("properties"),
     )
+
+
+set_json_form(Snapshot, snapshot_to_json, snapshot_from_json)
+set_json_form(SnapshotLogEntry, snapshot_log_to_json, snapshot_log_from_json)
+set_json_form(MetadataLogEntry, metadata_log_to_json, metadata_log_from_json)
+set_json_form(SnapshotRef, ref_to_json, ref_from_json)
+set_json_form(StatisticsFile, statistics_to_json, statistics_from_json)
+set_json_form(PartitionStatisticsFile, partition_statistics_to_json, partition_statistics_from_json)

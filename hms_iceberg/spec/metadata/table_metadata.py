@@ -37,7 +37,7 @@ class TableMetadata(JsonModel):
     `current_snapshot_id` is None for a table without data; `table_uuid` only in old v1 tables.
     """
 
-    _json: ClassVar[str] = "metadata"
+    _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.metadata_json"
     format_version: int
     table_uuid: str | None
     location: str

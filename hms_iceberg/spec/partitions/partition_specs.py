@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import quote_plus
 
-from hms_iceberg.doors import door
 from hms_iceberg.errors import InvalidPartitionSpecError
+from hms_iceberg.hooks import Hook
 from hms_iceberg.spec.data_types import IcebergType, NestedField, StructType, UnknownType
-from hms_iceberg.spec.json_model import JsonModel
+from hms_iceberg.spec.json_model import JsonModel, set_json_form
 from hms_iceberg.spec.partition_transforms import (
     DayTransform,
     HourTransform,
@@ -29,6 +29,9 @@ PARTITION_FIELD_ID_START = 1000
 """The id of the first partition field of a table."""
 
 
+SPEC_HTML: Hook[[PartitionSpec], str] = Hook("hms_iceberg.report.notebook")
+
+
 @dataclass(frozen=True)
 class PartitionField(JsonModel):
     """One value of the partition tuple.
@@ -41,7 +44,6 @@ class PartitionField(JsonModel):
         source_ids: ids of all source columns, for a transform with several arguments (format v3).
     """
 
-    _json: ClassVar[str] = "partition_field"
     source_id: int
     field_id: int
     transform: Transform
@@ -67,7 +69,6 @@ class PartitionField(JsonModel):
 class PartitionSpec(JsonModel):
     """The partition fields of a table, in order; without fields, the table is not partitioned."""
 
-    _json: ClassVar[str] = "spec"
     fields: tuple[PartitionField, ...]
     spec_id: int
 
@@ -131,7 +132,7 @@ class PartitionSpec(JsonModel):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return str(door("spec.to_html")(self))
+        return SPEC_HTML(self)
 
     def __str__(self) -> str:
         return "[" + "".join(f"\n  {field}" for field in self.fields) + ("\n]" if self.fields else "]")
@@ -405,3 +406,7 @@ def sources_from_json(data: Mapping[str, Any]) -> tuple[int | None, tuple[int, .
 
 def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and -(2**31) <= value < 2**31
+
+
+set_json_form(PartitionField, field_to_json, field_from_json)
+set_json_form(PartitionSpec, spec_to_json, spec_from_json)

@@ -6,6 +6,9 @@ bytes; decimal.Decimal at the type's scale.
 
 from __future__ import annotations
 
+from typing import Any
+
+from hms_iceberg.spec.data_types import BinaryType, FixedType, IcebergType, StringType
 from hms_iceberg.spec.values.binary_values import (
     DECIMAL_CONTEXT,
     decimal_to_bytes,
@@ -19,7 +22,6 @@ from hms_iceberg.spec.values.binary_values import (
 )
 from hms_iceberg.spec.values.json_values import INT_RANGE, LONG_RANGE, from_json, to_json
 from hms_iceberg.spec.values.python_values import from_python
-from hms_iceberg.spec.values.truncation import bounds_to_bytes, truncate_lower, truncate_upper
 
 __all__ = [
     "DECIMAL_CONTEXT",
@@ -40,3 +42,60 @@ __all__ = [
     "truncate_upper",
     "unscaled_value",
 ]
+
+
+# Of a fixed value no more than its first bytes may be left, which are no value of the type.
+_SHORTENED = (StringType, BinaryType, FixedType)
+_LAST_CODE_POINT = 0x10FFFF
+_SURROGATES = range(0xD800, 0xE000)
+
+
+def bounds_to_bytes(kind: IcebergType, low: Any, high: Any, width: int | None) -> tuple[bytes, bytes | None]:
+    """The least and the greatest stored value of a column as its bounds.
+
+    Args:
+        kind: the primitive type of the column.
+        low: the least value.
+        high: the greatest value.
+        width: how many characters or bytes are kept; None keeps all.
+
+    Returns:
+        The bytes that a manifest holds; no upper bound if none is short enough.
+
+    Raises:
+        UnsupportedError, TypeMismatchError: as of `to_bytes`.
+    """
+    if width is not None:
+        low, high = truncate_lower(kind, low, width), truncate_upper(kind, high, width)
+    stored = BinaryType() if isinstance(kind, FixedType) else kind
+    return to_bytes(stored, low), None if high is None else to_bytes(stored, high)
+
+
+def truncate_lower(kind: IcebergType, value: Any, width: int) -> Any:
+    """A value of at most `width` characters (or bytes) that is no greater; other types come back unchanged."""
+    return value[:width] if isinstance(kind, _SHORTENED) else value
+
+
+def truncate_upper(kind: IcebergType, value: Any, width: int) -> Any | None:
+    """A value of at most `width` characters (or bytes) that is no smaller, or None if there is none.
+
+    Characters are Unicode code points. Values of other types, and values that are short enough, come back unchanged.
+    """
+    if not isinstance(kind, _SHORTENED) or len(value) <= width:
+        return value
+    return _next_text(value[:width]) if isinstance(value, str) else _next_bytes(bytes(value[:width]))
+
+
+def _next_text(prefix: str) -> str | None:
+    for last in range(len(prefix) - 1, -1, -1):
+        following = ord(prefix[last]) + 1
+        if following in _SURROGATES:
+            following = _SURROGATES.stop
+        if following <= _LAST_CODE_POINT:
+            return prefix[:last] + chr(following)
+    return None
+
+
+def _next_bytes(prefix: bytes) -> bytes | None:
+    kept = prefix.rstrip(b"\xff")
+    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None

@@ -112,7 +112,7 @@ class ViewHistoryEntry:
 class ViewMetadata(JsonModel):
     """All that is known of a view, under the specification's names."""
 
-    _json: ClassVar[str] = "view_metadata"
+    _json_home: ClassVar[str] = "hms_iceberg.spec.views.view_metadata_json"
     view_uuid: str
     location: str
     schemas: tuple[Schema, ...]

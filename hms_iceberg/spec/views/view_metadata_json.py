@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from hms_iceberg.errors import CorruptMetadataError, UnsupportedError
-from hms_iceberg.spec.metadata.json_reading import JsonObject, shown
+from hms_iceberg.spec.json_model import JsonObject, set_json_form, shown
 from hms_iceberg.spec.metadata.metadata_json import read_metadata_file
 from hms_iceberg.spec.schema_json import schema_from_json, schema_to_json
 from hms_iceberg.spec.views.view_metadata import (
@@ -134,3 +134,6 @@ def view_version_to_json(version: ViewVersion) -> dict[str, Any]:
         for each in version.representations
     ]
     return data
+
+
+set_json_form(ViewMetadata, view_metadata_to_dict, view_metadata_from_dict)

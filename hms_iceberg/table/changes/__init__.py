@@ -1,1 +1,1 @@
-"""Builders of changes other than of rows: what the methods of a table begin."""
+"""Changes that users make on a table: builders, and changes of rows that write files. Each ends in one of `updates`."""

@@ -16,7 +16,7 @@ from hms_iceberg.table.changes.file_changes import (
     RewriteManifestFiles,
 )
 from hms_iceberg.table.changes.manage_snapshots import ExpireSnapshotsBuilder, ManageSnapshots, UpdateStatistics
-from hms_iceberg.table.changes.pending import Begun
+from hms_iceberg.table.changes.pending import StartedChange
 from hms_iceberg.table.changes.row_delta_builder import NewRowDelta
 from hms_iceberg.table.changes.update_schema import UpdateSchema
 from hms_iceberg.table.changes.update_spec import UpdateSortOrder, UpdateSpec
@@ -33,14 +33,14 @@ class ChangeMethods(ABC):
     """
 
     @abstractmethod
-    def _begin(self) -> Begun:
+    def _begin(self) -> StartedChange:
         """Where a change that begins now belongs."""
 
     def add(self: Self, update: Update) -> Self:
         """Makes any pending update, such as those of `hms_iceberg.updates`."""
-        begun = self._begin()
-        begun.transaction.add(update)
-        begun.end()
+        started = self._begin()
+        started.transaction.add(update)
+        started.end()
         return self
 
     # ---------------------------------------------------------------------------------------- definition

@@ -1,4 +1,4 @@
-"""What the caller of a write says besides what is to change, and where the change goes (write-audit-publish).
+"""Options of a write besides what is to change, and where the change goes (write-audit-publish); rows as data files.
 
 Source: Iceberg documentation, "Branching and tagging", "Spark configuration": `write.wap.enabled`, `wap.id`,
 `wap.branch`.
@@ -10,11 +10,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from hms_iceberg.arrow.writing.write import ArrowInput, write_data_files
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.arguments import mapping
+from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.spec.table_properties import WAP_ENABLED
+from hms_iceberg.transaction.transaction import Transaction
 
 WAP_ID, WAP_BRANCH = "wap.id", "wap.branch"
 
@@ -75,3 +79,26 @@ class ChangeOptions:
 
 def _refused(metadata: TableMetadata, given: str, why: str) -> InvalidInputError:
     return InvalidInputError(f"Cannot write to the table at {metadata.location} by {given}: {why}.")
+
+
+def write_rows(transaction: Transaction, rows: ArrowInput, schema: Schema | None = None) -> tuple[DataFile, ...]:
+    """Writes rows as data files of the transaction's table; a certain failure of the transaction deletes them.
+
+    Args:
+        transaction: what the rows become part of.
+        rows: the rows.
+        schema: the columns of the files; the table's current schema unless given.
+
+    Raises:
+        InvalidInputError: not Arrow data, or it does not fit the table's schema; see `write_data_files`.
+    """
+    return tuple(
+        write_data_files(
+            transaction.metadata,
+            transaction.workspace.storage,
+            rows,
+            table=".".join(transaction.identifier),
+            schema=schema,
+            on_create=transaction.track,
+        )
+    )

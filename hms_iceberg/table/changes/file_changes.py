@@ -9,13 +9,12 @@ from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestFile
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
-from hms_iceberg.table.changes.pending import Begun, PendingChange
-from hms_iceberg.updates.machinery.isolation import Isolation
+from hms_iceberg.table.changes.pending import PendingChange, StartedChange
+from hms_iceberg.updates.machinery.operations import Isolation
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
-from hms_iceberg.updates.rows.append import FastAppend
+from hms_iceberg.updates.rows.append import FastAppend, MergeAppend
 from hms_iceberg.updates.rows.delete import DeleteFiles
-from hms_iceberg.updates.rows.merge_append import MergeAppend
 from hms_iceberg.updates.rows.overwrite import Overwrite
 from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
 
@@ -25,8 +24,8 @@ Builder = TypeVar("Builder", bound="FileChange")
 class FileChange(PendingChange):
     """A change that becomes one snapshot."""
 
-    def __init__(self, begun: Begun) -> None:
-        super().__init__(begun)
+    def __init__(self, started: StartedChange) -> None:
+        super().__init__(started)
         self._added: list[DataFile] = []
         self._removed: list[DataFile] = []
         self._filter: BooleanExpression | None = None
@@ -64,8 +63,8 @@ class FileChange(PendingChange):
 class AppendFiles(FileChange):
     """Appends data files; manifests are merged if `merging`."""
 
-    def __init__(self, begun: Begun, merging: bool) -> None:
-        super().__init__(begun)
+    def __init__(self, started: StartedChange, merging: bool) -> None:
+        super().__init__(started)
         self._merging = merging
 
     def append_file(self, file: DataFile) -> AppendFiles:
@@ -132,8 +131,8 @@ class Validated(FileChange):
 class OverwriteFiles(Validated):
     """Removes data files, one by one or by a filter, and adds others."""
 
-    def __init__(self, begun: Begun) -> None:
-        super().__init__(begun)
+    def __init__(self, started: StartedChange) -> None:
+        super().__init__(started)
         self._must_match = False
 
     def add_file(self, file: DataFile) -> OverwriteFiles:
@@ -180,8 +179,8 @@ class OverwriteFiles(Validated):
 class RewriteDataFiles(FileChange):
     """Replaces files by others with the same rows."""
 
-    def __init__(self, begun: Begun) -> None:
-        super().__init__(begun)
+    def __init__(self, started: StartedChange) -> None:
+        super().__init__(started)
         self._sequence_number: int | None = None
 
     def delete_file(self, file: DataFile) -> RewriteDataFiles:
@@ -212,8 +211,8 @@ class RewriteDataFiles(FileChange):
 class RewriteManifestFiles(FileChange):
     """Writes manifests anew; files stay what they are."""
 
-    def __init__(self, begun: Begun) -> None:
-        super().__init__(begun)
+    def __init__(self, started: StartedChange) -> None:
+        super().__init__(started)
         self._if: Callable[[ManifestFile], bool] | None = None
         self._by: Callable[[DataFile], Any] | None = None
 

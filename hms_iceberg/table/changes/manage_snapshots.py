@@ -9,7 +9,7 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import SnapshotRefType
 from hms_iceberg.spec.statistics_files import PartitionStatisticsFile, StatisticsFile
-from hms_iceberg.table.changes.pending import Begun, PendingChange
+from hms_iceberg.table.changes.pending import PendingChange, StartedChange
 from hms_iceberg.table.reading.time_travel import milliseconds
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.snapshots.cherry_pick import CherryPick
@@ -31,8 +31,8 @@ Time = int | str | dt.datetime
 class ManageSnapshots(PendingChange):
     """Branches and tags, and where main points. Changes are made in the order of the calls."""
 
-    def __init__(self, begun: Begun) -> None:
-        super().__init__(begun)
+    def __init__(self, started: StartedChange) -> None:
+        super().__init__(started)
         self._pending: list[Update] = []
         self._after: TableMetadata | None = None
 
@@ -141,8 +141,8 @@ def _check_order(snapshot_id: object, name: object, method: str) -> None:
 class UpdateStatistics(PendingChange):
     """Which statistics files belong to which snapshots."""
 
-    def __init__(self, begun: Begun) -> None:
-        super().__init__(begun)
+    def __init__(self, started: StartedChange) -> None:
+        super().__init__(started)
         self._pending: list[Update] = []
 
     def _updates(self) -> list[Update]:
@@ -171,8 +171,8 @@ class UpdateStatistics(PendingChange):
 class ExpireSnapshotsBuilder(PendingChange):
     """Which snapshots are to expire. Files stay; `hms_iceberg.maintenance.expire_with_files` deletes them too."""
 
-    def __init__(self, begun: Begun) -> None:
-        super().__init__(begun)
+    def __init__(self, started: StartedChange) -> None:
+        super().__init__(started)
         self._older_than_ms: int | None = None
         self._retain_last: int | None = None
         self._ids: frozenset[int] = frozenset()

@@ -15,8 +15,8 @@ Self = TypeVar("Self", bound="PendingChange")
 
 
 @dataclass(frozen=True)
-class Begun:
-    """Where a change belongs that has begun.
+class StartedChange:
+    """Where a change belongs that has started.
 
     Args:
         transaction: what it becomes part of.
@@ -37,9 +37,9 @@ class PendingChange:
     was begun on the table itself; as a context manager it does so at the end, unless there was an error.
     """
 
-    def __init__(self, begun: Begun) -> None:
-        self._transaction = begun.transaction
-        self._begun = begun
+    def __init__(self, started: StartedChange) -> None:
+        self._transaction = started.transaction
+        self._started = started
 
     def __enter__(self: Self) -> Self:
         return self
@@ -70,4 +70,4 @@ class PendingChange:
         """
         for update in self._updates():
             self._transaction.add(update)
-        self._begun.end()
+        self._started.end()

@@ -20,9 +20,9 @@ from hms_iceberg.scan.scan_plan import ScanRequest
 from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
+from hms_iceberg.table.changes.change_options import write_rows
 from hms_iceberg.table.changes.file_changes import Validated
-from hms_iceberg.table.changes.pending import Begun
-from hms_iceberg.table.changes.writes import write_rows
+from hms_iceberg.table.changes.pending import StartedChange
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.rows.row_delta import RowDelta
@@ -40,9 +40,9 @@ class NewRowDelta(Validated):
     ...     delta.add_rows(changed)
     """
 
-    def __init__(self, begun: Begun) -> None:
-        super().__init__(begun)
-        self._standalone = begun.finish is not None
+    def __init__(self, started: StartedChange) -> None:
+        super().__init__(started)
+        self._standalone = started.finish is not None
         self._positions: dict[str, list[Any]] = {}
 
     def __exit__(

@@ -10,7 +10,7 @@ from hms_iceberg.spec.arguments import column_names
 from hms_iceberg.spec.data_types import IcebergType, parse_primitive
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import from_python
-from hms_iceberg.table.changes.pending import Begun, PendingChange
+from hms_iceberg.table.changes.pending import PendingChange, StartedChange
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.schema.schema_changes import (
     AddColumn,
@@ -39,8 +39,10 @@ class UpdateSchema(PendingChange):
     ...     update.rename_column("amount", "price")
     """
 
-    def __init__(self, begun: Begun, allow_incompatible_changes: bool = False, case_sensitive: bool = True) -> None:
-        super().__init__(begun)
+    def __init__(
+        self, started: StartedChange, allow_incompatible_changes: bool = False, case_sensitive: bool = True
+    ) -> None:
+        super().__init__(started)
         self._changes: tuple[SchemaChange, ...] = ()
         self._allow_incompatible = allow_incompatible_changes
         self._case_sensitive = case_sensitive

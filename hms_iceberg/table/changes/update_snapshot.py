@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hms_iceberg.table.changes.change_options import ChangeOptions
 from hms_iceberg.table.changes.file_changes import AppendFiles, Builder, DeleteDataFiles, OverwriteFiles
-from hms_iceberg.table.changes.pending import Begun
+from hms_iceberg.table.changes.pending import StartedChange
 
 
 class UpdateSnapshot:
@@ -14,25 +14,25 @@ class UpdateSnapshot:
     ...     append.append_data_file(file)
     """
 
-    def __init__(self, begun: Begun, options: ChangeOptions) -> None:
-        self._begun = begun
+    def __init__(self, started: StartedChange, options: ChangeOptions) -> None:
+        self._started = started
         self._options = options
 
     def fast_append(self) -> AppendFiles:
         """An append that rewrites no manifest."""
-        return self._with_options(AppendFiles(self._begun, merging=False))
+        return self._with_options(AppendFiles(self._started, merging=False))
 
     def merge_append(self) -> AppendFiles:
         """An append by which small manifests are merged."""
-        return self._with_options(AppendFiles(self._begun, merging=True))
+        return self._with_options(AppendFiles(self._started, merging=True))
 
     def overwrite(self) -> OverwriteFiles:
         """A replacement of files by others."""
-        return self._with_options(OverwriteFiles(self._begun))
+        return self._with_options(OverwriteFiles(self._started))
 
     def delete(self) -> DeleteDataFiles:
         """A removal of whole files."""
-        return self._with_options(DeleteDataFiles(self._begun))
+        return self._with_options(DeleteDataFiles(self._started))
 
     def _with_options(self, change: Builder) -> Builder:
         change.to_branch(self._options.branch)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hms_iceberg.spec.partition_transforms import IdentityTransform, Transform, parse_transform
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.sort_orders import NullOrder, SortDirection, SortOrder
-from hms_iceberg.table.changes.pending import Begun, PendingChange
+from hms_iceberg.table.changes.pending import PendingChange, StartedChange
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.partition_spec import (
     AddPartitionField,
@@ -25,8 +25,8 @@ class UpdateSpec(PendingChange):
     ...     update.remove_field("city")
     """
 
-    def __init__(self, begun: Begun, case_sensitive: bool = True) -> None:
-        super().__init__(begun)
+    def __init__(self, started: StartedChange, case_sensitive: bool = True) -> None:
+        super().__init__(started)
         self._changes: tuple[PartitionChange, ...] = ()
         self._case_sensitive = case_sensitive
 
@@ -69,8 +69,8 @@ class UpdateSpec(PendingChange):
 class UpdateSortOrder(PendingChange):
     """The sort order of data that is written from now on: the keys given, in their order, replace the present ones."""
 
-    def __init__(self, begun: Begun, case_sensitive: bool = True) -> None:
-        super().__init__(begun)
+    def __init__(self, started: StartedChange, case_sensitive: bool = True) -> None:
+        super().__init__(started)
         self._keys: tuple[SortKey, ...] = ()
         self._case_sensitive = case_sensitive
 

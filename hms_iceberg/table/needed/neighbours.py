@@ -12,10 +12,10 @@ from hms_iceberg.metastore import Identifier, TableRow, TableRows
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import FileInfo, Storage
 from hms_iceberg.table.needed.deleting import path_of
-from hms_iceberg.table.needed.folders import METADATA_LOCATION, OwnFolders, is_in
+from hms_iceberg.table.needed.named_files import METADATA_LOCATION, OwnFolders, is_in
 from hms_iceberg.table.needed.others import may_be_copy
 from hms_iceberg.table.needed.ways_back import HiveFolders
-from hms_iceberg.transaction.metadata_files import read_version
+from hms_iceberg.transaction.workspace import read_version
 
 logger = logging.getLogger(__name__)
 

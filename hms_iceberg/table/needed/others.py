@@ -9,10 +9,9 @@ from hms_iceberg.errors import MissingFileError
 from hms_iceberg.metastore import Identifier, MetadataVersion, TableRow, TableRows
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.needed.deleting import path_of
-from hms_iceberg.table.needed.folders import METADATA_LOCATION, OwnFolders, is_in
-from hms_iceberg.table.needed.named_files import files_of
+from hms_iceberg.table.needed.named_files import METADATA_LOCATION, OwnFolders, files_of, is_in
 from hms_iceberg.table.needed.ways_back import backup_of
-from hms_iceberg.transaction.metadata_files import read_version
+from hms_iceberg.transaction.workspace import read_version
 
 logger = logging.getLogger(__name__)
 

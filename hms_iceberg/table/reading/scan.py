@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.reading.read import count_rows, read_all, read_tasks, up_to
-from hms_iceberg.doors import door
 from hms_iceberg.errors import NoSuchRefError, NoSuchSnapshotError
+from hms_iceberg.hooks import Hook
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.planner import plan_parts, plan_scan
 from hms_iceberg.scan.scan_plan import FileScanTask, ScanPlan, ScanRequest
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _BATCH_ROWS = 131_072
 _LEAST_BATCH_ROWS = 1024
 
+SCAN_HTML: Hook[[TableScan], str] = Hook("hms_iceberg.report.notebook")
+
 
 @dataclass(frozen=True, repr=False)
 class TableScan(RowSource):
@@ -47,7 +49,7 @@ class TableScan(RowSource):
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
-        return str(door("scan.to_html")(self))
+        return SCAN_HTML(self)
 
     def use_ref(self, name: str) -> TableScan:
         """Reads a branch (with the table's current schema) or a tag (with the schema of its snapshot).

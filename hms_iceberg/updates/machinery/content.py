@@ -18,8 +18,7 @@ from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation
 from hms_iceberg.updates.machinery.manifests.manifest_files import check_specs, manifest_list_of, write_added
 from hms_iceberg.updates.machinery.manifests.manifest_filter import Removal, remove_files
 from hms_iceberg.updates.machinery.manifests.manifest_merge import merge_manifests
-from hms_iceberg.updates.machinery.snapshot_summary import SummaryBuilder
-from hms_iceberg.updates.machinery.snapshot_writer import SnapshotDraft, parent_on, write_snapshot
+from hms_iceberg.updates.machinery.snapshot_writer import SnapshotDraft, SummaryBuilder, parent_on, write_snapshot
 from hms_iceberg.updates.machinery.update import Workspace
 
 

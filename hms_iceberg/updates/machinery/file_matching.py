@@ -1,19 +1,80 @@
-"""Whether the rows of files may, or must, match a filter: by their partitions and by their metrics."""
+"""Live files of a snapshot, and whether their rows may, or must, match a filter, by partitions and metrics."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from typing import Any
 
+from hms_iceberg.errors import CorruptFileError
 from hms_iceberg.expressions.binding import bind
-from hms_iceberg.expressions.complement import complement
 from hms_iceberg.expressions.evaluate import evaluator
-from hms_iceberg.expressions.projection.projections import inclusive_projection, strict_projection
+from hms_iceberg.expressions.projection.residuals import inclusive_projection, strict_projection
 from hms_iceberg.expressions.tree import BooleanExpression
+from hms_iceberg.expressions.visitors import complement
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifest_pruning import manifests_may_match
+from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder, columnar_schema
 from hms_iceberg.scan.metrics_filter import files_may_match
+from hms_iceberg.scan.partition_columns import partition_columns
+from hms_iceberg.spec.manifests.manifest_avro import decode_manifest
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.updates.machinery.manifests.listed_manifests import OnUnreadable, in_batches, tell
+from hms_iceberg.updates.machinery.update import FileReader
+
+
+def live_files(
+    manifests: Iterable[ManifestFile],
+    metadata: TableMetadata,
+    reader: FileReader,
+    on_unreadable: OnUnreadable = None,
+) -> Iterator[pl.DataFrame]:
+    """The live files of manifests: frames of `file_path` and `content`.
+
+    Args:
+        manifests: the manifests.
+        metadata: a version of the table that has their partition specs.
+        reader: reads them.
+        on_unreadable: gets the error of a manifest that cannot be read, which is passed over; raised if it is None.
+
+    Raises:
+        StorageError, CorruptManifestError: a manifest cannot be read.
+    """
+    partitions = partition_columns(metadata)
+    for batch in in_batches(manifests, lambda each: each.manifest_path, reader):
+        alike: dict[Any, list[tuple[bytes, ManifestFile]]] = {}
+        for manifest, data in batch:
+            if isinstance(data, Exception):
+                tell(data, on_unreadable)
+                continue
+            try:
+                schema = columnar_schema(data, manifest, partitions)
+            except CorruptFileError:
+                yield from _one_by_one([(data, manifest)], on_unreadable)
+            else:
+                alike.setdefault((manifest.partition_spec_id, schema), []).append((data, manifest))
+        for files in alike.values():
+            try:
+                frame = ManifestDecoder(files, partitions).files()
+                # Manifests of data files alone come without what tells them from deletes.
+                content = pl.col("content") if "content" in frame.columns else pl.lit(0, pl.Int32).alias("content")
+                yield frame.select("file_path", content)
+            except CorruptFileError:
+                yield from _one_by_one(files, on_unreadable)
+
+
+def _one_by_one(files: Iterable[tuple[bytes, ManifestFile]], on_unreadable: OnUnreadable) -> Iterator[pl.DataFrame]:
+    """Manifests that cannot be read together, or not as columns."""
+    for data, manifest in files:
+        try:
+            entries = decode_manifest(data, manifest)
+        except CorruptFileError as error:
+            tell(error, on_unreadable)
+        else:
+            live = [(each.data_file.file_path, int(each.data_file.content)) for each in entries if each.is_live]
+            yield pl.DataFrame(live, schema={"file_path": pl.String, "content": pl.Int32}, orient="row")
+
 
 PartitionTest = Callable[[tuple[object, ...]], bool]
 

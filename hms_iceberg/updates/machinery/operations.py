@@ -1,12 +1,37 @@
-"""Which operation a snapshot was, told from what it really added and removed."""
+"""The operation that a snapshot names, told from what it added and removed, and isolation levels of operations.
+
+Source: Iceberg documentation, "Configuration": `write.delete.isolation-level` and its like.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
 
 from hms_iceberg.expressions.tree import AlwaysFalse, BooleanExpression
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.snapshots_and_refs import Operation
+from hms_iceberg.spec.table_properties import ISOLATION_LEVELS
+
+
+class Isolation(str, Enum):
+    """How much of what an operation read must still hold when it commits."""
+
+    SERIALIZABLE = "serializable"
+    """Nobody added or removed rows that it would have read."""
+    SNAPSHOT = "snapshot"
+    """Nobody deleted rows of the files that it replaces."""
+    NONE = "none"
+    """Nothing but that the files which it removes are still there."""
+
+
+def isolation_of(properties: Mapping[str, str], operation: str) -> Isolation:
+    """The level that a table sets for `delete`, `update` or `merge`.
+
+    Raises:
+        ConfigurationError: no such level.
+    """
+    return Isolation(ISOLATION_LEVELS[operation].of(properties))
 
 
 def overwrite_operation(added: Sequence[DataFile], removed: Sequence[DataFile]) -> Operation:

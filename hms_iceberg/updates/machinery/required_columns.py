@@ -13,7 +13,7 @@ from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Operation
-from hms_iceberg.updates.machinery.branch_history import files_since
+from hms_iceberg.updates.machinery.conflicts import files_since
 from hms_iceberg.updates.machinery.update import FileReader
 
 _ADDS_ROWS = frozenset({Operation.APPEND, Operation.OVERWRITE})

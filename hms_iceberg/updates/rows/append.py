@@ -1,4 +1,4 @@
-"""Appending files without rewriting any manifest: the fast append."""
+"""Appending files: the fast append, which rewrites no manifest, and the merging one."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation, new_snapshot_id
+from hms_iceberg.updates.machinery.content import ContentChange, commit_content
 from hms_iceberg.updates.machinery.manifests.manifest_files import check_specs, write_added
-from hms_iceberg.updates.machinery.snapshot_summary import SummaryBuilder
-from hms_iceberg.updates.machinery.snapshot_writer import SnapshotDraft, write_snapshot
+from hms_iceberg.updates.machinery.operations import always
+from hms_iceberg.updates.machinery.snapshot_writer import SnapshotDraft, SummaryBuilder, write_snapshot
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 
@@ -80,3 +81,21 @@ def check_data(files: Iterable[DataFile], base: TableMetadata) -> None:
                 f"{file.content.name.lower().replace('_', ' ')}, not data. Commit it with a row delta."
             )
     check_specs(files, base, base.location)
+
+
+@dataclass(frozen=True)
+class MergeAppend(FastAppend):
+    """Adds data files, and merges manifests by the table's `commit.manifest.*` properties. Always replays."""
+
+    def apply(self, base: TableMetadata, workspace: Workspace) -> TableMetadata:
+        """The metadata with a snapshot that appends the files."""
+        check_data(self.files, base)
+        change = ContentChange(
+            snapshot_id=self.snapshot_id,
+            what="append to",
+            operation=always(Operation.APPEND),
+            added=self.files,
+            branch=None if self.stage_only else self.branch,
+            properties=self.properties,
+        )
+        return commit_content(base, change, workspace)

@@ -26,7 +26,7 @@ from hms_iceberg.spec.table_properties import (
     MAX_SNAPSHOT_AGE_MS,
     MIN_SNAPSHOTS_TO_KEEP,
 )
-from hms_iceberg.updates.machinery.live_files import live_files
+from hms_iceberg.updates.machinery.file_matching import live_files
 from hms_iceberg.updates.machinery.manifests.listed_manifests import manifests_of_all
 from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace

@@ -25,8 +25,7 @@ from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.hms.hive_metastore import hive_client
 from hms_iceberg.hms.locking.lock_admin import blocked_by, is_abandoned, list_locks, release_lock
-from hms_iceberg.hms.locking.lock_agents import LockAgents
-from hms_iceberg.hms.locking.lock_info import ACQUIRED
+from hms_iceberg.hms.locking.lock_info import ACQUIRED, LockAgents
 from hms_iceberg.hms.locking.lock_settings import LockSettings
 from hms_iceberg.hms.locking.table_lock import TableLock
 from tests.support.commit_operations import MODES, OPERATIONS

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.arrow.parallel import default_workers, read_in_order
-from hms_iceberg.arrow.shared_cache import SharedCache
+from hms_iceberg.arrow.parallel import SharedCache, default_workers, read_in_order
 
 
 def batch(number: int, rows: int = 10) -> pa.RecordBatch:

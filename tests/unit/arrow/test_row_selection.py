@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.arrow.columns.row_selection import RowSelection
+from hms_iceberg.arrow.columns.nested import RowSelection
 
 ROWS = 1000
 COLUMNS = [

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from hms_iceberg.arrow.shared_cache import SharedCache
+from hms_iceberg.arrow.parallel import SharedCache
 
 
 def test_a_value_is_computed_once_also_for_threads_that_ask_together() -> None:

@@ -19,7 +19,7 @@ from hms_iceberg.scan.manifests.cache import shared_cache
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import Table
-from hms_iceberg.transaction.metadata_files import read_version
+from hms_iceberg.transaction.workspace import read_version
 from tests.support.failing_storage import FailingStorage, ObjectStore, object_store
 from tests.support.row_tables import create
 

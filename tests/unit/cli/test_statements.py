@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hms_iceberg.cli.servers.split_statements import split_statements
+from hms_iceberg.cli.servers.prompt import split_statements
 from hms_iceberg.cli.servers.told_rows import tell_rows
 from hms_iceberg.spark.shell import Answer
 

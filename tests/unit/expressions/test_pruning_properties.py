@@ -10,8 +10,12 @@ from hypothesis import strategies as st
 
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.evaluate import evaluator
-from hms_iceberg.expressions.projection.projections import inclusive_projection, strict_projection
-from hms_iceberg.expressions.projection.residuals import residual_by_constants, residual_evaluator
+from hms_iceberg.expressions.projection.residuals import (
+    inclusive_projection,
+    residual_by_constants,
+    residual_evaluator,
+    strict_projection,
+)
 from hms_iceberg.expressions.terms import Reference
 from hms_iceberg.expressions.tree import Transformed
 from hms_iceberg.expressions.visitors import referenced_field_ids

@@ -12,9 +12,9 @@ from hms_iceberg.errors import CommitFailedError, CommitStateUnknownError, LockE
 from hms_iceberg.hms.commit import late_requests
 from hms_iceberg.hms.commit.lease import HiveLease
 from hms_iceberg.hms.commit.lock_choice import LockChoice
-from hms_iceberg.hms.commit.table_swap import TableSwap
+from hms_iceberg.hms.commit.pointer_kinds import TableSwap
 from hms_iceberg.hms.connection.client import HmsClient
-from hms_iceberg.hms.rows.row_settings import RowSettings
+from hms_iceberg.hms.rows.table_rows import RowSettings
 from hms_iceberg.metastore import Identifier, MetadataVersion
 from hms_iceberg.spec.metadata.metadata_changes import set_properties
 from tests.support.one_row_client import BASE, NAME, NEW, OTHERS, OneRowClient

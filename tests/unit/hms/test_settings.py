@@ -7,7 +7,7 @@ import pytest
 from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.hms.connection.client_settings import Address, ClientSettings, parse_uri
 from hms_iceberg.hms.locking.lock_settings import LockSettings
-from hms_iceberg.hms.rows.row_settings import RowSettings
+from hms_iceberg.hms.rows.table_rows import RowSettings
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,10 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
 )
 from hms_iceberg.hms.commit import late_requests
-from hms_iceberg.hms.commit.table_swap import TableSwap
+from hms_iceberg.hms.commit.pointer_kinds import TableSwap
 from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.thrift_types import ttypes
-from hms_iceberg.hms.rows.row_settings import RowSettings
+from hms_iceberg.hms.rows.table_rows import RowSettings
 from tests.support.one_row_client import BASE, NAME, NEW, OTHERS, OneRowClient
 
 

@@ -11,8 +11,7 @@ import pytest
 
 from hms_iceberg.errors import NoSuchTableError, NotAnIcebergTableError
 from hms_iceberg.hms.connection.thrift_types import ttypes
-from hms_iceberg.hms.rows.row_settings import RowSettings
-from hms_iceberg.hms.rows.table_rows import is_iceberg_table, new_row, table_pointer, update_row
+from hms_iceberg.hms.rows.table_rows import RowSettings, is_iceberg_table, new_row, table_pointer, update_row
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.metadata.metadata_changes import remove_properties, set_properties
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata

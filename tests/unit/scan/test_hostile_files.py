@@ -19,7 +19,7 @@ from hms_iceberg.errors import CorruptFileError, StorageError
 from hms_iceberg.scan.manifests.cache import shared_cache
 from hms_iceberg.spec.manifests.avro_container import encode_long, read_blocks, read_container
 from hms_iceberg.table.table import Table
-from hms_iceberg.transaction.metadata_files import read_version
+from hms_iceberg.transaction.workspace import read_version
 from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
 from tests.support.row_tables import create
 

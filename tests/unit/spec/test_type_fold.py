@@ -10,9 +10,9 @@ from hms_iceberg.spec.data_types import (
     StringType,
     StructType,
     VariantType,
+    fold_type,
     leaves,
 )
-from hms_iceberg.spec.type_fold import fold_type
 from tests.support.spec_strategies import schemas
 
 NESTED = StructType(

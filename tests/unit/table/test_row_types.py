@@ -38,7 +38,7 @@ from hms_iceberg.spec.data_types import (
     UUIDType,
 )
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.table.rows.upsert import UpsertResult
+from hms_iceberg.table.changes.upsert import UpsertResult
 from tests.support.row_tables import MODES, create
 
 UTC = dt.timezone.utc

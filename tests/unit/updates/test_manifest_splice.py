@@ -20,8 +20,8 @@ from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, m
 from hms_iceberg.updates.machinery.manifests.manifest_splice import ManifestSplice
 from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
+from hms_iceberg.updates.rows.append import MergeAppend
 from hms_iceberg.updates.rows.delete import DeleteFiles
-from hms_iceberg.updates.rows.merge_append import MergeAppend
 from hms_iceberg.updates.rows.row_delta import RowDelta
 from tests.support.tables import World, check_snapshot, data_file, metadata, position_deletes
 

@@ -15,14 +15,13 @@ from hms_iceberg.errors import CommitConflictError
 from hms_iceberg.expressions.tree import EqualTo
 from hms_iceberg.spec.data_types import StringType
 from hms_iceberg.spec.manifests.manifest_values import DataFile
-from hms_iceberg.updates.machinery.isolation import Isolation
 from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
+from hms_iceberg.updates.machinery.operations import Isolation
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
-from hms_iceberg.updates.rows.append import FastAppend
+from hms_iceberg.updates.rows.append import FastAppend, MergeAppend
 from hms_iceberg.updates.rows.delete import DeleteFiles
-from hms_iceberg.updates.rows.merge_append import MergeAppend
 from hms_iceberg.updates.rows.overwrite import Overwrite
 from hms_iceberg.updates.rows.replace_partitions import ReplacePartitions
 from hms_iceberg.updates.rows.rewrite_files import RewriteFiles

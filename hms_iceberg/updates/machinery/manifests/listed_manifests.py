@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
-from typing import Any
+from itertools import chain, islice
+from typing import Any, TypeVar
 
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError, StorageError
 from hms_iceberg.lazy import pl
@@ -27,8 +29,45 @@ from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestFile
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
-from hms_iceberg.updates.machinery.manifests.reading_ahead import OnUnreadable, in_batches, tell
 from hms_iceberg.updates.machinery.update import FileReader
+
+T = TypeVar("T")
+_READERS = 8
+_AT_ONCE = 256
+
+OnUnreadable = Callable[[Exception], None] | None
+"""Gets the error of a file that cannot be read, which is passed over; None has it raised."""
+
+
+def in_batches(
+    items: Iterable[T], location: Callable[[T], str], reader: FileReader
+) -> Iterator[list[tuple[T, bytes | Exception]]]:
+    """Items with what is in their files, a few hundred at a time; an error if one cannot be read."""
+
+    def read(part: Sequence[T]) -> list[tuple[T, bytes | Exception]]:
+        return [(item, _contents(reader, location(item))) for item in part]
+
+    left = iter(items)
+    with ThreadPoolExecutor(_READERS, thread_name_prefix="iceberg-read") as pool:
+        while batch := list(islice(left, _AT_ONCE)):
+            size = max(1, len(batch) // (2 * _READERS))
+            parts = [batch[start : start + size] for start in range(0, len(batch), size)]
+            yield list(chain.from_iterable(pool.map(read, parts)))
+
+
+def _contents(reader: FileReader, location: str) -> bytes | Exception:
+    try:
+        return reader.read(location)
+    except (StorageError, CorruptFileError) as error:
+        return error
+
+
+def tell(error: Exception, on_unreadable: OnUnreadable) -> None:
+    """Hands an error on, or raises it."""
+    if on_unreadable is None:
+        raise error
+    on_unreadable(error)
+
 
 # What says how to read a manifest; what partitions it has does not matter here.
 _COLUMNS = (

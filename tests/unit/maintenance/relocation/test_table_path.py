@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hms_iceberg.arrow.deletes.puffin_paths import copy_puffin
+from hms_iceberg.arrow.deletes.puffin import copy_puffin
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import CorruptDataFileError, InvalidInputError, StorageError
 from hms_iceberg.maintenance import check_table, expire_snapshots, rewrite_table_path

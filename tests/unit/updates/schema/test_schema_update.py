@@ -26,7 +26,7 @@ from hms_iceberg.spec.field_mapping import create_name_mapping
 from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform, TruncateTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.table.changes.pending import Begun
+from hms_iceberg.table.changes.pending import StartedChange
 from hms_iceberg.table.changes.update_schema import UpdateSchema
 from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionSpecUpdate, RemovePartitionField
 from hms_iceberg.updates.properties import SetProperties
@@ -51,7 +51,7 @@ Change = Callable[[UpdateSchema], object]
 def changed(world: World, *changes: Change, **options: bool) -> Schema:
     """The schema after changes are committed in one update."""
     transaction = world.begin()
-    update = UpdateSchema(Begun(transaction), **options)
+    update = UpdateSchema(StartedChange(transaction), **options)
     for change in changes:
         change(update)
     update.commit()
@@ -61,7 +61,7 @@ def changed(world: World, *changes: Change, **options: bool) -> Schema:
 def pending(world: World, *changes: Change):  # type: ignore[no-untyped-def]
     """A transaction with changes that are not committed yet."""
     transaction = world.begin()
-    update = UpdateSchema(Begun(transaction))
+    update = UpdateSchema(StartedChange(transaction))
     for change in changes:
         change(update)
     update.commit()
@@ -251,7 +251,7 @@ def test_identifier_fields_follow_a_rename_and_protect_their_column(world: World
     ],
 )
 def test_a_column_that_is_not_there_is_named_at_the_call(world: World, change: Change) -> None:
-    update = UpdateSchema(Begun(world.begin()))
+    update = UpdateSchema(StartedChange(world.begin()))
     with pytest.raises(UnknownColumnError, match="absent"):
         change(update)
 
@@ -275,7 +275,7 @@ def test_a_change_that_makes_no_sense_is_refused(world: World, change: Change, m
 
 
 def test_a_refused_change_is_not_kept(world: World) -> None:
-    update = UpdateSchema(Begun(world.begin()))
+    update = UpdateSchema(StartedChange(world.begin()))
     with pytest.raises(InvalidSchemaChangeError):
         update.add_column("id", StringType())
     assert update.add_column("extra", StringType()).apply().find_id("extra") == 14

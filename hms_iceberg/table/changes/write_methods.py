@@ -12,7 +12,7 @@ from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.table.changes.add_files import add_files
 from hms_iceberg.table.changes.change_options import ChangeOptions
-from hms_iceberg.table.rows.row_operations import (
+from hms_iceberg.table.changes.row_change import (
     UpdateResult,
     append_rows,
     delete_rows,
@@ -20,7 +20,7 @@ from hms_iceberg.table.rows.row_operations import (
     replace_partitions,
     update_rows,
 )
-from hms_iceberg.table.rows.upsert import UpsertResult, upsert_rows
+from hms_iceberg.table.changes.upsert import UpsertResult, upsert_rows
 
 if TYPE_CHECKING:
     from hms_iceberg.table.table_transaction import TableTransaction

@@ -1,12 +1,20 @@
-"""The ways up of `hms_iceberg.doors`, and the module paths of PyIceberg, lead somewhere."""
+"""Hooks are set by the modules that they name, classes have their JSON form, and PyIceberg's module paths exist."""
 
 from __future__ import annotations
 
 from importlib import import_module
+from typing import Any
 
 import pytest
 
-from hms_iceberg import doors
+from hms_iceberg import spec
+from hms_iceberg.catalog import catalog
+from hms_iceberg.expressions import tree
+from hms_iceberg.hooks import Hook
+from hms_iceberg.spec.json_model import JsonModel
+from hms_iceberg.spec.manifests import manifest_values
+from hms_iceberg.table import readable, table
+from hms_iceberg.table.reading import scan
 
 MODULES = {
     "catalog": "Catalog load_catalog list_catalogs",
@@ -36,9 +44,35 @@ MODULES = {
 }
 
 
-@pytest.mark.parametrize("name", doors.names())
-def test_every_way_up_leads_to_something_that_can_be_called(name: str) -> None:
-    assert callable(doors.door(name))
+def _hooks() -> list[tuple[str, Hook[..., Any]]]:
+    modules = (
+        spec.schema,
+        spec.snapshots_and_refs,
+        spec.partition_transforms,
+        spec.partitions.partition_specs,
+        catalog,
+        manifest_values,
+        tree,
+        readable,
+        scan,
+        table,
+    )
+    return [(name, each) for module in modules for name, each in vars(module).items() if isinstance(each, Hook)]
+
+
+@pytest.mark.parametrize(("name", "hook"), _hooks())
+def test_every_hook_is_set_by_the_module_that_it_names(name: str, hook: Hook[..., Any]) -> None:
+    assert hasattr(import_module(hook._home), name)
+    assert callable(hook._function)
+
+
+def _models(kind: type[JsonModel]) -> list[type[JsonModel]]:
+    return [each for child in kind.__subclasses__() for each in (child, *_models(child))]
+
+
+@pytest.mark.parametrize("kind", _models(JsonModel))
+def test_every_class_with_a_json_form_has_one(kind: type[JsonModel]) -> None:
+    assert kind._json_form() is not None
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -49,7 +49,7 @@ from hms_iceberg.spec.data_types import (
 )
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table.changes.change_options import ChangeOptions
-from hms_iceberg.table.rows.row_change import RowChange, rows_in
+from hms_iceberg.table.changes.row_change import RowChange, rows_in
 from hms_iceberg.transaction.transaction import Transaction
 
 # Larger batches where keys are looked up, since each look-up has a cost of its own.

@@ -32,7 +32,7 @@ from hms_iceberg.spec.data_types import (
     TimestampType,
 )
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.table.rows.upsert import UpsertResult
+from hms_iceberg.table.changes.upsert import UpsertResult
 from hms_iceberg.table.table import Table
 from tests.support.row_tables import MODES, arrow, check, create, data_files_on_disk, ids, live, numbered, row, rows_of
 from tests.support.tables import BY_CITY

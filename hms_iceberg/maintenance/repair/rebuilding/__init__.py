@@ -1,1 +1,0 @@
-"""Manifest lists and manifests that are lost, made anew."""

@@ -1,1 +1,0 @@
-"""Changing rows: deletes, overwrites, updates, upserts, and the writing of what is new."""
