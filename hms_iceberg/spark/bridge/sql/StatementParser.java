@@ -44,11 +44,20 @@ public final class StatementParser implements InvocationHandler {
     try {
       return method.invoke(parser, arguments);
     } catch (InvocationTargetException e) {
-      LogicalPlan statement = isPlan && e.getCause() instanceof ParseException ? statement((String) arguments[0]) : null;
+      String text = (String) arguments[0];
+      LogicalPlan statement = isPlan && e.getCause() instanceof ParseException ? ours(text) : null;
       if (statement == null) {
-        throw SparkVersions.ofParser(e.getCause(), (String) arguments[0]);
+        throw SparkVersions.ofParser(e.getCause(), text);
       }
       return statement;
+    }
+  }
+
+  private LogicalPlan ours(String text) throws Throwable {
+    try {
+      return statement(text);
+    } catch (Exception e) {
+      throw SparkVersions.ofParser(e, text);
     }
   }
 

@@ -66,8 +66,14 @@ public final class Shapes {
   }
 
   private static boolean isFor(String bound, String version) {
-    return bound.startsWith("-")
-        ? version.startsWith(bound.substring(1) + ".") : version.compareTo(bound) >= 0;
+    return bound.isEmpty()
+        || (bound.startsWith("-") ? release(version) <= release(bound.substring(1)) : release(version) >= release(bound));
+  }
+
+  /** The major and minor number of a version, as one number that grows with it. */
+  private static int release(String version) {
+    String[] numbers = version.split("\\.");
+    return Integer.parseInt(numbers[0]) * 1000 + Integer.parseInt(numbers[1]);
   }
 
   /** The class, or the first of its fields and methods, that there is not; null if all are there. */
