@@ -183,6 +183,8 @@ OBJECT_STORAGE_PATH = TextProperty(
     "write.object-storage.path", "Deprecated: folder of data files whose paths begin with a hash.", _WRITERS, ""
 )
 FOLDER_STORAGE_PATH = TextProperty("write.folder-storage.path", "Deprecated: folder of data files.", _WRITERS, "")
+FOLDER_PROPERTIES = tuple(each.name for each in (DATA_PATH, METADATA_PATH, OBJECT_STORAGE_PATH, FOLDER_STORAGE_PATH))
+"""Names of the properties that say where files go."""
 
 # --------------------------------------------------------------------------------- Parquet, ORC and Avro
 

@@ -379,7 +379,7 @@ def test_maintenance_leaves_the_way_back_of_a_migration(warehouse: HiveWarehouse
     ids = sorted(migrated.scan().to_arrow()["id"].to_pylist())
     done = maintained(migrated)
     assert f"stay for the Hive table {warehouse.namespace}.{name}_backup_, its way back" in done["expire_snapshots"]
-    assert "deleted 1 files" in done["remove_orphan_files"]
+    assert "deleted 1 orphan files" in done["remove_orphan_files"]
     assert len(migrated.refresh().snapshots()) == 1
     assert sorted(migrated.scan().to_arrow()["id"].to_pylist()) == ids == [1, 2, 3, 4, 5]
     assert hive_ids(warehouse, f"{name}_backup_") == [1, 2, 3, 4]

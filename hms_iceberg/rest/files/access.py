@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.table_properties import FOLDER_PROPERTIES
 
 VENDED = "vended-credentials"
 SIGNED = "remote-signing"
 _S3 = ("s3", "s3a", "s3n")
-_FOLDERS = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,10 @@ class Place:
 def places(metadata: TableMetadata) -> list[Place]:
     """The folders in S3 that a table's files are in; none if one of them is elsewhere."""
     found = []
-    for location in (metadata.location, *(metadata.properties[key] for key in _FOLDERS if key in metadata.properties)):
+    for location in (
+        metadata.location,
+        *(metadata.properties[key] for key in FOLDER_PROPERTIES if key in metadata.properties),
+    ):
         scheme, _, rest = location.partition("://")
         bucket, _, key = rest.partition("/")
         key = key.strip("/")

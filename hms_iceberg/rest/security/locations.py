@@ -9,9 +9,9 @@ from urllib.parse import unquote
 
 from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.table_properties import FOLDER_PROPERTIES
 from hms_iceberg.spec.views.view_metadata import ViewMetadata
 
-_PATH_PROPERTIES = ("write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path")
 # Hadoop's three names of one store.
 _SAME_SCHEMES = {"s3a": "s3", "s3n": "s3"}
 
@@ -68,7 +68,7 @@ class AllowedLocations:
 def _own_locations(location: str, properties: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
     yield "location", location
     for name, value in properties:
-        if name in _PATH_PROPERTIES:
+        if name in FOLDER_PROPERTIES:
             yield f"value of the property {name!r}", value
 
 

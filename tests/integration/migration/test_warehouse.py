@@ -148,7 +148,7 @@ def test_the_command_keeps_a_plan_reports_every_table_and_writes_a_page(
     assert f"{namespace}.clicks migrated" in report.err
     assert {each["outcome"] for each in json.loads(report.out) if not each["skip"]} == {"migrated"}
     text = page.read_text()
-    assert f"<td>{namespace}.clicks</td>" in text and ">migrated<" in text and "<script" not in text
+    assert f"<td>{namespace}.clicks</td>" in text and ">migrated<" in text and text.count("<script") == 1
     assert main(["migrate", f"{namespace}.*", "--uri", metastore.uri]) == 1
     assert "to be rewritten" not in (said := capsys.readouterr().out) and "left" in said
     for bad in (["migrate", "--uri", metastore.uri], ["migrate", "a.*", "--backup-name", "x", "--uri", metastore.uri]):

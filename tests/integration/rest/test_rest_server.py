@@ -246,7 +246,7 @@ def test_unknown_and_broken_changes_change_nothing(
 
 
 def test_limits_of_size_and_place(hive: Catalog, name: str, metastore: Any) -> None:
-    settings = RestSettings(limits=Limits(body_bytes=1000), allowed_locations=(f"file:{metastore.warehouse}/door.db",))
+    settings = RestSettings(limits=Limits(body_bytes=1000), allowed_locations=(f"{metastore.warehouse}/door.db",))
     with served(hive, settings) as small:
         assert small.ask("POST", "/v1/namespaces", b" " * 1001).status == 413
         table = {"name": name.split(".")[1], "schema": SCHEMA}

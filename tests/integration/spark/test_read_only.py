@@ -70,7 +70,7 @@ def test_who_may_only_read_queries_and_is_told_which_right_a_statement_needs(
     assert answers[: len(READING)] == [[[[1], [2]], ""], [[[1]], ""]]
     for statement, (rows, told) in zip(statements[len(READING) :], answers[len(READING) :], strict=True):
         assert rows is None and "StorageDeniedError: Cannot " in told, (statement, told)
-        assert f"{namespace}.db/" in told and "Give the user of" in told, (statement, told)
+        assert f"{namespace}.db/" in told and "Grant that right" in told, (statement, told)
     assert sorted(readable.rglob("*")) == before
     assert catalog.list_tables(namespace) == [(namespace, "t")]
     assert catalog.load_table(f"{namespace}.t").scan().count() == 2
