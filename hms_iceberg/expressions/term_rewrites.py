@@ -19,34 +19,9 @@ from hms_iceberg.expressions.bound import (
 )
 from hms_iceberg.expressions.conversion import ABOVE_ALL, BELOW_ALL, LiteralPlace, integer_place, value_range
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Operator, Or
-from hms_iceberg.spec.data_types import (
-    NANO_TIMESTAMPS,
-    DateType,
-    DecimalType,
-    IcebergType,
-    IntegerType,
-    LongType,
-    StringType,
-)
-from hms_iceberg.spec.partition_transforms import (
-    DayTransform,
-    HourTransform,
-    MonthTransform,
-    Transform,
-    TruncateTransform,
-    UnknownTransform,
-    YearTransform,
-)
-from hms_iceberg.spec.values.datetimes import (
-    MICROS_PER_DAY,
-    MICROS_PER_HOUR,
-    NANOS_PER_DAY,
-    NANOS_PER_MICRO,
-    days_from_civil,
-)
+from hms_iceberg.spec.data_types import DecimalType, StringType
+from hms_iceberg.spec.partition_transforms import Transform, TruncateTransform, UnknownTransform
 from hms_iceberg.spec.values.single_values import decimal_value, unscaled_value
-
-_EPOCH_YEAR = 1970
 
 
 def bind_transform(ref: BoundReference, transform: Transform) -> BoundTerm:
@@ -71,7 +46,7 @@ def is_rewritten(term: BoundTransform) -> bool:
     source = term.ref.type
     if isinstance(term.transform, TruncateTransform) and isinstance(source, StringType):
         return True
-    return term.transform.is_void or _first_source(term.transform, source) is not None
+    return term.transform.is_void or term.transform.first_source(source) is not None
 
 
 def rewrite_comparison(operation: Operator, term: BoundTransform, at: LiteralPlace) -> BooleanExpression:
@@ -81,7 +56,7 @@ def rewrite_comparison(operation: Operator, term: BoundTransform, at: LiteralPla
         return AlwaysFalse()
     if isinstance(transform, TruncateTransform) and isinstance(ref.type, StringType):
         return _truncated_string(operation, ref, transform.width, value)
-    first = _first_source(transform, ref.type)
+    first = transform.first_source(ref.type)
     if first is None:
         return BoundLiteralPredicate(operation, term, value)
     if isinstance(ref.type, DecimalType):
@@ -126,24 +101,6 @@ def _limit(operation: Operator, ref: BoundReference, value: int) -> BooleanExpre
 
 def _not_null(ref: BoundReference) -> BooleanExpression:
     return BoundUnaryPredicate(Operator.NOT_NULL, ref) if ref.nullable else AlwaysTrue()
-
-
-def _first_source(transform: Transform, kind: IcebergType) -> Callable[[int], int] | None:
-    """The first source value (unscaled for decimals) with a result of n or more; None if there is no such thing."""
-    if isinstance(transform, TruncateTransform):
-        width = transform.width
-        return (lambda n: -(-n // width) * width) if isinstance(kind, (IntegerType, LongType, DecimalType)) else None
-    nanos = isinstance(kind, NANO_TIMESTAMPS)
-    per_day = 1 if isinstance(kind, DateType) else NANOS_PER_DAY if nanos else MICROS_PER_DAY
-    if isinstance(transform, YearTransform):
-        return lambda n: days_from_civil(_EPOCH_YEAR + n, 1, 1) * per_day
-    if isinstance(transform, MonthTransform):
-        return lambda n: days_from_civil(_EPOCH_YEAR + n // 12, n % 12 + 1, 1) * per_day
-    if isinstance(transform, DayTransform):
-        return lambda n: n * per_day
-    if isinstance(transform, HourTransform):
-        return lambda n: n * MICROS_PER_HOUR * (NANOS_PER_MICRO if nanos else 1)
-    return None
 
 
 def _truncated_string(operation: Operator, ref: BoundReference, width: int, value: Any) -> BooleanExpression:

@@ -99,14 +99,12 @@ class Transformed:
     transform: Transform
 
     def __str__(self) -> str:
-        name, _, parameter = str(self.transform).rstrip("]").partition("[")
-        arguments = f"{parameter}, {self.reference}" if parameter else str(self.reference)
-        return f"{_FUNCTION_NAMES.get(name, name)}({arguments})"
+        number = self.transform.argument
+        arguments = str(self.reference) if number is None else f"{number}, {self.reference}"
+        return f"{self.transform.sql_name}({arguments})"
 
 
 Term = Union[Reference, Transformed]  # noqa: UP007  (an alias is evaluated, also by Python 3.10)
-
-_FUNCTION_NAMES = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 
 
 def to_term(term: str | Term) -> Term:

@@ -9,7 +9,13 @@ import re
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partition_transforms import BucketTransform, Transform, parse_transform
+from hms_iceberg.spec.partition_transforms import (
+    BucketTransform,
+    IdentityTransform,
+    Transform,
+    parse_transform,
+    transform_of_sql,
+)
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.sort_orders import UNSORTED, NullOrder, SortDirection, SortField, SortOrder
@@ -23,8 +29,6 @@ SHOWN = ("format", "current-snapshot-id", SORT_ORDER, IDENTIFIER_FIELDS)
 _KEY = re.compile(r"\s*(?P<term>\w+\(.*\)|.+?)\s+(?P<direction>ASC|DESC)\s+NULLS\s+(?P<nulls>FIRST|LAST)\s*", re.I)
 _TERM = re.compile(r"(?P<name>\w+)\((?P<arguments>.*)\)")
 _AFTER_KEY = re.compile(r"(?<=NULLS FIRST),|(?<=NULLS LAST),", re.I)
-_TIMES = {"years": "year", "months": "month", "days": "day", "hours": "hour"}
-_NAMES_OF_TIMES = {value: key for key, value in _TIMES.items()}
 
 
 def shown_properties(metadata: TableMetadata, schema: Schema, snapshot: Snapshot | None) -> dict[str, str]:
@@ -58,7 +62,7 @@ def _term_text(transform: Transform, column: str) -> str:
         return f"bucket({transform.num_buckets}, {column})"
     if transform.argument is not None:
         return f"{transform.name}({column}, {transform.argument})"
-    return f"{_NAMES_OF_TIMES.get(str(transform), str(transform))}({column})"
+    return f"{transform.sql_name}({column})"
 
 
 def sort_order_of(text: str | None, schema: Schema, table: str) -> SortOrder:
@@ -88,10 +92,10 @@ def sort_order_of(text: str | None, schema: Schema, table: str) -> SortOrder:
 def _term(text: str) -> tuple[Transform, str]:
     match = _TERM.fullmatch(text)
     if match is None:
-        return parse_transform("identity"), text
+        return IdentityTransform(), text
     name, arguments = match["name"].lower(), [each.strip() for each in match["arguments"].split(",")]
     if len(arguments) == 1:
-        return parse_transform(_TIMES.get(name, name)), arguments[0]
+        return transform_of_sql(name), arguments[0]
     number, column = arguments if name == "bucket" else reversed(arguments)
     return parse_transform(f"{name}[{number}]"), column
 

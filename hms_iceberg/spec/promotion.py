@@ -17,13 +17,7 @@ from hms_iceberg.spec.data_types import (
     TimestampType,
     UnknownType,
 )
-from hms_iceberg.spec.partition_transforms import (
-    DayTransform,
-    MonthTransform,
-    Transform,
-    UnknownTransform,
-    YearTransform,
-)
+from hms_iceberg.spec.partition_transforms import Transform, UnknownTransform
 
 _ANY_VERSION: dict[type[IcebergType], tuple[type[IcebergType], ...]] = {
     IntegerType: (LongType,),
@@ -70,6 +64,4 @@ def keeps_results(transform: Transform, old: IcebergType, new: IcebergType) -> b
         return True
     if not transform.can_transform(new) or isinstance(transform, UnknownTransform):
         return False
-    if isinstance(old, DateType):
-        return isinstance(transform, (YearTransform, MonthTransform, DayTransform))
-    return True
+    return transform.same_of_promoted_date or not isinstance(old, DateType)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from hms_iceberg.spec.schema import Schema
 
 _TERM = re.compile(r"(?P<transform>\w+)\s*\(\s*(?:(?P<width>\d+)\s*,\s*)?(?P<column>[^(),]+?)\s*\)")
-_PLURALS = {"years": "year", "months": "month", "days": "day", "hours": "hour"}
 
 
 @click.group(cls=SuggestingGroup)
@@ -118,18 +117,15 @@ def _schema_like(sample: Path, properties: dict[str, str]) -> Schema:
 
 def _spec_of(terms: tuple[str, ...], schema: Schema, table: str) -> PartitionSpec:
     """The partition spec of terms such as `region`, `day(at)` and `bucket(16, id)`."""
-    from hms_iceberg.spec.partition_transforms import UnknownTransform, parse_transform
+    from hms_iceberg.spec.partition_transforms import UnknownTransform, transform_of_sql
     from hms_iceberg.spec.partitions.partition_specs import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
     from hms_iceberg.updates.partition_spec import default_name
 
     fields = []
     for number, term in enumerate(terms, start=PARTITION_FIELD_ID_START):
         match = _TERM.fullmatch(term.strip())
-        column, text = term.strip(), "identity"
-        if match:
-            column, name = match["column"], match["transform"].lower()
-            text = f"{name}[{match['width']}]" if match["width"] else _PLURALS.get(name, name)
-        transform = parse_transform(text)
+        column, name = (match["column"], match["transform"]) if match else (term.strip(), "identity")
+        transform = transform_of_sql(name, int(match["width"]) if match and match["width"] else None)
         if isinstance(transform, UnknownTransform):
             raise InvalidPartitionSpecError(
                 f"Cannot create table {table}: {term!r} is no partition term. Expected a column, or such as "

@@ -48,9 +48,9 @@ from hms_iceberg.spec.data_types import (
 )
 from hms_iceberg.spec.partition_transforms import (
     PARAMETERIZED,
+    TRANSFORMS,
     DayTransform,
-    HourTransform,
-    MonthTransform,
+    TimeTransform,
     Transform,
     YearTransform,
 )
@@ -252,10 +252,7 @@ _TESTS: dict[str, Callable[[Term], BooleanExpression]] = {
     "is_nan": IsNaN,
 }
 _TIME_TRANSFORMS: dict[str, Transform] = {
-    "years": YearTransform(),
-    "months": MonthTransform(),
-    "days": DayTransform(),
-    "hours": HourTransform(),
+    kind.spellings[0]: kind() for kind in TRANSFORMS.values() if issubclass(kind, TimeTransform)
 }
 _KNOWN = (
     *("isnull", "isnotnull", "isnan", "startswith", "cast", "date", "timestamp", "double", "year"),

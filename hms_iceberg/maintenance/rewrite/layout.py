@@ -9,12 +9,11 @@ from hms_iceberg.errors import InvalidInputError, UnknownColumnError, Unsupporte
 from hms_iceberg.expressions.text.tokens import Token, tokenize
 from hms_iceberg.spec.data_types import PrimitiveType, UnknownType
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.partition_transforms import IdentityTransform, Transform, parse_transform
+from hms_iceberg.spec.partition_transforms import IdentityTransform, Transform, transform_of_sql
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import NullOrder, SortDirection, SortField, SortOrder, check_sort_order
 
 _ZORDER = re.compile(r"\s*zorder\s*\((.*)\)\s*", re.IGNORECASE | re.DOTALL)
-_PLURAL = {"years": "year", "months": "month", "days": "day", "hours": "hour", "date": "day", "date_hour": "hour"}
 
 
 @dataclass(frozen=True)
@@ -172,8 +171,7 @@ class _OrderText:
         columns = [each for each in arguments if not each.isdigit()]
         if len(columns) != 1 or len(numbers) > 1:
             raise InvalidInputError(f"{self._what}: {name}({', '.join(arguments)}) is no transform of one column.")
-        word = _PLURAL.get(name.lower(), name.lower())
-        transform = parse_transform(f"{word}[{numbers[0]}]" if numbers else word)
+        transform = transform_of_sql(name, int(numbers[0]) if numbers else None)
         return transform, _field_id(self._schema, columns[0], self._what, self._case_sensitive)
 
     def _argument(self) -> str:

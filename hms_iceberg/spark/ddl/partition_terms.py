@@ -7,30 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from hms_iceberg.errors import InvalidPartitionSpecError, UnsupportedError
-from hms_iceberg.spec.partition_transforms import (
-    PARAMETERIZED,
-    DayTransform,
-    HourTransform,
-    IdentityTransform,
-    MonthTransform,
-    Transform,
-    YearTransform,
-)
+from hms_iceberg.spec.partition_transforms import SPELLINGS, Transform, transform_of_sql
 from hms_iceberg.spec.partitions.partition_specs import PARTITION_FIELD_ID_START, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-
-_OF_TIME: dict[str, type[Transform]] = {
-    "year": YearTransform,
-    "years": YearTransform,
-    "month": MonthTransform,
-    "months": MonthTransform,
-    "date": DayTransform,
-    "day": DayTransform,
-    "days": DayTransform,
-    "date_hour": HourTransform,
-    "hour": HourTransform,
-    "hours": HourTransform,
-}
 
 
 class PartitionTerm(msgspec.Struct, frozen=True):
@@ -70,20 +49,19 @@ def transform_of(term: PartitionTerm, table: str) -> Transform:
             f"Cannot partition the table {table} by {term}: a transform takes one column. Partition by several terms."
         )
     name = term.transform.lower()
-    if name == "identity":
-        return IdentityTransform()
-    if name in _OF_TIME:
-        return _OF_TIME[name]()
-    if name not in PARAMETERIZED:
+    kind = SPELLINGS.get(name)
+    if kind is None:
         raise UnsupportedError(
             f"Cannot partition the table {table} by {term}: Iceberg has no such transform. Use a column itself, years, "
             "months, days, hours, bucket(n, column) or truncate(width, column)."
         )
+    if not kind.takes_number:
+        return kind()
     if term.number is None or term.number <= 0:
         raise InvalidPartitionSpecError(
             f"Cannot partition the table {table} by {term}: expected a positive number, such as {name}(16, column)."
         )
-    return PARAMETERIZED[name](term.number)
+    return transform_of_sql(name, term.number)
 
 
 def _name(column: str, transform: Transform) -> str:

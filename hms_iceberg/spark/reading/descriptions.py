@@ -20,7 +20,6 @@ from hms_iceberg.storage import Storage
 
 _TRANSFORM = re.compile(r"(\w+)(?:\[(\d+)\])?")
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
-_SPARK_TRANSFORMS = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 UNKNOWN_SIZE = 2**40  # unknown is large: nothing is broadcast on a guess
 
 
@@ -86,9 +85,9 @@ def _partitioning(spec: PartitionSpec, schema: Schema) -> list[dict[str, Any]]:
         match = _TRANSFORM.fullmatch(str(field.transform))
         if column is None or match is None or field.transform.is_void:
             continue
-        name, argument = match.groups()
+        argument = match[2]
         quoted = _quoted(schema, field.source_id)
-        entry: dict[str, Any] = {"transform": _SPARK_TRANSFORMS.get(name, name), "column": quoted}
+        entry: dict[str, Any] = {"transform": field.transform.sql_name, "column": quoted}
         if argument is not None:
             entry["argument"] = int(argument)
         fields.append(entry)

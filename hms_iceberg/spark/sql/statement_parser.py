@@ -32,17 +32,9 @@ from hms_iceberg.spark.sql.statements import (
     TableStatement,
     TransformOf,
 )
-from hms_iceberg.spec.partition_transforms import PARAMETERIZED
+from hms_iceberg.spec.partition_transforms import SPELLINGS, transform_of_sql
 
 _UNITS = {"DAYS": 86_400_000, "HOURS": 3_600_000, "MINUTES": 60_000}
-_TRANSFORMS = {
-    **dict.fromkeys(("YEAR", "YEARS"), "year"),
-    **dict.fromkeys(("MONTH", "MONTHS"), "month"),
-    **dict.fromkeys(("DATE", "DAY", "DAYS"), "day"),
-    **dict.fromkeys(("DATE_HOUR", "HOUR", "HOURS"), "hour"),
-    "IDENTITY": "identity",
-}
-_PARAMETERIZED = {name.upper(): name for name in PARAMETERIZED}
 
 
 def parse_statement(text: str) -> TableStatement | None:
@@ -211,20 +203,19 @@ class _StatementParser:
         if self._token.kind not in ("name", "quoted") or following.word != "(":
             return TransformOf(self._column())
         function = self._advance()
-        name = function.value.upper()
-        if name not in _TRANSFORMS and name not in _PARAMETERIZED:
-            known = ", ".join((*PARAMETERIZED, "years", "months", "days", "hours"))
+        kind = SPELLINGS.get(function.value.lower())
+        if kind is None:
+            known = ", ".join({each.spellings[0]: each for each in SPELLINGS.values()})
             raise self._error(f"the transform {function.value} is not supported; known are {known}", function)
         self._expect("(")
-        if name in _TRANSFORMS:
+        if not kind.takes_number:
             column = self._column()
             self._expect(")")
-            return TransformOf(column, _TRANSFORMS[name])
+            return TransformOf(column, str(kind()))
         return self._parameterized(function)
 
     def _parameterized(self, function: StatementToken) -> TransformOf:
         """The number is the first argument, or, as in older statements, the second."""
-        name = _PARAMETERIZED[function.value.upper()]
         first = self._token.kind == "number"
         number = self._width(function) if first else 0
         if first:
@@ -234,7 +225,7 @@ class _StatementParser:
             self._expect(",")
             number = self._width(function)
         self._expect(")")
-        return TransformOf(column, f"{name}[{number}]")
+        return TransformOf(column, str(transform_of_sql(function.value, number)))
 
     def _width(self, function: StatementToken) -> int:
         start = self._token

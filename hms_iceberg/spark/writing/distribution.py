@@ -22,7 +22,6 @@ from hms_iceberg.spec.table_properties import (
     FILE_FORMAT,
 )
 
-_NAMES = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 MODES = ("none", "hash", "range")
 # Shuffled rows that become a file of about 128 MB: how much smaller rows are in files than in a shuffle is estimated
 # as in Java, for shuffles of Spark's default codec.
@@ -143,8 +142,7 @@ def sort_key(each: SortField, schema: Schema) -> dict[str, Any]:
 
 
 def _term(source_id: int, transform: Transform, schema: Schema) -> dict[str, Any]:
-    name = _NAMES.get(transform.name, transform.name)
-    return {"transform": name, "width": transform.argument, "column": quoted(schema, source_id)}
+    return {"transform": transform.sql_name, "width": transform.argument, "column": quoted(schema, source_id)}
 
 
 def quoted(schema: Schema, field_id: int) -> str:

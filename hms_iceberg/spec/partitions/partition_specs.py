@@ -14,15 +14,7 @@ from hms_iceberg.errors import InvalidPartitionSpecError
 from hms_iceberg.hooks import Hook
 from hms_iceberg.spec.data_types import IcebergType, NestedField, StructType, UnknownType
 from hms_iceberg.spec.json_model import JsonModel, set_json_form
-from hms_iceberg.spec.partition_transforms import (
-    DayTransform,
-    HourTransform,
-    MonthTransform,
-    Transform,
-    UnknownTransform,
-    YearTransform,
-    parse_transform,
-)
+from hms_iceberg.spec.partition_transforms import Transform, UnknownTransform, parse_transform
 from hms_iceberg.spec.schema import Schema
 
 PARTITION_FIELD_ID_START = 1000
@@ -209,8 +201,7 @@ def check_spec(
 
 def deduplication_name(transform: Transform) -> str:
     """A name that two fields of one column may not share: year, month, day and hour are all "time"."""
-    is_time = isinstance(transform, (YearTransform, MonthTransform, DayTransform, HourTransform))
-    return "time" if is_time else str(transform)
+    return transform.redundant_as or str(transform)
 
 
 def _check_sources(field: PartitionField, schema: Schema, allow_missing_source: bool) -> None:
