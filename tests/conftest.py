@@ -34,16 +34,18 @@ settings.load_profile("patient")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Of slow tests with several parameters, a short run takes not every combination, but every value."""
+    """Of slow tests and tests with servers, a short run takes not every combination of parameters, but every value."""
     if spread.ALL:
         return
+    left_out: set[pytest.Item] = {item for item in items if item.get_closest_marker("whole")}
     cases: dict[str, list[pytest.Function]] = {}
     for item in items:
-        slow = SLOW & {mark.name for mark in item.iter_markers()}
-        if slow and isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+        if item in left_out:
+            continue
+        is_slow = "integration" in item.path.parts or SLOW & {mark.name for mark in item.iter_markers()}
+        if is_slow and isinstance(item, pytest.Function) and hasattr(item, "callspec"):
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    left_out = {case for each in cases.values() for case in set(each) - set(spread.covering(each))}
-    left_out |= {item for item in items if item.get_closest_marker("whole")}
+    left_out |= {case for each in cases.values() for case in set(each) - set(spread.covering(each))}
     config.hook.pytest_deselected(items=list(left_out))
     items[:] = [item for item in items if item not in left_out]
 

@@ -32,7 +32,8 @@ _KINDS = frozenset({*METADATA_TABLES, _POSITION_DELETES})
 _OF_ONE_SNAPSHOT = frozenset(
     {"files", "data_files", "delete_files", "entries", "manifests", "partitions", _POSITION_DELETES}
 )
-_PART_BYTES = 800_000  # Spark warns of tasks that are larger than a megabyte
+_PART_BYTES = 6_000_000  # of Arrow: more of them are read by several tasks
+_TASK_BYTES = 800_000  # compressed: Spark warns of tasks that are larger than a megabyte
 
 
 def describe_inspection(metadata: TableMetadata, storage: Storage, asked: DescribeMetadataTable) -> dict[str, Any]:
@@ -78,7 +79,7 @@ def inspection_rows(metadata: TableMetadata, storage: Storage, asked: InspectRow
         asked: the metadata table and its columns.
 
     Returns:
-        the file's path and its parts: how many bytes and how many rows each has, each an Arrow stream.
+        the file's path and its parts: how many bytes and how many rows each has, each an Arrow stream in Zstandard.
     """
     kind = asked.kind.lower()
     held = _schema(metadata, storage, kind, asked.name, asked.metrics)
@@ -156,9 +157,20 @@ def _written(batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
         for batch in batches:
             part_rows = max(1, batch.num_rows * _PART_BYTES // max(batch.nbytes, 1))
             for start in range(0, batch.num_rows, part_rows):
-                part = batch.slice(start, part_rows)
-                begin = file.tell()
-                with pa.ipc.new_stream(file, part.schema) as stream:
-                    stream.write_batch(part)
-                parts.append([file.tell() - begin, part.num_rows])
+                for encoded, rows in _encoded(batch.slice(start, part_rows)):
+                    parts.append([file.write(encoded), rows])
     return {"path": path, "parts": parts}
+
+
+def _encoded(part: pa.RecordBatch) -> Iterator[tuple[pa.Buffer, int]]:
+    """Rows as Arrow streams that are small enough for a task."""
+    raw = pa.BufferOutputStream()
+    with pa.ipc.new_stream(raw, part.schema) as stream:
+        stream.write_batch(part)
+    encoded = pa.Codec("zstd", compression_level=1).compress(raw.getvalue())
+    if encoded.size <= _TASK_BYTES or part.num_rows == 1:
+        yield encoded, part.num_rows
+        return
+    half = part.num_rows // 2
+    yield from _encoded(part.slice(0, half))
+    yield from _encoded(part.slice(half))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ALL = scenarios(Path(__file__).parent / "public.tar.gz")
-EVERY = 6
+EVERY = 10
 DATABASE = "gold"
 NUMBERS = count(1)
 

@@ -81,7 +81,13 @@ def session(metastore: EmbeddedMetastore, cluster: HdfsCluster) -> Iterator[Spar
 
 
 @pytest.mark.parametrize(
-    ("name", "form"), [("web.p", "parquet"), ("web.o", "orc"), ("ice.web.a", "avro"), ("folders.web.f", "orc")]
+    ("name", "form"),
+    [
+        ("web.p", "parquet"),
+        pytest.param("web.o", "orc", marks=pytest.mark.whole),
+        ("ice.web.a", "avro"),
+        ("folders.web.f", "orc"),
+    ],
 )
 def test_tables_of_every_format_and_catalog_are_created_changed_and_read(
     session: Spark, catalog: Catalog, cluster: HdfsCluster, name: str, form: str

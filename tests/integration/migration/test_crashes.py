@@ -108,7 +108,7 @@ def assert_is_as_before(
 def test_a_migration_killed_after_any_change_is_mended_by_either_command(
     warehouse: HiveWarehouse, crash: Crash, partitioned: bool, mend: str
 ) -> None:
-    for points in changes(2 * (mend == "rollback") + partitioned, 5):
+    for points in changes(2 * (mend == "rollback") + partitioned, 8):
         name = f"t{points}"
         before = make(warehouse, name, partitioned)
         files = data_files(before.location)
@@ -184,7 +184,7 @@ def test_a_way_back_killed_after_any_change_is_mended_without_harm_to_a_register
 def test_a_copy_killed_after_any_change_is_mended_and_leaves_no_rows_behind(
     warehouse: HiveWarehouse, crash: Crash, partitioned: bool, mend: str
 ) -> None:
-    for points in changes(1 + partitioned, 6):
+    for points in changes(1 + partitioned, 9):
         name = f"t{points}"
         before = make(warehouse, name, partitioned, TEXT)
         files = all_files(before.location)
@@ -253,7 +253,7 @@ def test_a_new_plan_of_the_warehouse_goes_on_with_copies_that_were_killed(
 def test_a_table_over_hives_files_is_made_by_the_same_command_after_a_kill_at_any_change(
     warehouse: HiveWarehouse, crash: Crash, command: str
 ) -> None:
-    for points in changes(1, 3):
+    for points in changes(1, 5):
         name = f"t{points}"
         source, copy = f"{warehouse.namespace}.{name}", f"{warehouse.namespace}.{name}_copy"
         before = make(warehouse, name, partitioned=True)
@@ -286,7 +286,7 @@ BACK = [("as hive", True), ("migrate", False), *([("as hive", False), ("migrate"
 def test_a_way_back_with_appended_rows_killed_after_any_change_loses_none_and_doubles_none(
     warehouse: HiveWarehouse, crash: Crash, partitioned: bool, mend: str
 ) -> None:
-    for points in changes(6 + partitioned, 9):
+    for points in changes(6 + partitioned, 12):
         name = f"t{points}"
         source = f"{warehouse.namespace}.{name}"
         before = make(warehouse, name, partitioned)

@@ -58,7 +58,10 @@ def sockets(spark: SparkSession) -> int:
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are counted in /proc")
-@pytest.mark.parametrize("what", ["a rewriting by Spark", "a session with a query", "a session that fails"])
+@pytest.mark.parametrize(
+    "what",
+    ["a rewriting by Spark", pytest.param("a session with a query", marks=pytest.mark.whole), "a session that fails"],
+)
 def test_what_has_ended_leaves_no_connection_behind(
     spark: SparkSession, catalog: Catalog, namespace: str, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark]
 
 COPY, MERGE = "copy-on-write", "merge-on-read"
+WHOLE = pytest.mark.whole
 FORMATS = ("parquet", "orc", "avro")
 FORMS = [(1, COPY), (2, COPY), (2, MERGE), (3, COPY), (3, MERGE)]
 ROWS = Rows({"id": pa.int64(), "kind": pa.string(), "v": pa.int32(), "x": pa.float64()})
@@ -108,7 +109,10 @@ def random_statement(choice: random.Random) -> str:
     return f"merge into {{t}} as t using {{s}} as s on t.id = s.id {text}"
 
 
-@pytest.mark.parametrize(("version", "mode"), [(1, COPY), (3, COPY), (2, MERGE), (3, MERGE)])
+@pytest.mark.parametrize(
+    ("version", "mode"),
+    [pytest.param(1, COPY, marks=WHOLE), (3, COPY), (2, MERGE), pytest.param(3, MERGE, marks=WHOLE)],
+)
 def test_random_statements_leave_the_rows_that_they_leave_in_another_database(
     spark: SparkSession, make: Callable[..., Table], version: int, mode: str
 ) -> None:
@@ -224,7 +228,7 @@ CHANGES = (
 
 @pytest.mark.parametrize(
     ("mode", "file_format", "partitioned"),
-    [(COPY, "orc", False), (COPY, "orc", True), (COPY, "avro", True), (MERGE, "orc", True)],
+    [pytest.param(COPY, "orc", False, marks=WHOLE), (COPY, "orc", True), (COPY, "avro", True), (MERGE, "orc", True)],
 )
 def test_rows_that_do_not_match_stay_in_files_of_other_formats(
     spark: SparkSession, make: Callable[..., Table], mode: str, file_format: str, partitioned: bool

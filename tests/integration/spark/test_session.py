@@ -267,7 +267,7 @@ RUNNING = """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("master", ["local[2]", "local-cluster[2,1,1024]"])
+@pytest.mark.parametrize("master", ["local[2]", pytest.param("local-cluster[2,1,1024]", marks=pytest.mark.whole)])
 def test_a_running_session_is_extended_and_another_one_after_it(
     master: str, metastore: EmbeddedMetastore, catalog: Catalog, orders: Table, namespace: str, commit: Any
 ) -> None:

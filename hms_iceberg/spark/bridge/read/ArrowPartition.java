@@ -1,5 +1,6 @@
 package hms_iceberg.bridge;
 
+import com.github.luben.zstd.ZstdInputStream;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.io.Serializable;
@@ -16,7 +17,7 @@ import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** Some rows as an Arrow stream; no bytes if only the number of rows is asked for. */
+/** Some rows as an Arrow stream in Zstandard; no bytes if only the number of rows is asked for. */
 final class ArrowPartition implements InputPartition {
   final byte[] stream;
   final int rows;
@@ -73,7 +74,11 @@ final class ArrowPartition implements InputPartition {
     private final ArrowStreamReader reader;
 
     Streamed(byte[] stream) {
-      this.reader = new ArrowStreamReader(new ByteArrayInputStream(stream), allocator);
+      try {
+        this.reader = new ArrowStreamReader(new ZstdInputStream(new ByteArrayInputStream(stream)), allocator);
+      } catch (IOException e) {
+        throw new IllegalStateException("Cannot read the planner's Arrow stream: " + e.getMessage(), e);
+      }
     }
 
     public boolean next() throws IOException {
