@@ -18,7 +18,7 @@ from hms_iceberg.maintenance import check_table, expire_snapshots, remove_orphan
 from hms_iceberg.maintenance.orphan_files import OrphanFiles
 from hms_iceberg.maintenance.service.policy import Policies, Policy
 from hms_iceberg.maintenance.service.service import MaintenanceService
-from hms_iceberg.migration import migrate, rollback
+from hms_iceberg.migration import add_hive_files, migrate, rollback
 from hms_iceberg.table import Table
 from hms_iceberg.table.needed.remembered_rows import RememberedRows
 from hms_iceberg.table.needed.ways_back import table_rows_of
@@ -227,6 +227,44 @@ def test_a_folder_of_another_table_has_no_orphans(warehouse: HiveWarehouse, oute
     assert removed(outer, location=made.table.sd.location).other_tables == (made.table.sd.location,)
 
 
+def test_files_that_were_taken_in_stay_while_another_table_has_them_in_its_folder(warehouse: HiveWarehouse) -> None:
+    catalog, space = warehouse.catalog, warehouse.namespace
+    warehouse.create("events", HIVE, "month int")
+    warehouse.add_partition("events", ["1"], hive_rows(1, 2))
+    warehouse.add_partition("events", ["2"], hive_rows(3), location=f"{warehouse.location}/elsewhere/month=2")
+    theirs = iceberg(warehouse, f"{warehouse.location}/theirs")
+    schema = pa.schema([("id", pa.int32()), ("name", pa.string()), ("month", pa.int32())])
+
+    def taken_in() -> Table:
+        table = catalog.create_table_if_not_exists(f"{space}.ours", schema)
+        if table.spec().is_unpartitioned():
+            table.update_spec().add_identity("month").commit()
+        add_hive_files(catalog, f"{space}.ours", f"{space}.events")
+        return table.refresh()
+
+    ours = taken_in()
+    assert sorted(ours.scan().to_arrow()["id"].to_pylist()) == [1, 2, 3]
+    other = catalog.create_table(f"{space}.other", SCHEMA, partition_spec=theirs.spec())
+    other.add_files([task.file.file_path for task in theirs.scan().plan_files()])
+    for table, owner, rows_of in ((ours, "events", hive_ids), (other, "neighbour", iceberg_ids)):
+        kept = rows_of(warehouse, owner)
+        assert len(kept) > 1
+        table.refresh().delete()
+        expired = expire_snapshots(table, older_than=2**62)
+        assert set(expired.kept.values()) == {f"table {space}.{owner} (they are in its folder)"}
+        assert set(expired.kept) >= set(expired.files.data_files)
+        assert rows_of(warehouse, owner) == kept
+    taken_in()
+    catalog.drop_table(f"{space}.ours", purge_requested=True)
+    assert hive_ids(warehouse, "events") == [1, 2, 3]
+    # The Hive table is dropped with its files left: nobody has them any more.
+    files = [path for path in local_path(warehouse.location).rglob("*month=*/*") if path.is_file()]
+    taken_in()
+    warehouse.client._call("drop_table", space, "events", False, subject="table events", repeatable=False)
+    catalog.drop_table(f"{space}.ours", purge_requested=True)
+    assert len(files) == 2 and not any(path.exists() for path in files)
+
+
 @pytest.mark.parametrize("by", ["this package", "PyIceberg", None])
 def test_a_copy_that_was_registered_loses_nothing(
     metastore: Any, catalog: Catalog, namespace: str, outer: Table, by: str | None
@@ -350,6 +388,10 @@ def migrated(warehouse: HiveWarehouse, request: pytest.FixtureRequest) -> Table:
     table.append(more if name == "plain" else more.append_column("month", pa.array([1], pa.int32())))
     rewrite_data_files(table, options={"rewrite-all": "true"})
     return table
+
+
+def iceberg_ids(warehouse: HiveWarehouse, name: str) -> list[int]:
+    return sorted(warehouse.catalog.load_table(f"{warehouse.namespace}.{name}").scan().to_arrow()["id"].to_pylist())
 
 
 def hive_ids(warehouse: HiveWarehouse, name: str) -> list[int]:

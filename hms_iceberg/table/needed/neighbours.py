@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from hms_iceberg.errors import CorruptMetadataError, MissingFileError, NoSuchTableError, UnsupportedError
+from hms_iceberg.errors import CorruptMetadataError, MissingFileError, UnsupportedError
 from hms_iceberg.metastore import Identifier, TableRow, TableRows
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import FileInfo, Storage
 from hms_iceberg.table.needed.deleting import path_of
 from hms_iceberg.table.needed.named_files import METADATA_LOCATION, OwnFolders, is_in
 from hms_iceberg.table.needed.others import may_be_copy
-from hms_iceberg.table.needed.ways_back import HiveFolders
+from hms_iceberg.table.needed.ways_back import HiveFolders, looked_for
 from hms_iceberg.transaction.workspace import read_version
 
-logger = logging.getLogger(__name__)
-
 _ASKED_AT_ONCE = 8
-_TRIES = 2
 _METADATA_FILES = (".metadata.json", ".metadata.json.gz")
 # Folders of metadata below a table's own: of most tables, and of one that was migrated without partitions.
 _USUAL = ("/metadata", "/_iceberg")
@@ -98,13 +94,7 @@ class Search:
         Raises:
             NoSuchTableError: tables are renamed again and again while they are looked for.
         """
-        for _ in range(_TRIES):
-            try:
-                self._in_rows(rows)
-                return
-            except NoSuchTableError as error:
-                logger.info("The metastore's tables are looked at again: %s", error)
-        self._in_rows(rows)
+        looked_for(lambda: self._in_rows(rows))
 
     def _in_rows(self, rows: TableRows) -> None:
         partitioned = []

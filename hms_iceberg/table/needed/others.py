@@ -1,19 +1,24 @@
-"""Which files that a table names, and is about to delete, others need: its way back, and copies of it."""
+"""Which files that a table names, and is about to delete, others need: its way back, copies of it, and tables whose
+folders they are in.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 from hms_iceberg.errors import MissingFileError
 from hms_iceberg.metastore import Identifier, MetadataVersion, TableRow, TableRows
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.needed.deleting import path_of
 from hms_iceberg.table.needed.named_files import METADATA_LOCATION, OwnFolders, files_of, is_in
-from hms_iceberg.table.needed.ways_back import backup_of
+from hms_iceberg.table.needed.ways_back import backup_of, looked_for
 from hms_iceberg.transaction.workspace import read_version
 
 logger = logging.getLogger(__name__)
+
+_ASKED_AT_ONCE = 8
 
 
 def needed_by_others(
@@ -27,8 +32,9 @@ def needed_by_others(
 ) -> dict[str, str]:
     """Files of a table that others need, each with who does.
 
-    Others are the Hive table that it was before its migration, while that is kept as the way back, and tables that
-    were registered from metadata of it.
+    Others are the Hive table that it was before its migration, while that is kept as the way back, tables that were
+    registered from metadata of it, and, for files outside of the table's own folders, whoever has them in its folder:
+    of files that were taken in by `add_files`, the Hive table that they came from.
 
     Args:
         identifier: the table.
@@ -45,8 +51,8 @@ def needed_by_others(
     if rows is None or not asked:
         return {}
     found: dict[str, str] = {}
-    backup = backup_of(identifier, version.metadata, version.location, rows) if keep_backup else None
-    if backup is not None:
+    backup = backup_of(identifier, version.metadata, version.location, rows)
+    if backup is not None and keep_backup:
         who = f"the Hive table {backup.name}, its way back from the migration"
         found = {asked[path]: who for path in asked if backup.needs(path)}
     own = tuple(part.lower() for part in identifier)
@@ -56,7 +62,53 @@ def needed_by_others(
                 path = path_of(location)
                 if path in asked:
                     found[asked[path]] = f"table {row}, a copy"
+    folders = tuple(OwnFolders.of(version.metadata, version.location).all())
+    left = [path for path in asked if asked[path] not in found and not _is_in_any(path, folders)]
+    names = {".".join(own), "" if backup is None else backup.name.lower()}
+    owners = looked_for(lambda: _owners(left, names, rows))
+    return found | {asked[path]: f"table {who} (they are in its folder)" for path, who in owners.items()}
+
+
+def _owners(paths: Collection[str], but: Collection[str], rows: TableRows) -> dict[str, str]:
+    """Of some paths, as `path_of` has them, those in the folders of tables, each with the table.
+
+    Args:
+        paths: the paths.
+        but: tables that do not count.
+        rows: the metastore, whose tables are all looked at if there are paths.
+    """
+    if not paths:
+        return {}
+    owners: dict[str, str] = {}
+    partitioned = []
+    for row in rows.rows():
+        if str(row).lower() in but:
+            continue
+        places: Iterable[str] = (path_of(row.location).rstrip("/"),)
+        if row.is_iceberg:
+            places = OwnFolders.by_properties(
+                row.location, row.properties, row.properties.get(METADATA_LOCATION, "")
+            ).all()
+        elif row.has_partitions:
+            partitioned.append(row)
+        owners.update(dict.fromkeys(places, str(row)))
+
+    with ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="iceberg-partitions") as pool:
+        asked = pool.map(lambda row: list(rows.partition_locations(row.identifier)), partitioned)
+        for row, locations in zip(partitioned, asked, strict=True):
+            owners.update(dict.fromkeys((path_of(location).rstrip("/") for location in locations), str(row)))
+    found = {}
+    for path in paths:
+        folder = path
+        while folder and folder not in owners:
+            folder = folder.rpartition("/")[0]
+        if folder:
+            found[path] = owners[folder]
     return found
+
+
+def _is_in_any(path: str, folders: Collection[str]) -> bool:
+    return any(is_in(path, folder) for folder in folders)
 
 
 def copies_of(version: MetadataVersion, rows: TableRows) -> tuple[TableRow, ...]:
@@ -90,7 +142,7 @@ def may_be_copy(row: TableRow, table_uuid: str | None, folders: Collection[str])
     if told and table_uuid:
         return told == table_uuid
     places = (path_of(each) for each in (row.location, row.properties.get(METADATA_LOCATION, "")))
-    return any(is_in(place, folder) for place in places for folder in folders)
+    return any(_is_in_any(place, folders) for place in places)
 
 
 def names_of(row: TableRow, storage: Storage) -> Iterator[str]:

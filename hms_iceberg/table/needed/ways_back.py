@@ -6,8 +6,9 @@ Journals have hidden names, so that other engines do not take them for orphans e
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from hms_iceberg.errors import NoSuchTableError
 from hms_iceberg.metastore import Identifier, Metastore, TableRow, TableRows
@@ -16,6 +17,8 @@ from hms_iceberg.table.needed.deleting import path_of
 from hms_iceberg.table.needed.named_files import OwnFolders, is_in
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 _TRIES = 2
 MIGRATION_JOURNALS = "_hive-migration."
@@ -96,12 +99,21 @@ def backup_of(
     Raises:
         NoSuchTableError: it is renamed again and again while it is looked for.
     """
+    return looked_for(lambda: _backup_of(identifier, metadata, metadata_location, rows))
+
+
+def looked_for(look: Callable[[], T]) -> T:
+    """What is found in the rows of a metastore, in which tables may be renamed meanwhile: then it is looked for again.
+
+    Raises:
+        NoSuchTableError: they are renamed again and again.
+    """
     for _ in range(_TRIES):
         try:
-            return _backup_of(identifier, metadata, metadata_location, rows)
+            return look()
         except NoSuchTableError as error:
-            logger.info("The way back of %s is looked for again: %s", ".".join(identifier), error)
-    return _backup_of(identifier, metadata, metadata_location, rows)
+            logger.info("The metastore's tables are looked at again: %s", error)
+    return look()
 
 
 def _backup_of(
