@@ -20,8 +20,7 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from hms_iceberg.expressions.literals import Literal
-from hms_iceberg.expressions.text.text_values import literal_from_text
+from hms_iceberg.expressions.literals import Literal, literal_from_text
 from hms_iceberg.spec.data_types import (
     LOCAL_TIMESTAMPS,
     NANO_TIMESTAMPS,
@@ -37,6 +36,7 @@ from hms_iceberg.spec.data_types import (
     IcebergType,
     IntegerType,
     LongType,
+    PrimitiveType,
     StringType,
     TimestampNanoType,
     TimestampType,
@@ -109,12 +109,10 @@ def value_range(kind: IcebergType) -> tuple[Any, Any]:
 
     Floating-point types have neither, because of infinities and NaN.
     """
-    if isinstance(kind, (IntegerType, DateType)):
-        return INT_RANGE
-    if isinstance(kind, (LongType, *TIMESTAMPS)):
-        return LONG_RANGE
     if isinstance(kind, TimeType):
         return 0, MICROS_PER_DAY - 1
+    if isinstance(kind, PrimitiveType) and kind.integer_bits:
+        return INT_RANGE if kind.integer_bits == 32 else LONG_RANGE
     if isinstance(kind, DecimalType):
         largest = 10**kind.precision - 1
         return decimal_value(-largest, kind.scale), decimal_value(largest, kind.scale)

@@ -18,20 +18,16 @@ from hms_iceberg.spec.data_types import (
     TIMESTAMPS,
     BinaryType,
     BooleanType,
-    DateType,
     DecimalType,
     DoubleType,
     FixedType,
     FloatType,
+    GeographyType,
+    GeometryType,
     IcebergType,
-    IntegerType,
-    LongType,
+    PrimitiveType,
     StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
+    UnknownType,
     UUIDType,
 )
 from hms_iceberg.spec.values.single_values import decimal_value, from_bytes, unscaled_value
@@ -45,25 +41,7 @@ _DECIMAL_DIGITS = 32
 
 def has_bounds(field_type: IcebergType) -> bool:
     """True for types whose bounds can be compared with a value."""
-    return isinstance(
-        field_type,
-        BooleanType
-        | IntegerType
-        | LongType
-        | FloatType
-        | DoubleType
-        | DateType
-        | TimeType
-        | TimestampType
-        | TimestamptzType
-        | TimestampNanoType
-        | TimestamptzNanoType
-        | DecimalType
-        | StringType
-        | BinaryType
-        | FixedType
-        | UUIDType,
-    )
+    return field_type.is_primitive and not isinstance(field_type, UnknownType | GeometryType | GeographyType)
 
 
 def decode_bounds(stored: pl.Series, field_type: IcebergType) -> pl.Series:
@@ -91,7 +69,7 @@ def decode_bounds(stored: pl.Series, field_type: IcebergType) -> pl.Series:
         return single.cast(pl.Float64).zip_with(single.is_not_null(), double).fill_nan(None)
     if isinstance(field_type, BooleanType):
         return _numbers(stored, pl.UInt8)
-    if isinstance(field_type, IntegerType | DateType):
+    if isinstance(field_type, PrimitiveType) and field_type.integer_bits == 32:
         return _numbers(stored, pl.Int32).cast(pl.Int64)
     long = _numbers(stored, pl.Int64)
     if long.null_count() == stored.null_count():

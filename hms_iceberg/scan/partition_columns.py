@@ -16,19 +16,15 @@ from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.expressions.visitors import BoundExpressionVisitor, fold
 from hms_iceberg.lazy import pl
 from hms_iceberg.spec.data_types import (
-    TIMESTAMPS,
     BooleanType,
-    DateType,
     DecimalType,
     DoubleType,
     FloatType,
     IcebergType,
-    IntegerType,
-    LongType,
     NestedField,
+    PrimitiveType,
     StringType,
     StructType,
-    TimeType,
     UnknownType,
     UUIDType,
 )
@@ -98,10 +94,8 @@ def polars_dtype(field_type: IcebergType) -> Any:
     """The polars type that holds stored values of an Iceberg type (dates and times as integers)."""
     if isinstance(field_type, BooleanType):
         return pl.Boolean
-    if isinstance(field_type, IntegerType | DateType):
-        return pl.Int32
-    if isinstance(field_type, _LONG_TYPES):
-        return pl.Int64
+    if isinstance(field_type, PrimitiveType) and field_type.integer_bits:
+        return pl.Int32 if field_type.integer_bits == 32 else pl.Int64
     if isinstance(field_type, FloatType):
         return pl.Float32
     if isinstance(field_type, DoubleType):
@@ -113,9 +107,6 @@ def polars_dtype(field_type: IcebergType) -> Any:
     if isinstance(field_type, UnknownType):
         return pl.Null
     return pl.Binary
-
-
-_LONG_TYPES = (LongType, TimeType, *TIMESTAMPS)
 
 
 def field_types(metadata: TableMetadata) -> dict[int, IcebergType]:

@@ -43,8 +43,13 @@ class IcebergType(JsonModel):
 
 @dataclass(frozen=True)
 class PrimitiveType(IcebergType):
-    """A type without children."""
+    """A type without children.
 
+    Attributes:
+        integer_bits: how wide the integers are that stand for its values (a date is the days since 1970); 0 if none do.
+    """
+
+    integer_bits: ClassVar[int] = 0
     _name: ClassVar[str] = ""
 
     def __str__(self) -> str:
@@ -69,6 +74,7 @@ class IntegerType(PrimitiveType):
     min: ClassVar[int] = -(2**31)
 
     _name: ClassVar[str] = "int"
+    integer_bits: ClassVar[int] = 32
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,6 +85,7 @@ class LongType(PrimitiveType):
     min: ClassVar[int] = -(2**63)
 
     _name: ClassVar[str] = "long"
+    integer_bits: ClassVar[int] = 64
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,6 +107,7 @@ class DateType(PrimitiveType):
     """A calendar date; stored as days from 1970-01-01."""
 
     _name: ClassVar[str] = "date"
+    integer_bits: ClassVar[int] = 32
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,6 +115,7 @@ class TimeType(PrimitiveType):
     """A time of day; stored as microseconds from midnight."""
 
     _name: ClassVar[str] = "time"
+    integer_bits: ClassVar[int] = 64
 
 
 @dataclass(frozen=True, repr=False)
@@ -114,6 +123,7 @@ class TimestampType(PrimitiveType):
     """Date and time without zone; stored as microseconds from 1970-01-01T00:00."""
 
     _name: ClassVar[str] = "timestamp"
+    integer_bits: ClassVar[int] = 64
 
 
 @dataclass(frozen=True, repr=False)
@@ -121,6 +131,7 @@ class TimestamptzType(PrimitiveType):
     """A point in time; stored as microseconds from 1970-01-01T00:00 UTC."""
 
     _name: ClassVar[str] = "timestamptz"
+    integer_bits: ClassVar[int] = 64
 
 
 @dataclass(frozen=True, repr=False)
@@ -128,6 +139,7 @@ class TimestampNanoType(PrimitiveType):
     """Date and time without zone; stored as nanoseconds from 1970-01-01T00:00. Format v3."""
 
     _name: ClassVar[str] = "timestamp_ns"
+    integer_bits: ClassVar[int] = 64
     min_format_version: ClassVar[int] = 3
 
 
@@ -136,6 +148,7 @@ class TimestamptzNanoType(PrimitiveType):
     """A point in time; stored as nanoseconds from 1970-01-01T00:00 UTC. Format v3."""
 
     _name: ClassVar[str] = "timestamptz_ns"
+    integer_bits: ClassVar[int] = 64
     min_format_version: ClassVar[int] = 3
 
 

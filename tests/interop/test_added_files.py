@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
-from hms_iceberg.arrow.columns.file_types import stands_for
+from hms_iceberg.arrow.columns.arrow_types import stands_for
 from hms_iceberg.catalog import load_catalog
 from hms_iceberg.spec.data_types import (
     BinaryType,

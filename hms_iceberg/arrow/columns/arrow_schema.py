@@ -11,33 +11,16 @@ from itertools import count
 
 import pyarrow as pa
 
+from hms_iceberg.arrow.columns.arrow_types import primitive_from_arrow, primitive_to_arrow
 from hms_iceberg.errors import InvalidSchemaError, TypeMismatchError, UnsupportedError
 from hms_iceberg.spec.data_types import (
-    BinaryType,
-    BooleanType,
-    DateType,
-    DecimalType,
-    DoubleType,
-    FixedType,
-    FloatType,
-    GeographyType,
-    GeometryType,
     IcebergType,
-    IntegerType,
     ListType,
-    LongType,
     MapType,
     NestedField,
     NestedType,
-    StringType,
     StructType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
     UnknownType,
-    UUIDType,
     VariantType,
 )
 from hms_iceberg.spec.schema import ARROW_SCHEMA, Schema, assign_fresh_ids
@@ -45,26 +28,6 @@ from hms_iceberg.spec.schema import ARROW_SCHEMA, Schema, assign_fresh_ids
 FIELD_ID_KEY = b"PARQUET:field_id"
 ORC_FIELD_ID_KEY = b"iceberg.id"
 DOC_KEY = b"doc"
-
-_PRIMITIVES: dict[type[IcebergType], pa.DataType] = {
-    BooleanType: pa.bool_(),
-    IntegerType: pa.int32(),
-    LongType: pa.int64(),
-    FloatType: pa.float32(),
-    DoubleType: pa.float64(),
-    DateType: pa.date32(),
-    TimeType: pa.time64("us"),
-    TimestampType: pa.timestamp("us"),
-    TimestamptzType: pa.timestamp("us", tz="UTC"),
-    TimestampNanoType: pa.timestamp("ns"),
-    TimestamptzNanoType: pa.timestamp("ns", tz="UTC"),
-    StringType: pa.string(),
-    UUIDType: pa.uuid(),
-    BinaryType: pa.binary(),
-    UnknownType: pa.null(),
-    GeometryType: pa.binary(),
-    GeographyType: pa.binary(),
-}
 
 
 def to_arrow(schema: Schema, field_ids: bool = True, extensions: bool = True) -> pa.Schema:
@@ -97,15 +60,9 @@ def to_arrow_field(field: NestedField, field_ids: bool = True, extensions: bool 
 
 def to_arrow_type(kind: IcebergType, field_ids: bool = True, extensions: bool = True) -> pa.DataType:
     """The Arrow type of an Iceberg type; see ``to_arrow``."""
-    if isinstance(kind, UUIDType) and not extensions:
-        return pa.binary(16)
-    primitive = _PRIMITIVES.get(type(kind))
+    primitive = primitive_to_arrow(kind, extensions)
     if primitive is not None:
         return primitive
-    if isinstance(kind, DecimalType):
-        return pa.decimal128(kind.precision, kind.scale)
-    if isinstance(kind, FixedType):
-        return pa.binary(kind.length)
     if isinstance(kind, NestedType):
         return nested_arrow_type(kind, [to_arrow_field(child, field_ids, extensions) for child in kind.children()])
     if isinstance(kind, VariantType):
@@ -234,58 +191,6 @@ def _from_type(kind: pa.DataType, path: str, identify: Callable[[pa.Field], int]
     if converted_type is None:
         raise TypeMismatchError(f"Cannot use column {path!r}: Iceberg has no type for Arrow's {kind}.{_hint(kind)}")
     return converted_type
-
-
-def primitive_from_arrow(kind: pa.DataType, format_version: int = 2) -> IcebergType | None:
-    """The Iceberg type that holds every value of an Arrow type that is not nested, or None if there is none.
-
-    Unsigned and small integers become the next signed type that holds them. Arrow's timestamps with any zone are
-    points in time and become timestamptz.
-    """
-    types = pa.types
-    exact: tuple[tuple[Callable[[pa.DataType], bool], IcebergType], ...] = (
-        (types.is_boolean, BooleanType()),
-        (types.is_int64, LongType()),
-        (types.is_uint32, LongType()),
-        (types.is_float16, FloatType()),
-        (types.is_float32, FloatType()),
-        (types.is_float64, DoubleType()),
-        (types.is_date, DateType()),
-        (is_text, StringType()),
-        (is_bytes, BinaryType()),
-    )
-    for test, result in exact:
-        if test(kind):
-            return result
-    if types.is_integer(kind):
-        return None if types.is_uint64(kind) else IntegerType()
-    if types.is_time(kind):
-        return None if kind.unit == "ns" else TimeType()
-    if types.is_timestamp(kind):
-        if kind.unit == "ns" and format_version >= 3:
-            return TimestampNanoType() if kind.tz is None else TimestamptzNanoType()
-        return TimestampType() if kind.tz is None else TimestamptzType()
-    if types.is_decimal(kind):
-        return DecimalType(kind.precision, kind.scale) if kind.precision <= 38 and kind.scale >= 0 else None
-    if types.is_fixed_size_binary(kind):
-        return FixedType(kind.byte_width)
-    if isinstance(kind, pa.UuidType):
-        return UUIDType()
-    if isinstance(kind, pa.JsonType):
-        return StringType()
-    if types.is_null(kind) and format_version >= 3:
-        return UnknownType()
-    return None
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Whether an Arrow type is any of its kinds of string."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def is_bytes(kind: pa.DataType) -> bool:
-    """Whether an Arrow type is any of its kinds of binary of varying length."""
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
 
 
 def _hint(kind: pa.DataType) -> str:

@@ -15,38 +15,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns import nested
-from hms_iceberg.arrow.columns.arrow_schema import (
-    child_fields,
-    is_bytes,
-    is_list_like,
-    is_text,
-    to_arrow_field,
-    to_arrow_type,
-)
+from hms_iceberg.arrow.columns.arrow_schema import child_fields, is_list_like, to_arrow_field, to_arrow_type
+from hms_iceberg.arrow.columns.arrow_types import is_lossless
 from hms_iceberg.arrow.columns.values import constant
 from hms_iceberg.errors import NullValueError, SchemaMismatchError, TypeMismatchError
 from hms_iceberg.spec.data_types import (
     LOCAL_TIMESTAMPS,
     ZONED_TIMESTAMPS,
-    BinaryType,
-    BooleanType,
-    DateType,
     DecimalType,
-    DoubleType,
-    FixedType,
     FloatType,
-    GeographyType,
-    GeometryType,
     IcebergType,
     IntegerType,
     ListType,
-    LongType,
     MapType,
     NestedField,
     StringType,
     StructType,
-    TimeType,
-    UnknownType,
     UUIDType,
     VariantType,
 )
@@ -249,48 +233,6 @@ def _only_live(array: pa.Array, live: pa.Array | None) -> pa.Array:
     lengths = pc.subtract(array.offsets[1:], array.offsets[:-1])
     hidden = pc.sum(pc.if_else(array.is_null(), lengths, pa.scalar(0, lengths.type))).as_py()
     return array if not hidden else array.take(pa.array(np.arange(len(array))))
-
-
-def is_lossless(kind: pa.DataType, target: IcebergType) -> bool:
-    """Whether an Arrow type that is not nested fits an Iceberg type; single values may still be refused.
-
-    Integers widen; decimals may gain digits on both sides of the point; naive timestamps only go to columns without
-    zone and zoned ones only to columns with zone; units are converted if no digit is lost.
-    """
-    types = pa.types
-    if isinstance(target, (IntegerType, LongType)):
-        bits = 32 if isinstance(target, IntegerType) else 64
-        return bool(
-            (types.is_signed_integer(kind) and kind.bit_width <= bits)
-            or (types.is_unsigned_integer(kind) and kind.bit_width < bits)
-        )
-    if isinstance(target, (FloatType, DoubleType)):
-        return bool(types.is_floating(kind) and kind.bit_width <= (32 if isinstance(target, FloatType) else 64))
-    if isinstance(target, DecimalType):
-        return bool(
-            types.is_decimal(kind)
-            and 0 <= kind.scale <= target.scale
-            and kind.precision - kind.scale <= target.precision - target.scale
-        )
-    if isinstance(target, LOCAL_TIMESTAMPS):
-        return bool(types.is_timestamp(kind) and kind.tz is None)
-    if isinstance(target, ZONED_TIMESTAMPS):
-        return bool(types.is_timestamp(kind) and kind.tz is not None)
-    if isinstance(target, (FixedType, UUIDType)):
-        length = target.length if isinstance(target, FixedType) else 16
-        return is_bytes(kind) or bool(types.is_fixed_size_binary(kind) and kind.byte_width == length)
-    if isinstance(target, (BinaryType, GeometryType, GeographyType)):
-        return is_bytes(kind) or bool(types.is_fixed_size_binary(kind))
-    if isinstance(target, TimeType):
-        return bool(types.is_time(kind))
-    tests: dict[type[IcebergType], Callable[[pa.DataType], bool]] = {
-        BooleanType: types.is_boolean,
-        DateType: types.is_date,
-        StringType: is_text,
-        UnknownType: types.is_null,
-    }
-    test = tests.get(type(target))
-    return bool(test is not None and test(kind))
 
 
 def _advice(target: IcebergType, found: pa.DataType) -> str:

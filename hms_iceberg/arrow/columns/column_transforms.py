@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
 from hms_iceberg.arrow.columns.murmur3 import hash_binary_array, hash_bytes, hash_longs
+from hms_iceberg.arrow.columns.values import integer_type
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.data_types import (
-    MICRO_TIMESTAMPS,
     NANO_TIMESTAMPS,
     BinaryType,
     DateType,
@@ -25,9 +25,7 @@ from hms_iceberg.spec.data_types import (
     FixedType,
     IcebergType,
     IntegerType,
-    LongType,
     StringType,
-    TimeType,
     UUIDType,
 )
 from hms_iceberg.spec.partition_transforms import (
@@ -87,7 +85,7 @@ def transform_array(transform: Transform, kind: IcebergType, array: pa.Array) ->
 
 def _integers(array: pa.Array, kind: IcebergType) -> Any:
     """The stored values of a column as int64; what stands for a null is arbitrary."""
-    width = pa.int32() if isinstance(kind, (IntegerType, DateType)) else pa.int64()
+    width = integer_type(kind)
     plain = array.view(width)
     data = np.frombuffer(plain.buffers()[1], np.int32 if width == pa.int32() else np.int64)
     return data[plain.offset : plain.offset + len(plain)].astype(np.int64)
@@ -141,7 +139,7 @@ def _byte_length(value: int) -> int:
 def _bucket(transform: BucketTransform, kind: IcebergType, array: pa.Array) -> pa.Array:
     if isinstance(kind, NANO_TIMESTAMPS):
         hashes = hash_longs(_integers(array, kind) // 1000)
-    elif isinstance(kind, (IntegerType, LongType, DateType, TimeType, *MICRO_TIMESTAMPS)):
+    elif integer_type(kind) is not None:
         hashes = hash_longs(_integers(array, kind))
     elif isinstance(kind, DecimalType):
         hashes = _hash_unscaled(_unscaled(array))

@@ -12,14 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns import nested
-from hms_iceberg.arrow.columns.arrow_schema import (
-    child_fields,
-    field_id_of,
-    is_bytes,
-    is_list_like,
-    is_text,
-    to_arrow_type,
-)
+from hms_iceberg.arrow.columns.arrow_schema import child_fields, field_id_of, is_list_like, to_arrow_type
+from hms_iceberg.arrow.columns.arrow_types import is_bytes, is_text
 from hms_iceberg.arrow.columns.nested import RowSelection
 from hms_iceberg.arrow.columns.values import constant
 from hms_iceberg.errors import CorruptDataFileError, TypeMismatchError, UnsupportedError

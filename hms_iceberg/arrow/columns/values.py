@@ -13,38 +13,35 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
 from hms_iceberg.spec.data_types import (
-    TIMESTAMPS,
-    DateType,
     IcebergType,
     NestedField,
+    PrimitiveType,
     StructType,
-    TimeType,
     UUIDType,
 )
-
-_AS_INT32 = (DateType,)
-_AS_INT64 = (TimeType, *TIMESTAMPS)
 
 
 def to_stored(array: pa.Array, kind: IcebergType) -> list[Any]:
     """The stored values of a plain array of a primitive type, null as None."""
-    if isinstance(kind, _AS_INT32):
-        return array.view(pa.int32()).to_pylist()
-    if isinstance(kind, _AS_INT64):
-        return array.view(pa.int64()).to_pylist()
+    if integers := integer_type(kind):
+        return array.view(integers).to_pylist()
     values: list[Any] = array.to_pylist()
     if isinstance(kind, UUIDType):
         return [None if value is None else UUID(bytes=value) for value in values]
     return values
 
 
+def integer_type(kind: IcebergType) -> pa.DataType | None:
+    """The Arrow type of the integers that stand for values of a type; None if none do."""
+    bits = kind.integer_bits if isinstance(kind, PrimitiveType) else 0
+    return {32: pa.int32(), 64: pa.int64()}.get(bits)
+
+
 def from_stored(values: list[Any], kind: IcebergType) -> pa.Array:
     """A plain array of stored values of a primitive type (or of a struct, whose values are None or ``{}``)."""
     target = to_arrow_type(kind, field_ids=False, extensions=False)
-    if isinstance(kind, _AS_INT32):
-        return pa.array(values, pa.int32()).view(target)
-    if isinstance(kind, _AS_INT64):
-        return pa.array(values, pa.int64()).view(target)
+    if integers := integer_type(kind):
+        return pa.array(values, integers).view(target)
     if isinstance(kind, UUIDType):
         return pa.array([None if value is None else value.bytes for value in values], target)
     return pa.array(values, target)

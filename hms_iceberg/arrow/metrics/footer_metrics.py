@@ -18,7 +18,7 @@ from uuid import UUID
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hms_iceberg.arrow.columns.arrow_schema import is_bytes, is_text
+from hms_iceberg.arrow.columns.arrow_types import is_bytes, is_text
 from hms_iceberg.arrow.columns.file_schema import FileLeaf, file_leaves, identified
 from hms_iceberg.arrow.columns.legacy_calendar import Rule, text_marks, writer_calendar
 from hms_iceberg.arrow.metrics.metrics_modes import NONE, MetricsMode, metrics_modes

@@ -14,9 +14,9 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hms_iceberg.arrow.columns.arrow_schema import field_id_of, is_bytes
+from hms_iceberg.arrow.columns.arrow_schema import field_id_of
+from hms_iceberg.arrow.columns.arrow_types import byte_width, is_bytes, stands_for
 from hms_iceberg.arrow.columns.file_schema import FileLeaf, file_leaves
-from hms_iceberg.arrow.columns.file_types import byte_width, stands_for
 from hms_iceberg.arrow.columns.nested import leaf_arrays
 from hms_iceberg.arrow.columns.projection import FileProjection
 from hms_iceberg.arrow.formats.readers import ContentReader, open_reader

@@ -10,14 +10,15 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Union
 
-from hms_iceberg.expressions.literals import Literal, literal
-from hms_iceberg.expressions.terms import Reference, Term, Transformed
-from hms_iceberg.expressions.text.text_values import (
+from hms_iceberg.expressions.literals import (
     MAX_DIGITS,
+    Literal,
+    literal,
     literal_from_text,
     number_from_text,
     timestamp_from_text,
 )
+from hms_iceberg.expressions.terms import Reference, Term, Transformed
 from hms_iceberg.expressions.tree import (
     AlwaysFalse,
     AlwaysTrue,

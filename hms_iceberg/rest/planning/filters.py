@@ -10,13 +10,10 @@ from hms_iceberg.expressions.literals import Literal, stored_literal
 from hms_iceberg.expressions.terms import Operator, Reference, Term, Transformed
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Not, Or, predicate
 from hms_iceberg.spec.data_types import (
-    DateType,
     IcebergType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
+    IntegerType,
+    LongType,
+    PrimitiveType,
 )
 from hms_iceberg.spec.partition_transforms import parse_transform
 from hms_iceberg.spec.schema import Schema
@@ -26,8 +23,6 @@ _OPERATORS = {operator.name.lower().replace("_", "-"): operator for operator in 
 _UNARY = {Operator.IS_NULL, Operator.NOT_NULL, Operator.IS_NAN, Operator.NOT_NAN}
 _SETS = {Operator.IN, Operator.NOT_IN}
 _DEEPEST = 200
-# Clients may send what they store: days and microseconds.
-_COUNTED = (DateType, TimeType, TimestampType, TimestamptzType, TimestampNanoType, TimestamptzNanoType)
 
 
 class FilterReader:
@@ -106,7 +101,8 @@ def _literal(value: Any, kind: IcebergType) -> Literal:
         value = value.get("value")
     if value is None:
         raise InvalidInputError("Cannot compare with null in a filter: use is-null or not-null.")
-    if isinstance(kind, _COUNTED) and isinstance(value, int) and not isinstance(value, bool):
+    counts = isinstance(kind, PrimitiveType) and kind.integer_bits and not isinstance(kind, (IntegerType, LongType))
+    if counts and isinstance(value, int) and not isinstance(value, bool):  # what is stored: days and microseconds
         return stored_literal(value, kind)
     try:
         return stored_literal(json_values.from_json(kind, value), kind)

@@ -12,17 +12,10 @@ from hms_iceberg.errors import CorruptManifestError, IcebergError
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.partition_columns import PartitionColumns
 from hms_iceberg.spec.data_types import (
-    DateType,
     IcebergType,
-    IntegerType,
-    LongType,
     NestedField,
+    PrimitiveType,
     StringType,
-    TimestampNanoType,
-    TimestampType,
-    TimestamptzNanoType,
-    TimestamptzType,
-    TimeType,
 )
 from hms_iceberg.spec.manifests.manifest_counts import Count, check_contents, check_counts
 from hms_iceberg.spec.manifests.manifest_values import FieldSummary, ManifestEntryStatus, ManifestFile
@@ -30,18 +23,6 @@ from hms_iceberg.spec.values.single_values import from_bytes
 
 # The column that says to which of several manifests an entry belongs.
 MANIFEST = "manifest"
-# Types whose stored values have one order for all who write them.
-_ORDERED = (
-    IntegerType,
-    LongType,
-    DateType,
-    TimeType,
-    TimestampType,
-    TimestamptzType,
-    TimestampNanoType,
-    TimestamptzNanoType,
-    StringType,
-)
 
 
 def check_frame(entries: pl.DataFrame, manifests: Sequence[ManifestFile], partitions: PartitionColumns) -> None:
@@ -101,8 +82,13 @@ def _ordered_fields(
     return {
         place: (name, field)
         for place, (name, field) in enumerate(columns)
-        if isinstance(field.field_type, _ORDERED) and name in entries.columns
+        if _has_one_order(field.field_type) and name in entries.columns
     }
+
+
+def _has_one_order(kind: IcebergType) -> bool:
+    """Whether all who write stored values of a type order them alike."""
+    return isinstance(kind, StringType) or (isinstance(kind, PrimitiveType) and kind.integer_bits > 0)
 
 
 def _check_range(manifest: ManifestFile, summary: FieldSummary, field: NestedField, low: Any, high: Any) -> None:

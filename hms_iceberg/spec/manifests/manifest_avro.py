@@ -18,7 +18,6 @@ from typing import Any
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError, InvalidInputError
 from hms_iceberg.spec.data_types import DecimalType, StructType, UUIDType
 from hms_iceberg.spec.manifests.avro_container import DEFAULT_CODEC, read_container, read_records, write_container
-from hms_iceberg.spec.manifests.avro_types import decimal_bytes
 from hms_iceberg.spec.manifests.manifest_counts import PartitionSummary, check_entries
 from hms_iceberg.spec.manifests.manifest_layout import EntryLayout, entry_layout
 from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list, encode_manifest_list
@@ -35,6 +34,7 @@ from hms_iceberg.spec.manifests.manifest_values import (
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec, spec_fields_to_json
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.schema_json import schema_to_json
+from hms_iceberg.spec.values.decimals import decimal_bytes
 
 __all__ = ["decode_manifest", "decode_manifest_list", "encode_manifest", "encode_manifest_list", "iterate_manifest"]
 

@@ -19,7 +19,7 @@ from hms_iceberg.spec.data_types import (
     UnknownType,
 )
 from hms_iceberg.spec.transforms.transform import BoundTransform, Transform, check_number
-from hms_iceberg.spec.values.hashing import hash_function
+from hms_iceberg.spec.values.single_values import hash_function
 
 
 @dataclass(frozen=True)

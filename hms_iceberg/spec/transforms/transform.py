@@ -15,7 +15,7 @@ from hms_iceberg.errors import InvalidInputError, TypeMismatchError
 from hms_iceberg.hooks import Hook
 from hms_iceberg.spec.data_types import IcebergType
 from hms_iceberg.spec.json_model import JsonModel
-from hms_iceberg.spec.values.human_text import human_string
+from hms_iceberg.spec.values.single_values import human_string
 
 if TYPE_CHECKING:
     import pyarrow as pa

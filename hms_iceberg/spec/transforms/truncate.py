@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from hms_iceberg.spec.data_types import BinaryType, DecimalType, IcebergType, IntegerType, LongType, StringType
 from hms_iceberg.spec.transforms.transform import BoundTransform, Transform, check_number
-from hms_iceberg.spec.values.binary_values import decimal_value, unscaled_value
+from hms_iceberg.spec.values.decimals import decimal_value, unscaled_value
 
 
 def wrapped(value: int, bits: int) -> int:

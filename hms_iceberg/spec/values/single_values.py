@@ -6,21 +6,23 @@ bytes; decimal.Decimal at the type's scale.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from hms_iceberg.errors import TypeMismatchError
 from hms_iceberg.spec.data_types import BinaryType, FixedType, IcebergType, StringType
-from hms_iceberg.spec.values.binary_values import (
+from hms_iceberg.spec.values.binary_values import from_bytes, point_from_bytes, point_to_bytes, to_bytes
+from hms_iceberg.spec.values.decimals import (
     DECIMAL_CONTEXT,
     decimal_to_bytes,
     decimal_value,
-    from_bytes,
     integer_to_bytes,
-    point_from_bytes,
-    point_to_bytes,
-    to_bytes,
     unscaled_value,
 )
-from hms_iceberg.spec.values.json_values import INT_RANGE, LONG_RANGE, from_json, to_json
+from hms_iceberg.spec.values.forms.form import INT_RANGE, LONG_RANGE
+from hms_iceberg.spec.values.forms.table import forms_of
+from hms_iceberg.spec.values.json_values import from_json, to_json
 from hms_iceberg.spec.values.python_values import from_python
 
 __all__ = [
@@ -33,6 +35,8 @@ __all__ = [
     "from_bytes",
     "from_json",
     "from_python",
+    "hash_function",
+    "human_string",
     "integer_to_bytes",
     "point_from_bytes",
     "point_to_bytes",
@@ -99,3 +103,20 @@ def _next_text(prefix: str) -> str | None:
 def _next_bytes(prefix: bytes) -> bytes | None:
     kept = prefix.rstrip(b"\xff")
     return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
+
+
+def human_string(kind: IcebergType, value: Any) -> str:
+    """Text of a stored value as Apache Iceberg in Java writes it in partition paths: ISO dates, base64 for bytes."""
+    return "null" if value is None else forms_of(kind).text(kind, value)
+
+
+def hash_function(source_type: IcebergType) -> Callable[[Any], int]:
+    """The signed 32-bit Murmur3 hash of stored values of a type (Appendix B), also if bucket does not allow it.
+
+    Raises:
+        TypeMismatchError: the specification defines no hash for the type.
+    """
+    hash_value = forms_of(source_type).hash
+    if hash_value is None:
+        raise TypeMismatchError(f"Values of type {source_type} cannot be hashed into buckets")
+    return partial(hash_value, source_type)

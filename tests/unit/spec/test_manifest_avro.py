@@ -33,7 +33,6 @@ from hms_iceberg.spec.data_types import (
     UUIDType,
 )
 from hms_iceberg.spec.manifests.avro_container import codec_name, compress, decompress
-from hms_iceberg.spec.manifests.avro_types import decimal_bytes
 from hms_iceberg.spec.manifests.manifest_avro import (
     decode_manifest,
     decode_manifest_list,
@@ -53,6 +52,7 @@ from hms_iceberg.spec.manifests.manifest_values import (
 from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform, IdentityTransform, VoidTransform
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.values.decimals import decimal_bytes
 
 
 def big_decimal(unscaled: int) -> Decimal:

@@ -48,9 +48,7 @@ from hms_iceberg.spec.partition_transforms import (
     YearTransform,
     parse_transform,
 )
-from hms_iceberg.spec.values.hashing import hash_function
-from hms_iceberg.spec.values.human_text import human_string
-from hms_iceberg.spec.values.single_values import from_python
+from hms_iceberg.spec.values.single_values import from_python, hash_function, human_string
 from tests.support.spec_strategies import (
     CLASSIC_PRIMITIVES,
     INTS,

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hms_iceberg.arrow.columns.arrow_types import primitive_to_arrow
 from hms_iceberg.errors import CorruptFileError, NullValueError, TypeMismatchError, UnsupportedError
+from hms_iceberg.hms.rows.column_types import hive_type
 from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,
@@ -38,6 +40,8 @@ from hms_iceberg.spec.data_types import (
     UUIDType,
     VariantType,
 )
+from hms_iceberg.spec.primitive_types import PrimitiveType, parse_primitive
+from hms_iceberg.spec.values.forms.table import FORMS
 from hms_iceberg.spec.values.single_values import (
     from_bytes,
     from_json,
@@ -488,3 +492,17 @@ def test_truncated_bounds_of_bytes_bound_the_value(data, width):
 )
 def test_upper_bounds_are_the_next_short_value(kind, value, width, upper):
     assert truncate_upper(kind, value, width) == upper
+
+
+def test_every_primitive_type_has_its_record_in_each_room():
+    primitives = {*PrimitiveType.__subclasses__()}
+    assert set(FORMS) == primitives
+    examples = {FixedType: FixedType(3), DecimalType: DecimalType(9, 2)}
+    for each in primitives:
+        kind = examples.get(each) or each()
+        assert kind.is_primitive and parse_primitive(str(kind)) == kind
+        assert primitive_to_arrow(kind) is not None
+        assert hive_type(kind)
+        if kind.integer_bits:
+            least = to_bytes(kind, 0)
+            assert len(least) * 8 == kind.integer_bits

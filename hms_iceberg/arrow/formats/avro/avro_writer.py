@@ -33,10 +33,10 @@ from hms_iceberg.spec.manifests.avro_container import (
     parsed_schema,
     write_header,
 )
-from hms_iceberg.spec.manifests.avro_types import decimal_bytes
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.table_properties import AVRO_CODEC
+from hms_iceberg.spec.values.decimals import decimal_bytes
 from hms_iceberg.storage import Storage
 
 _ROWS_AT_ONCE = 10_000

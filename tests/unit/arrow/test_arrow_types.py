@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from hms_iceberg.arrow.columns.file_types import stands_for
+from hms_iceberg.arrow.columns.arrow_types import stands_for
 from hms_iceberg.spec.data_types import (
     BinaryType,
     BooleanType,

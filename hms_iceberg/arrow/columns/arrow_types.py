@@ -1,0 +1,278 @@
+"""What each primitive type is in Arrow, and which Arrow types of data and of files may stand for it.
+
+A new type has its line in each of three tables: the Arrow type that it is read as, the types of users' data that fit
+it without loss, and the types of data files that mean the same to every reader of Iceberg.
+
+A table takes files of other writers in where they are. Readers then trust the table's schema: what Apache Iceberg in
+Java reads of another scale or unit is another value (1.5 is 0.15, a year 1970 is 51972), and some types it cannot read
+at all. So a file's type has to be what the table's has in the format, or what the specification lets grow into it.
+
+Source: Iceberg specification, "Appendix A: Format-specific Requirements" and "Schema Evolution"; each pair of types of
+files was read by Apache Iceberg 1.12 on Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from hms_iceberg.spec.data_types import (
+    LOCAL_TIMESTAMPS,
+    MICRO_TIMESTAMPS,
+    NANO_TIMESTAMPS,
+    ZONED_TIMESTAMPS,
+    BinaryType,
+    BooleanType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FixedType,
+    FloatType,
+    GeographyType,
+    GeometryType,
+    IcebergType,
+    IntegerType,
+    LongType,
+    StringType,
+    TimestampNanoType,
+    TimestampType,
+    TimestamptzNanoType,
+    TimestamptzType,
+    TimeType,
+    UnknownType,
+    UUIDType,
+)
+
+_UUID_BYTES = 16
+
+_PRIMITIVES: dict[type[IcebergType], pa.DataType] = {
+    BooleanType: pa.bool_(),
+    IntegerType: pa.int32(),
+    LongType: pa.int64(),
+    FloatType: pa.float32(),
+    DoubleType: pa.float64(),
+    DateType: pa.date32(),
+    TimeType: pa.time64("us"),
+    TimestampType: pa.timestamp("us"),
+    TimestamptzType: pa.timestamp("us", tz="UTC"),
+    TimestampNanoType: pa.timestamp("ns"),
+    TimestamptzNanoType: pa.timestamp("ns", tz="UTC"),
+    StringType: pa.string(),
+    UUIDType: pa.uuid(),
+    BinaryType: pa.binary(),
+    UnknownType: pa.null(),
+    GeometryType: pa.binary(),
+    GeographyType: pa.binary(),
+}
+
+
+def primitive_to_arrow(kind: IcebergType, extensions: bool = True) -> pa.DataType | None:
+    """The Arrow type of a primitive type; None for other types.
+
+    Args:
+        kind: the type.
+        extensions: whether uuid becomes Arrow's extension type ``arrow.uuid`` rather than 16 bytes.
+    """
+    if isinstance(kind, UUIDType) and not extensions:
+        return pa.binary(_UUID_BYTES)
+    if isinstance(kind, DecimalType):
+        return pa.decimal128(kind.precision, kind.scale)
+    if isinstance(kind, FixedType):
+        return pa.binary(kind.length)
+    return _PRIMITIVES.get(type(kind))
+
+
+def primitive_from_arrow(kind: pa.DataType, format_version: int = 2) -> IcebergType | None:
+    """The Iceberg type that holds every value of an Arrow type that is not nested, or None if there is none.
+
+    Unsigned and small integers become the next signed type that holds them. Arrow's timestamps with any zone are
+    points in time and become timestamptz.
+    """
+    types = pa.types
+    exact: tuple[tuple[Callable[[pa.DataType], bool], IcebergType], ...] = (
+        (types.is_boolean, BooleanType()),
+        (types.is_int64, LongType()),
+        (types.is_uint32, LongType()),
+        (types.is_float16, FloatType()),
+        (types.is_float32, FloatType()),
+        (types.is_float64, DoubleType()),
+        (types.is_date, DateType()),
+        (is_text, StringType()),
+        (is_bytes, BinaryType()),
+    )
+    for test, result in exact:
+        if test(kind):
+            return result
+    if types.is_integer(kind):
+        return None if types.is_uint64(kind) else IntegerType()
+    if types.is_time(kind):
+        return None if kind.unit == "ns" else TimeType()
+    if types.is_timestamp(kind):
+        if kind.unit == "ns" and format_version >= 3:
+            return TimestampNanoType() if kind.tz is None else TimestamptzNanoType()
+        return TimestampType() if kind.tz is None else TimestamptzType()
+    if types.is_decimal(kind):
+        return DecimalType(kind.precision, kind.scale) if kind.precision <= 38 and kind.scale >= 0 else None
+    if types.is_fixed_size_binary(kind):
+        return FixedType(kind.byte_width)
+    if isinstance(kind, pa.UuidType):
+        return UUIDType()
+    if isinstance(kind, pa.JsonType):
+        return StringType()
+    if types.is_null(kind) and format_version >= 3:
+        return UnknownType()
+    return None
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether an Arrow type is any of its kinds of string."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def is_bytes(kind: pa.DataType) -> bool:
+    """Whether an Arrow type is any of its kinds of binary of varying length."""
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
+
+
+def is_lossless(kind: pa.DataType, target: IcebergType) -> bool:
+    """Whether an Arrow type that is not nested fits an Iceberg type; single values may still be refused.
+
+    Integers widen; decimals may gain digits on both sides of the point; naive timestamps only go to columns without
+    zone and zoned ones only to columns with zone; units are converted if no digit is lost.
+    """
+    types = pa.types
+    if isinstance(target, (IntegerType, LongType)):
+        bits = 32 if isinstance(target, IntegerType) else 64
+        return bool(
+            (types.is_signed_integer(kind) and kind.bit_width <= bits)
+            or (types.is_unsigned_integer(kind) and kind.bit_width < bits)
+        )
+    if isinstance(target, (FloatType, DoubleType)):
+        return bool(types.is_floating(kind) and kind.bit_width <= (32 if isinstance(target, FloatType) else 64))
+    if isinstance(target, DecimalType):
+        return bool(
+            types.is_decimal(kind)
+            and 0 <= kind.scale <= target.scale
+            and kind.precision - kind.scale <= target.precision - target.scale
+        )
+    if isinstance(target, LOCAL_TIMESTAMPS):
+        return bool(types.is_timestamp(kind) and kind.tz is None)
+    if isinstance(target, ZONED_TIMESTAMPS):
+        return bool(types.is_timestamp(kind) and kind.tz is not None)
+    if isinstance(target, (FixedType, UUIDType)):
+        length = target.length if isinstance(target, FixedType) else 16
+        return is_bytes(kind) or bool(types.is_fixed_size_binary(kind) and kind.byte_width == length)
+    if isinstance(target, (BinaryType, GeometryType, GeographyType)):
+        return is_bytes(kind) or bool(types.is_fixed_size_binary(kind))
+    if isinstance(target, TimeType):
+        return bool(types.is_time(kind))
+    tests: dict[type[IcebergType], Callable[[pa.DataType], bool]] = {
+        BooleanType: types.is_boolean,
+        DateType: types.is_date,
+        StringType: is_text,
+        UnknownType: types.is_null,
+    }
+    test = tests.get(type(target))
+    return bool(test is not None and test(kind))
+
+
+def byte_width(kind: IcebergType) -> int | None:
+    """The length of every value of a type, if it is bytes of one length."""
+    return kind.length if isinstance(kind, FixedType) else _UUID_BYTES if isinstance(kind, UUIDType) else None
+
+
+def stands_for(
+    kind: pa.DataType, wanted: IcebergType, file_format: str, int96: bool = False, uuid: bool | None = None
+) -> bool:
+    """Whether a file's values can be read as a table's type by every reader, and mean the same to all.
+
+    Args:
+        kind: the file's type as Arrow reads it; no nested one.
+        wanted: the table's type.
+        file_format: PARQUET, ORC or AVRO, in any case.
+        int96: whether Parquet holds the column as INT96, whose unit all readers know.
+        uuid: whether bytes of fixed length are marked as UUIDs, by which alone Java tells them in Avro; None if no mark
+            is needed.
+    """
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if uuid is not None and pa.types.is_fixed_size_binary(kind) and uuid != isinstance(wanted, UUIDType):
+        return False
+    test = _TESTS.get(type(wanted))
+    return bool(test is not None and test(kind, wanted, file_format.upper(), int96))
+
+
+_Test = Callable[[pa.DataType, IcebergType, str, bool], bool]
+
+
+def _is(*types: pa.DataType) -> _Test:
+    return lambda kind, _wanted, _format, _int96: kind in types
+
+
+def _decimal(kind: pa.DataType, wanted: IcebergType, file_format: str, int96: bool) -> bool:
+    assert isinstance(wanted, DecimalType)
+    return bool(pa.types.is_decimal(kind) and kind.scale == wanted.scale and kind.precision <= wanted.precision)
+
+
+def _long(kind: pa.DataType, wanted: IcebergType, file_format: str, int96: bool) -> bool:
+    small = _SMALL if file_format == "PARQUET" else (pa.int32(),)  # Java promotes nothing smaller in ORC
+    return kind in (*small, pa.int64())
+
+
+def _time(kind: pa.DataType, wanted: IcebergType, file_format: str, int96: bool) -> bool:
+    return bool(kind == pa.time64("us") or (file_format == "ORC" and kind == pa.int64()))
+
+
+def _micros(kind: pa.DataType, wanted: IcebergType, file_format: str, int96: bool) -> bool:
+    if not pa.types.is_timestamp(kind):
+        return False
+    if file_format == "ORC":  # which has one unit, and two types that Java does not take for each other
+        return bool(kind.unit == "ns" and _same_zone(kind, wanted))
+    return bool(int96 or kind.unit == "us" or (file_format == "AVRO" and kind.unit == "ms"))
+
+
+def _same_zone(kind: pa.DataType, wanted: IcebergType) -> bool:
+    return (kind.tz is not None) == isinstance(wanted, ZONED_TIMESTAMPS)
+
+
+def _nanos(kind: pa.DataType, wanted: IcebergType, file_format: str, int96: bool) -> bool:
+    if not pa.types.is_timestamp(kind) or kind.unit != "ns" or int96:
+        return False
+    return file_format != "ORC" or _same_zone(kind, wanted)
+
+
+def _fixed(kind: pa.DataType, wanted: IcebergType, file_format: str, int96: bool) -> bool:
+    if file_format == "ORC":
+        return is_bytes(kind)  # its form of them; only the values tell their length
+    return bool(pa.types.is_fixed_size_binary(kind) and kind.byte_width == byte_width(wanted))
+
+
+def _bytes(kind: pa.DataType, wanted: IcebergType, file_format: str, int96: bool) -> bool:
+    return is_bytes(kind) or (file_format != "ORC" and bool(pa.types.is_fixed_size_binary(kind)))
+
+
+def _text(kind: pa.DataType, wanted: IcebergType, file_format: str, int96: bool) -> bool:
+    return is_text(kind)
+
+
+_SMALL = (pa.int8(), pa.int16(), pa.int32())
+_TESTS: dict[type[IcebergType], _Test] = {
+    BooleanType: _is(pa.bool_()),
+    IntegerType: _is(*_SMALL),
+    LongType: _long,
+    FloatType: _is(pa.float32()),
+    DoubleType: _is(pa.float32(), pa.float64()),
+    DecimalType: _decimal,
+    DateType: _is(pa.date32(), pa.date64()),
+    TimeType: _time,
+    StringType: _text,
+    BinaryType: _bytes,
+    GeometryType: _bytes,
+    GeographyType: _bytes,
+    FixedType: _fixed,
+    UUIDType: _fixed,
+    UnknownType: _is(pa.null()),
+    **dict.fromkeys(MICRO_TIMESTAMPS, _micros),
+    **dict.fromkeys(NANO_TIMESTAMPS, _nanos),
+}
