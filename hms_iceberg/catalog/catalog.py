@@ -20,10 +20,16 @@ from hms_iceberg.errors import (
     UnsupportedError,
 )
 from hms_iceberg.hooks import Hook
-from hms_iceberg.metastore import CatalogMetastore, Identifier, MetadataVersion
-from hms_iceberg.metastore_names import metadata_file_location, namespace_name, table_identifier, text_properties
-from hms_iceberg.scan.manifests.cache import bound_shared_cache
-from hms_iceberg.scan.manifests.preload import planning_ready
+from hms_iceberg.metastore import (
+    CatalogMetastore,
+    Identifier,
+    MetadataVersion,
+    metadata_file_location,
+    namespace_name,
+    table_identifier,
+    text_properties,
+)
+from hms_iceberg.scan.manifests.cache import bound_shared_cache, planning_ready
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
@@ -37,9 +43,8 @@ from hms_iceberg.table.needed.others import needed_by_others
 from hms_iceberg.table.needed.ways_back import table_rows_of
 from hms_iceberg.table.purge import check_right_to_purge, check_rights_to_delete, log_unreadable, purge_files
 from hms_iceberg.table.table_transaction import TableTransaction
-from hms_iceberg.transaction.origin import Created, CreatedOrReplaced, Origin
 from hms_iceberg.transaction.retry import Freshness
-from hms_iceberg.transaction.transaction import Transaction, table_commit
+from hms_iceberg.transaction.transaction import Created, CreatedOrReplaced, Origin, Transaction, table_commit
 from hms_iceberg.transaction.workspace import read_version
 from hms_iceberg.view.catalog_views import CatalogViews
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog.catalog import Catalog
-from hms_iceberg.metastore_names import text_properties
+from hms_iceberg.metastore import text_properties
 from hms_iceberg.table.file_system_catalog import FileSystemCatalog
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.metastore import Identifier
-from hms_iceberg.metastore_names import namespace_name, table_identifier
+from hms_iceberg.metastore import Identifier, namespace_name, table_identifier
 
 
 class Identifiers:

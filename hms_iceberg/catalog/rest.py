@@ -6,12 +6,11 @@ from typing import Any
 
 from hms_iceberg.catalog.catalog import Catalog
 from hms_iceberg.catalog.rest_storage import RestStorage
-from hms_iceberg.metastore import Identifier, MetadataVersion
-from hms_iceberg.metastore_names import table_identifier, text_properties
+from hms_iceberg.metastore import Identifier, MetadataVersion, table_identifier, text_properties
 from hms_iceberg.rest_client.channel import RestChannel
 from hms_iceberg.rest_client.documents import Documents
 from hms_iceberg.rest_client.rest_metastore import RestMetastore
-from hms_iceberg.scan.manifests.preload import planning_ready
+from hms_iceberg.scan.manifests.cache import planning_ready
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import spec_to_json
 from hms_iceberg.spec.schema import Schema
@@ -20,9 +19,8 @@ from hms_iceberg.spec.sort_orders import sort_order_to_json
 from hms_iceberg.table import Table
 from hms_iceberg.table.changes.table_definition import TableDefinition
 from hms_iceberg.table.table_transaction import TableTransaction
-from hms_iceberg.transaction.origin import Origin
 from hms_iceberg.transaction.retry import Freshness
-from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.transaction.transaction import Origin, Transaction
 from hms_iceberg.transaction.workspace import read_version
 
 

@@ -6,7 +6,7 @@ Source: Iceberg documentation, "Spark Procedures", `remove-dangling-deletes`.
 from __future__ import annotations
 
 from hms_iceberg.scan.planner import plan_scan
-from hms_iceberg.scan.scan_plan import ScanRequest
+from hms_iceberg.scan.tasks import ScanRequest
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH

@@ -14,8 +14,7 @@ from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import InvalidInputError, NoSuchTableError, UnsupportedError
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HiveTable
-from hms_iceberg.metastore import MetadataVersion
-from hms_iceberg.metastore_names import table_identifier
+from hms_iceberg.metastore import MetadataVersion, table_identifier
 from hms_iceberg.migration.hive.source_files import list_files
 from hms_iceberg.migration.hive.source_reasons import TRANSACTIONAL
 from hms_iceberg.migration.migration_progress import Progress, silent
@@ -23,8 +22,7 @@ from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.table import Table
 from hms_iceberg.table.changes.add_files import add_files as add_to_table
 from hms_iceberg.table.changes.change_options import ChangeOptions
-from hms_iceberg.transaction.origin import Existing
-from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.transaction.transaction import Existing, Transaction
 
 _THREADS = min(32, 4 * (os.cpu_count() or 4))
 _FORMATS = ("parquet", "orc", "avro")

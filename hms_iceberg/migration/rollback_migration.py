@@ -17,7 +17,7 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HivePartition, HiveTable
-from hms_iceberg.metastore_names import table_identifier
+from hms_iceberg.metastore import table_identifier
 from hms_iceberg.migration.handback.given_files import give, take_away
 from hms_iceberg.migration.handback.given_note import GivenNote, read_note
 from hms_iceberg.migration.handback.handback_plan import Handback, plan_handback

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import InvalidInputError, NoSuchTableError
 from hms_iceberg.hms.hive_tables import HiveTables
-from hms_iceberg.metastore_names import table_identifier
+from hms_iceberg.metastore import table_identifier
 from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlanner
 from hms_iceberg.migration.migration_progress import Progress, silent
 from hms_iceberg.spec.table_properties import DATA_PATH, GC_ENABLED, METADATA_PATH

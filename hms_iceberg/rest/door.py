@@ -19,7 +19,7 @@ from hms_iceberg.rest.security.locations import AllowedLocations
 from hms_iceberg.rest.serving.bounded import BoundedCache
 from hms_iceberg.rest.serving.calls import Call
 from hms_iceberg.rest.settings import MEBIBYTE, RestSettings
-from hms_iceberg.scan.scan_plan import ScanPlan
+from hms_iceberg.scan.tasks import ScanPlan
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.transaction.workspace import read_version
 

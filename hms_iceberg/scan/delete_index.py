@@ -16,8 +16,7 @@ from dataclasses import dataclass
 
 from hms_iceberg.errors import CorruptManifestError
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.bound_columns import decode_bounds, has_bounds
-from hms_iceberg.scan.partition_columns import PartitionColumns
+from hms_iceberg.scan.partition_columns import PartitionColumns, decode_bounds, has_bounds
 from hms_iceberg.spec.data_types import DoubleType, FloatType, IcebergType, PrimitiveType
 from hms_iceberg.spec.manifests.manifest_values import DataFileContent
 

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from hms_iceberg.expressions.bound import BoundReference
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.bound_columns import decode_bounds
 from hms_iceberg.scan.metrics_filter import rows_may_match
-from hms_iceberg.scan.partition_columns import PartitionColumns
+from hms_iceberg.scan.partition_columns import PartitionColumns, decode_bounds
 from hms_iceberg.spec.data_types import DoubleType, FloatType, StructType, UnknownType, UUIDType
 from hms_iceberg.spec.manifests.manifest_values import FieldSummary, ManifestFile
 

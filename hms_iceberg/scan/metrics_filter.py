@@ -33,8 +33,8 @@ from hms_iceberg.expressions.evaluate import value_test
 from hms_iceberg.expressions.tree import BooleanExpression, Operator
 from hms_iceberg.expressions.visitors import BoundExpressionVisitor, bound_predicates, fold
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.bound_columns import bound_dtype, comparable, has_bounds, stored_value
 from hms_iceberg.scan.manifests.metric_columns import ContentMetrics, Metric, MetricColumns, ObjectMetrics
+from hms_iceberg.scan.partition_columns import bound_dtype, comparable, has_bounds, stored_value
 from hms_iceberg.spec.data_types import DoubleType, FloatType, UnknownType
 
 
@@ -45,7 +45,7 @@ class ValueSummaries(Protocol):
         """How many sets of rows there are."""
 
     def lower(self, ref: BoundReference) -> pl.Series:
-        """No value but NaN is less; comparable (see `hms_iceberg.scan.bound_columns`), null if unknown."""
+        """No value but NaN is less; comparable (see `hms_iceberg.scan.partition_columns`), null if unknown."""
 
     def upper(self, ref: BoundReference) -> pl.Series:
         """No value but NaN is greater; comparable, null if unknown."""

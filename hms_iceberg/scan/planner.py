@@ -18,7 +18,6 @@ from hms_iceberg.expressions.projection.residuals import inclusive_projection, s
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
 from hms_iceberg.expressions.visitors import complement
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.bound_columns import as_text
 from hms_iceberg.scan.delete_index import DELETE_FILE_PATH_ID, DeleteIndex, key_metric_columns
 from hms_iceberg.scan.manifest_pruning import keep_manifests
 from hms_iceberg.scan.manifests.cache import ManifestCache, ManifestFrame, shared_cache
@@ -27,8 +26,8 @@ from hms_iceberg.scan.manifests.manifest_source import ManifestSource, manifests
 from hms_iceberg.scan.manifests.metric_columns import Metric
 from hms_iceberg.scan.metadata_filter import FileFilter, is_of_table, only_tests
 from hms_iceberg.scan.metrics_filter import may_match, metrics_of
-from hms_iceberg.scan.partition_columns import field_types, partition_columns, partition_predicate
-from hms_iceberg.scan.scan_plan import PlanMetrics, ScanPlan, ScanRequest
+from hms_iceberg.scan.partition_columns import as_text, field_types, partition_columns, partition_predicate
+from hms_iceberg.scan.tasks import PlanMetrics, ScanPlan, ScanRequest
 from hms_iceberg.spec.data_types import IcebergType
 from hms_iceberg.spec.manifests.manifest_values import DataFileContent, ManifestContent, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata

@@ -21,7 +21,7 @@ from hms_iceberg.spec.data_types import (
 )
 from hms_iceberg.spec.json_model import set_json_form
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.values import json_values
+from hms_iceberg.spec.values import single_values
 
 
 def type_to_json(kind: IcebergType) -> str | dict[str, Any]:
@@ -62,9 +62,9 @@ def _field_to_json(field: NestedField, kind: str | dict[str, Any]) -> dict[str, 
     if field.doc is not None:
         data["doc"] = field.doc
     if field.initial_default is not None:
-        data["initial-default"] = json_values.to_json(field.field_type, field.initial_default)
+        data["initial-default"] = single_values.to_json(field.field_type, field.initial_default)
     if field.write_default is not None:
-        data["write-default"] = json_values.to_json(field.field_type, field.write_default)
+        data["write-default"] = single_values.to_json(field.field_type, field.write_default)
     return data
 
 
@@ -143,8 +143,8 @@ def field_from_json(data: Any) -> NestedField:
         raise InvalidSchemaError(f"Cannot read field {field_id}: 'name' and 'doc' must be text, got {_shown(data)}")
     kind = type_from_json(_member(data, "type"))
     try:
-        initial = json_values.from_json(kind, data.get("initial-default"))
-        write = json_values.from_json(kind, data.get("write-default"))
+        initial = single_values.from_json(kind, data.get("initial-default"))
+        write = single_values.from_json(kind, data.get("write-default"))
     except IcebergError as error:
         raise InvalidSchemaError(f"Cannot read the default of field {name!r} (id {field_id}): {error}") from error
     return NestedField(field_id, name, kind, _boolean(data, "required"), doc, initial, write)

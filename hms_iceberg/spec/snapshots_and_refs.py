@@ -92,7 +92,7 @@ class Snapshot(JsonModel):
         key_id: id of the key that encrypts the manifest list's key (v3).
     """
 
-    _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.snapshot_json"
+    _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.metadata_json"
     snapshot_id: int
     parent_snapshot_id: int | None = None
     sequence_number: int = INITIAL_SEQUENCE_NUMBER
@@ -134,7 +134,7 @@ class Snapshot(JsonModel):
 class SnapshotLogEntry(JsonModel):
     """From `timestamp_ms` on, the snapshot was the table's current one."""
 
-    _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.snapshot_json"
+    _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.metadata_json"
     snapshot_id: int
     timestamp_ms: int
 
@@ -143,7 +143,7 @@ class SnapshotLogEntry(JsonModel):
 class MetadataLogEntry(JsonModel):
     """A former metadata file of the table, and when it was written."""
 
-    _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.snapshot_json"
+    _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.metadata_json"
     metadata_file: str
     timestamp_ms: int
 
@@ -173,7 +173,7 @@ class SnapshotRef(JsonModel):
         InvalidInputError: a number is not positive, or a tag has settings of a branch.
     """
 
-    _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.snapshot_json"
+    _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.metadata_json"
     snapshot_id: int
     snapshot_ref_type: SnapshotRefType = SnapshotRefType.BRANCH
     min_snapshots_to_keep: int | None = None

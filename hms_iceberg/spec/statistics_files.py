@@ -29,7 +29,7 @@ class BlobMetadata:
 class StatisticsFile(JsonModel):
     """A Puffin file with statistics of a snapshot; sizes in bytes."""
 
-    _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.snapshot_json"
+    _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.metadata_json"
     snapshot_id: int
     statistics_path: str
     file_size_in_bytes: int
@@ -45,7 +45,7 @@ class StatisticsFile(JsonModel):
 class PartitionStatisticsFile(JsonModel):
     """A file with one row of statistics per partition of a snapshot; size in bytes."""
 
-    _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.snapshot_json"
+    _json_home: ClassVar[str] = "hms_iceberg.spec.metadata.metadata_json"
     snapshot_id: int
     statistics_path: str
     file_size_in_bytes: int

@@ -25,7 +25,7 @@ from hms_iceberg.errors import (
     UnsupportedError,
 )
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
-from hms_iceberg.scan.manifests.preload import planning_ready
+from hms_iceberg.scan.manifests.cache import planning_ready
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionSpec
 from hms_iceberg.spec.schema import Schema
@@ -37,9 +37,8 @@ from hms_iceberg.table.needed.deleting import delete_files
 from hms_iceberg.table.needed.neighbours import Search
 from hms_iceberg.table.table import Table
 from hms_iceberg.table.table_transaction import TableTransaction
-from hms_iceberg.transaction.origin import Created
 from hms_iceberg.transaction.retry import Freshness
-from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.transaction.transaction import Created, Transaction
 from hms_iceberg.transaction.workspace import read_version
 
 if TYPE_CHECKING:

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import UnsupportedError
-from hms_iceberg.metastore import Identifier
-from hms_iceberg.metastore_names import metadata_file_location
-from hms_iceberg.scan.manifests.cache import bound_shared_cache
-from hms_iceberg.scan.manifests.preload import planning_ready
+from hms_iceberg.metastore import Identifier, metadata_file_location
+from hms_iceberg.scan.manifests.cache import bound_shared_cache, planning_ready
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.readable import ReadableTable
 from hms_iceberg.transaction.workspace import read_version

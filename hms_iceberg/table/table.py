@@ -12,9 +12,8 @@ from hms_iceberg.table.changes.pending import StartedChange
 from hms_iceberg.table.changes.write_methods import RowWriteMethods
 from hms_iceberg.table.readable import ReadableTable
 from hms_iceberg.table.table_transaction import TableTransaction
-from hms_iceberg.transaction.origin import Existing
 from hms_iceberg.transaction.retry import Freshness
-from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.transaction.transaction import Existing, Transaction
 from hms_iceberg.transaction.workspace import read_version
 
 if TYPE_CHECKING:

@@ -15,8 +15,15 @@ from hms_iceberg.errors import (
     UnsupportedError,
     ViewAlreadyExistsError,
 )
-from hms_iceberg.metastore import CatalogMetastore, Identifier, ViewMetastore
-from hms_iceberg.metastore_names import metadata_file_location, namespace_name, table_identifier, text_properties
+from hms_iceberg.metastore import (
+    CatalogMetastore,
+    Identifier,
+    ViewMetastore,
+    metadata_file_location,
+    namespace_name,
+    table_identifier,
+    text_properties,
+)
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.table_properties import GC_ENABLED
 from hms_iceberg.spec.views.view_metadata import ViewVersion, new_view_metadata, replace_version, set_view_properties

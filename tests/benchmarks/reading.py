@@ -27,7 +27,7 @@ from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue
-from hms_iceberg.scan.scan_plan import FileScanTask
+from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import DELETE_FILE_PATH, DELETE_FILE_POSITION

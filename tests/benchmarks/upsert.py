@@ -26,8 +26,7 @@ from hms_iceberg.spec.data_types import DoubleType, IntegerType, LongType, Neste
 from hms_iceberg.spec.metadata.metadata_changes import new_table_metadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table.table import Table
-from hms_iceberg.transaction.origin import Created
-from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.transaction.transaction import Created, Transaction
 from tests.support.memory_metastore import InMemoryMetastore
 
 SCHEMA = Schema(

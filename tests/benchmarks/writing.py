@@ -30,8 +30,7 @@ from hms_iceberg.spec.partition_transforms import parse_transform
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.table.changes.table_definition import TableDefinition
 from hms_iceberg.table.table import Table
-from hms_iceberg.transaction.origin import Created
-from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.transaction.transaction import Created, Transaction
 from tests.support.memory_metastore import InMemoryMetastore
 
 DAYS = 100

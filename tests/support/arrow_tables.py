@@ -10,15 +10,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hms_iceberg.arrow.columns.arrow_schema import to_arrow
-from hms_iceberg.arrow.columns.values import from_stored
+from hms_iceberg.arrow.columns.arrow_schema import from_stored, to_arrow
 from hms_iceberg.arrow.reading.read import read_tasks
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.arrow.writing.write import write_data_files
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
-from hms_iceberg.scan.scan_plan import FileScanTask
+from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.data_types import IcebergType, StructType
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata

@@ -14,8 +14,7 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
-from hms_iceberg.arrow.columns.values import from_stored, to_stored
+from hms_iceberg.arrow.columns.arrow_schema import from_stored, to_arrow_type, to_stored
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.spec.data_types import (
     DecimalType,

@@ -16,8 +16,7 @@ from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, Partition
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
 from hms_iceberg.table.table import Table
-from hms_iceberg.transaction.origin import Created
-from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.transaction.transaction import Created, Transaction
 from hms_iceberg.transaction.workspace import read_version
 from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
 from tests.support.memory_metastore import InMemoryMetastore

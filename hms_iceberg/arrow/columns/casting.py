@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns import nested
-from hms_iceberg.arrow.columns.arrow_schema import child_fields, is_list_like, to_arrow_field, to_arrow_type
+from hms_iceberg.arrow.columns.arrow_schema import child_fields, constant, is_list_like, to_arrow_field, to_arrow_type
 from hms_iceberg.arrow.columns.arrow_types import is_lossless
-from hms_iceberg.arrow.columns.values import constant
 from hms_iceberg.errors import NullValueError, SchemaMismatchError, TypeMismatchError
 from hms_iceberg.spec.data_types import (
     LOCAL_TIMESTAMPS,

@@ -13,9 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hms_iceberg.arrow.columns.arrow_schema import to_arrow_type
+from hms_iceberg.arrow.columns.arrow_schema import integer_type, to_arrow_type
 from hms_iceberg.arrow.columns.murmur3 import hash_binary_array, hash_bytes, hash_longs
-from hms_iceberg.arrow.columns.values import integer_type
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.data_types import (
     NANO_TIMESTAMPS,

@@ -5,6 +5,7 @@ Source: Iceberg specification, "Appendix A: Format-specific Requirements".
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from hms_iceberg.spec.data_types import (
     leaves,
 )
 from hms_iceberg.spec.schema import Schema
+from hms_iceberg.storage import Storage
 
 
 class FileLayout:
@@ -111,3 +113,43 @@ def _without_unknown(array: pa.Array, kind: IcebergType) -> pa.Array:
         if not isinstance(known.field_type, UnknownType)
     ]
     return with_children(array, [child for child, _ in kept], [field for _, field in kept])
+
+
+_PIECE_BYTES = 256 * 1024
+# Memory of an open output, and of what encodes into it.
+HELD_BYTES = _PIECE_BYTES + 64 * 1024
+
+
+class ContentOutput:
+    """A file that is written in large pieces, and appears when it is closed.
+
+    Args:
+        storage: where the file goes.
+        location: the new file.
+    """
+
+    def __init__(self, storage: Storage, location: str) -> None:
+        self._output = storage.open_output(location)
+        self.stream = pa.BufferedOutputStream(pa.PythonFile(self._output, mode="w"), _PIECE_BYTES)
+
+    @property
+    def size(self) -> int:
+        """Bytes written so far."""
+        return int(self.stream.tell())
+
+    def close(self) -> int:
+        """Makes the file visible; returns its size in bytes."""
+        self.stream.flush()
+        size = self._output.tell()
+        self._output.close()
+        return size
+
+    def abandon(self) -> None:
+        """Gives the file up; nothing of it stays."""
+        with suppress(Exception):  # otherwise the stream would write on when it is collected
+            self.stream.flush()
+        abandon = getattr(self._output, "abandon", None)
+        if abandon is not None:
+            abandon()
+        else:
+            self._output.__exit__(RuntimeError, RuntimeError("abandoned"), None)

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hms_iceberg.arrow.columns.file_schema import FileLeaf, file_leaves, identified
 from hms_iceberg.arrow.columns.legacy_calendar import Rule, has_old_values, old_times, proleptic_columns
+from hms_iceberg.arrow.columns.projection import FileLeaf, file_leaves, identified
 from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics, calendar_rules, metrics_from_footer
 from hms_iceberg.arrow.metrics.metrics_modes import FULL
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow

@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.columns.nested import struct_children
-from hms_iceberg.arrow.formats.content_output import HELD_BYTES, ContentOutput
-from hms_iceberg.arrow.formats.file_layout import FileLayout
+from hms_iceberg.arrow.formats.file_layout import HELD_BYTES, ContentOutput, FileLayout
 from hms_iceberg.errors import ConfigurationError, UnsupportedError
 from hms_iceberg.spec.data_types import (
     DoubleType,

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hms_iceberg.arrow.columns.values import to_stored
+from hms_iceberg.arrow.columns.arrow_schema import to_stored
 from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
 from hms_iceberg.arrow.metrics.metrics_modes import NONE, MetricsMode
 from hms_iceberg.spec.data_types import (

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hms_iceberg.arrow.columns.arrow_types import is_bytes, is_text
-from hms_iceberg.arrow.columns.file_schema import FileLeaf, file_leaves, identified
 from hms_iceberg.arrow.columns.legacy_calendar import Rule, text_marks, writer_calendar
+from hms_iceberg.arrow.columns.projection import FileLeaf, file_leaves, identified
 from hms_iceberg.arrow.metrics.metrics_modes import NONE, MetricsMode, metrics_modes
 from hms_iceberg.arrow.storage.arrow_storage import open_for_arrow
 from hms_iceberg.arrow.storage.failures import decoding

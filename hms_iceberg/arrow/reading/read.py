@@ -16,8 +16,8 @@ from hms_iceberg.arrow.reading.task_reader import ScanContext, count_live, read_
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.scan_plan import FileScanTask, ScanPlan
 from hms_iceberg.scan.splitting import split
+from hms_iceberg.scan.tasks import FileScanTask, ScanPlan
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage

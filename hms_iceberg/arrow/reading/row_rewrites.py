@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.columns.nested import conform
-from hms_iceberg.arrow.deletes.position_deletes import PositionDeletes
+from hms_iceberg.arrow.deletes.deleted_rows import PositionDeletes
 from hms_iceberg.arrow.parallel import default_workers, read_in_order
 from hms_iceberg.arrow.reading.task_reader import ScanContext, read_task
 from hms_iceberg.arrow.storage.filesystems import parse_location

@@ -14,17 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hms_iceberg.arrow.columns.arrow_schema import to_arrow
+from hms_iceberg.arrow.columns.arrow_schema import constant, to_arrow
 from hms_iceberg.arrow.columns.nested import RowSelection, conform
 from hms_iceberg.arrow.columns.projection import FileProjection
-from hms_iceberg.arrow.columns.values import constant
-from hms_iceberg.arrow.deletes.equality_deletes import EqualityDeletes, KeySet
-from hms_iceberg.arrow.deletes.position_deletes import PositionDeletes
+from hms_iceberg.arrow.deletes.deleted_rows import EqualityDeletes, KeySet, PositionDeletes
 from hms_iceberg.arrow.formats.parquet_reader import RangeMetrics, RowRange, rows_only
 from hms_iceberg.arrow.formats.readers import ContentReader, check_row_count, open_reader
 from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
-from hms_iceberg.arrow.reading.prefilter import Prefilter
-from hms_iceberg.arrow.rows.row_masks import matching_rows
+from hms_iceberg.arrow.rows.row_masks import Prefilter, matching_rows
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.expressions.bound import BoundReference
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue
@@ -32,7 +29,7 @@ from hms_iceberg.expressions.visitors import bound_predicates, referenced_field_
 from hms_iceberg.scan.manifests.manifest_source import named_snapshot
 from hms_iceberg.scan.metadata_filter import is_of_table, only_tests
 from hms_iceberg.scan.metrics_filter import files_may_match
-from hms_iceberg.scan.scan_plan import FileScanTask
+from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec import metadata_columns as columns
 from hms_iceberg.spec.data_types import LongType, NestedField, StringType, StructType
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent

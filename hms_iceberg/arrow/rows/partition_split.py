@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hms_iceberg.arrow.columns.arrow_schema import to_stored
 from hms_iceberg.arrow.columns.column_transforms import transform_array
-from hms_iceberg.arrow.columns.values import to_stored
 from hms_iceberg.arrow.rows.row_identity import comparable
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.data_types import IcebergType, UnknownType

@@ -58,7 +58,7 @@ def _done(
 ) -> dict[str, Any]:
     """What was done about one table, or planned."""
     from hms_iceberg.maintenance.repair import repair_table, undo_repair
-    from hms_iceberg.metastore_names import table_identifier
+    from hms_iceberg.metastore import table_identifier
 
     identifier = table_identifier(name)
     try:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from hms_iceberg.arrow.columns.file_schema import file_leaves
+from hms_iceberg.arrow.columns.projection import file_leaves
 from hms_iceberg.arrow.deletes.puffin import blob_bytes, parse_footer
 from hms_iceberg.arrow.formats.readers import open_reader
 from hms_iceberg.arrow.storage.failures import decoding

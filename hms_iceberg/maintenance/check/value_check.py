@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hms_iceberg.arrow.columns.file_schema import file_leaves
+from hms_iceberg.arrow.columns.projection import file_leaves
 from hms_iceberg.arrow.formats.readers import open_reader
 from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
 from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
@@ -17,7 +17,7 @@ from hms_iceberg.arrow.reading.task_reader import ScanContext, read_task
 from hms_iceberg.errors import IcebergError
 from hms_iceberg.maintenance.check import findings as found
 from hms_iceberg.maintenance.check.findings import Finding
-from hms_iceberg.scan.scan_plan import FileScanTask
+from hms_iceberg.scan.tasks import FileScanTask
 from hms_iceberg.spec.data_types import PrimitiveType
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns.projection import FileProjection
 from hms_iceberg.arrow.deletes.delete_writer import with_metrics_of_deletes
-from hms_iceberg.arrow.deletes.position_deletes import open_delete_file
+from hms_iceberg.arrow.deletes.deleted_rows import open_delete_file
 from hms_iceberg.arrow.deletes.puffin import copy_puffin
 from hms_iceberg.arrow.formats.content_writers import ContentFormat, delete_properties
 from hms_iceberg.arrow.metrics.metrics_modes import FULL

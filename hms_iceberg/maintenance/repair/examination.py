@@ -11,8 +11,7 @@ from hms_iceberg.maintenance.check.summary_check import EntryCounts
 from hms_iceberg.maintenance.repair.manifest_entries import ManifestEntries
 from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.spec.manifests.manifest_avro import iterate_manifest
-from hms_iceberg.spec.manifests.manifest_counts import check_entries
-from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list
+from hms_iceberg.spec.manifests.manifest_list_avro import check_entries, decode_manifest_list
 from hms_iceberg.spec.manifests.manifest_values import ManifestEntry, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import Snapshot

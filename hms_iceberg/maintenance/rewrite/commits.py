@@ -13,9 +13,8 @@ from hms_iceberg.maintenance.rewrite.options import CommitRules
 from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.table.table import Table
-from hms_iceberg.transaction.origin import Existing
 from hms_iceberg.transaction.outcome import Outcome
-from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.transaction.transaction import Existing, Transaction
 from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
 
 logger = logging.getLogger(__name__)

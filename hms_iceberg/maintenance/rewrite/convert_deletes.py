@@ -24,8 +24,7 @@ from hms_iceberg.maintenance.rewrite.rewrite_deletes import live_deletes
 from hms_iceberg.maintenance.rewrite.run_groups import rewrite_groups, workers_for
 from hms_iceberg.maintenance.side_by_side import in_parallel
 from hms_iceberg.scan.planner import plan_scan
-from hms_iceberg.scan.scan_plan import ScanRequest
-from hms_iceberg.scan.tasks import FileScanTask
+from hms_iceberg.scan.tasks import FileScanTask, ScanRequest
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema

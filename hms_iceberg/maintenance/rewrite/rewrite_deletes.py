@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hms_iceberg.arrow.deletes.delete_writer import DeletedPositions, write_row_deletes
-from hms_iceberg.arrow.deletes.position_deletes import PositionDeletes, read_position_deletes
+from hms_iceberg.arrow.deletes.deleted_rows import PositionDeletes, read_position_deletes
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import BooleanExpression
@@ -23,7 +23,7 @@ from hms_iceberg.maintenance.rewrite.file_groups import FileGroup, in_job_order,
 from hms_iceberg.maintenance.rewrite.options import RewriteOptions, SizeRules
 from hms_iceberg.maintenance.rewrite.run_groups import rewrite_groups, workers_for
 from hms_iceberg.scan.planner import plan_scan
-from hms_iceberg.scan.scan_plan import ScanRequest
+from hms_iceberg.scan.tasks import ScanRequest
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent, ManifestContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Snapshot

@@ -13,8 +13,7 @@ from hms_iceberg.lazy import pl
 from hms_iceberg.maintenance.rewrite.file_groups import FileGroup, in_job_order, is_worth_it, limited, packed
 from hms_iceberg.maintenance.rewrite.options import DataFileRules, SizeRules
 from hms_iceberg.scan.planner import plan_scan
-from hms_iceberg.scan.scan_plan import ScanPlan, ScanRequest
-from hms_iceberg.scan.tasks import FileScanTask
+from hms_iceberg.scan.tasks import FileScanTask, ScanPlan, ScanRequest
 from hms_iceberg.spec.manifests.manifest_values import DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import Snapshot

@@ -24,8 +24,7 @@ from hms_iceberg.errors import (
 )
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.hms.rows.hive_rows import HiveTable
-from hms_iceberg.metastore import MetadataVersion
-from hms_iceberg.metastore_names import table_identifier
+from hms_iceberg.metastore import MetadataVersion, table_identifier
 from hms_iceberg.migration.following.followed_columns import TakeColumns, numbered_as, retyped
 from hms_iceberg.migration.hive.refusals import partition_key
 from hms_iceberg.migration.migration_plan import MigrationOptions, MigrationPlan, MigrationPlanner
@@ -39,10 +38,9 @@ from hms_iceberg.table import Table
 from hms_iceberg.table.needed.deleting import delete_files, path_of
 from hms_iceberg.table.needed.others import needed_by_others
 from hms_iceberg.table.needed.ways_back import table_rows_of
-from hms_iceberg.transaction.origin import Existing
-from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.transaction.transaction import Existing, Transaction
+from hms_iceberg.updates.machinery.content import Isolation
 from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
-from hms_iceberg.updates.machinery.operations import Isolation
 from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.rows.overwrite import Overwrite
 from hms_iceberg.updates.snapshots.expire_snapshots import ExpireSnapshots, unreachable_files

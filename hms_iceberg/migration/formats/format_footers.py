@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyarrow import orc
 
-from hms_iceberg.arrow.columns.file_schema import FileLeaf, file_leaves
 from hms_iceberg.arrow.columns.legacy_calendar import is_known_to_spark, text_marks, writer_calendar
+from hms_iceberg.arrow.columns.projection import FileLeaf, file_leaves
 from hms_iceberg.arrow.formats.avro.avro_reader import AvroReader
 from hms_iceberg.arrow.formats.orc.orc_layout import OrcLayout
 from hms_iceberg.arrow.formats.orc.orc_statistics import metrics_from_tail, problems_of

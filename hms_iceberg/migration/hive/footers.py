@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hms_iceberg.arrow.columns.file_schema import FileLeaf, file_leaves, identified
+from hms_iceberg.arrow.columns.projection import FileLeaf, file_leaves, identified
 from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
 from hms_iceberg.errors import CorruptDataFileError
 from hms_iceberg.migration.formats.format_footers import SourceFooter, read_source_footer

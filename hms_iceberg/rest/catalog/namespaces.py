@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hms_iceberg.errors import InvalidInputError
-from hms_iceberg.metastore_names import namespace_name
+from hms_iceberg.metastore import namespace_name
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.catalog.bodies import CreateNamespace, UpdateNamespace
 from hms_iceberg.rest.catalog.pages import page

@@ -17,7 +17,7 @@ from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.rest.planning.content_json import tasks_json
 from hms_iceberg.rest.planning.requests import PlanBody, StoredPlan, count_parts, part_of, planned
 from hms_iceberg.rest.serving.calls import NOTHING, Answer, Call
-from hms_iceberg.scan.scan_plan import ScanPlan
+from hms_iceberg.scan.tasks import ScanPlan
 
 
 class _Fetch(msgspec.Struct, rename="kebab"):

@@ -7,7 +7,7 @@ import logging
 from typing import Any
 
 from hms_iceberg.errors import CorruptFileError, InvalidInputError
-from hms_iceberg.metastore_names import table_identifier
+from hms_iceberg.metastore import table_identifier
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.catalog.bodies import CreateTable, Register, Rename
 from hms_iceberg.rest.catalog.loading import loaded, staged

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from hms_iceberg.errors import CorruptFileError, InvalidInputError
-from hms_iceberg.metastore_names import table_identifier
+from hms_iceberg.metastore import table_identifier
 from hms_iceberg.rest.access import Right
 from hms_iceberg.rest.catalog.bodies import Commit, CreateView, Register, Rename
 from hms_iceberg.rest.catalog.pages import page

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hms_iceberg.scan.scan_plan import ScanPlan
-from hms_iceberg.scan.tasks import content_files
+from hms_iceberg.scan.tasks import ScanPlan, content_files
 from hms_iceberg.spec.data_types import IcebergType
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
-from hms_iceberg.spec.values.json_values import to_json
+from hms_iceberg.spec.values.single_values import to_json
 
 _CONTENTS = {
     DataFileContent.DATA: "data",

@@ -17,7 +17,7 @@ from hms_iceberg.spec.data_types import (
 )
 from hms_iceberg.spec.partition_transforms import parse_transform
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.spec.values import json_values
+from hms_iceberg.spec.values import single_values
 
 _OPERATORS = {operator.name.lower().replace("_", "-"): operator for operator in Operator}
 _UNARY = {Operator.IS_NULL, Operator.NOT_NULL, Operator.IS_NAN, Operator.NOT_NAN}
@@ -105,6 +105,6 @@ def _literal(value: Any, kind: IcebergType) -> Literal:
     if counts and isinstance(value, int) and not isinstance(value, bool):  # what is stored: days and microseconds
         return stored_literal(value, kind)
     try:
-        return stored_literal(json_values.from_json(kind, value), kind)
+        return stored_literal(single_values.from_json(kind, value), kind)
     except IcebergError as error:
         raise InvalidInputError(f"Cannot read a value of a filter: {error}") from error

@@ -12,7 +12,7 @@ from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.rest.planning.filters import FilterReader
 from hms_iceberg.scan.appends import AppendRequest, plan_appends
 from hms_iceberg.scan.planner import begin_plan, plan_part
-from hms_iceberg.scan.scan_plan import ScanPlan, ScanRequest
+from hms_iceberg.scan.tasks import ScanPlan, ScanRequest
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 

@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from hms_iceberg.errors import InvalidInputError, NoSuchNamespaceError, NoSuchTableError, NoSuchViewError
-from hms_iceberg.metastore import Identifier
-from hms_iceberg.metastore_names import namespace_name, table_identifier
+from hms_iceberg.metastore import Identifier, namespace_name, table_identifier
 from hms_iceberg.rest.access import Access
 
 SEPARATOR = "\x1f"

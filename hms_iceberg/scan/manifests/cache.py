@@ -7,12 +7,14 @@ first manifests out while it reads the last ones, and find none of them the next
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from hms_iceberg.lazy import pl
+from hms_iceberg.lazy import import_polars, pl
 from hms_iceberg.scan.manifests.manifest_frames import MANIFEST, ManifestDecoder, columnar_schema
 from hms_iceberg.scan.manifests.metric_columns import Metric, MetricColumns, metric_name
 from hms_iceberg.scan.partition_columns import PartitionColumns
@@ -310,3 +312,28 @@ def bound_shared_cache(properties: Mapping[str, str]) -> None:
 def shared_cache() -> ManifestCache:
     """The cache that all scans of this process use unless they are given one of their own."""
     return _shared
+
+
+_LIBRARY = "polars"
+
+
+@contextmanager
+def planning_ready() -> Iterator[None]:
+    """Imports the libraries that planning needs in a thread, while the block runs; once in a process.
+
+    The thread ends with the block, so that it never meets a fork or the end of the interpreter.
+    """
+    if _LIBRARY in sys.modules:
+        yield
+        return
+    thread = threading.Thread(target=_import, name="iceberg-import")
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def _import() -> None:
+    with suppress(ImportError):  # whoever needs it raises it again
+        import_polars()

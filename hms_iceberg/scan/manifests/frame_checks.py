@@ -17,7 +17,7 @@ from hms_iceberg.spec.data_types import (
     PrimitiveType,
     StringType,
 )
-from hms_iceberg.spec.manifests.manifest_counts import Count, check_contents, check_counts
+from hms_iceberg.spec.manifests.manifest_list_avro import Count, check_contents, check_counts
 from hms_iceberg.spec.manifests.manifest_values import FieldSummary, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.values.single_values import from_bytes
 

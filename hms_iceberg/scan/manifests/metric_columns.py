@@ -14,7 +14,7 @@ import numpy as np
 
 from hms_iceberg.expressions.bound import BoundReference
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.bound_columns import decode_bounds
+from hms_iceberg.scan.partition_columns import decode_bounds
 from hms_iceberg.spec.data_types import IcebergType, UUIDType
 
 # A map of metrics and a field: ("lower_bounds", 3).
@@ -184,7 +184,7 @@ class MetricColumns:
     # ------------------------------------------------------------- what the rules of `metrics_filter` ask
 
     def lower(self, ref: BoundReference) -> pl.Series:
-        """Lower bounds of a field, comparable (see :mod:`hms_iceberg.scan.bound_columns`)."""
+        """Lower bounds of a field, comparable (see :mod:`hms_iceberg.scan.partition_columns`)."""
         return self._bound("lower_bounds", ref)
 
     def upper(self, ref: BoundReference) -> pl.Series:

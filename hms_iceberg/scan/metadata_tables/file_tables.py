@@ -8,11 +8,10 @@ from itertools import count
 from typing import Any, cast
 
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.bound_columns import stored_bounds
 from hms_iceberg.scan.manifests.manifest_frames import MANIFEST, ManifestDecoder, file_dtypes, metric_dtypes
 from hms_iceberg.scan.manifests.metric_columns import map_values
 from hms_iceberg.scan.metadata_tables.request import MetadataRequest, MetadataTable, partition_struct
-from hms_iceberg.scan.partition_columns import polars_dtype
+from hms_iceberg.scan.partition_columns import polars_dtype, stored_bounds
 from hms_iceberg.spec.data_types import (
     BinaryType,
     IcebergType,

@@ -24,7 +24,7 @@ from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.appends import AppendRequest, plan_appends
 from hms_iceberg.scan.planner import KeptFiles, Planner, begin_plan, manifest_source
-from hms_iceberg.scan.scan_plan import ScanPlan, ScanRequest
+from hms_iceberg.scan.tasks import ScanPlan, ScanRequest
 from hms_iceberg.spark.read_questions import PlanScan
 from hms_iceberg.spark.reading.worker_code import for_workers
 from hms_iceberg.spark.reading.worker_files import slim_metadata

@@ -12,11 +12,11 @@ from typing import Any
 from hms_iceberg.expressions.projection.residuals import residual_evaluator
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.bound_columns import stored_bounds
 from hms_iceberg.scan.delete_index import key_metric_columns
 from hms_iceberg.scan.manifests.manifest_source import manifests_of
+from hms_iceberg.scan.partition_columns import stored_bounds
 from hms_iceberg.scan.planner import file_metrics
-from hms_iceberg.scan.scan_plan import ScanPlan
+from hms_iceberg.scan.tasks import ScanPlan
 from hms_iceberg.spark.schemas import spark_value
 from hms_iceberg.spec.data_types import (
     MICRO_TIMESTAMPS,

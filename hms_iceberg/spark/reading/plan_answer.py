@@ -11,7 +11,7 @@ from typing import Any
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.partition_columns import field_types
-from hms_iceberg.scan.scan_plan import ScanPlan
+from hms_iceberg.scan.tasks import ScanPlan
 from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.reading.worker_files import pickled_tasks, split
 from hms_iceberg.spark.schemas import is_held, key_schema, spark_field, spark_type, spark_value

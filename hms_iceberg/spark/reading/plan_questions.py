@@ -8,7 +8,7 @@ from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.appends import snapshot_or_current
 from hms_iceberg.scan.metadata_filter import with_metadata_columns
-from hms_iceberg.scan.scan_plan import ScanPlan
+from hms_iceberg.scan.tasks import ScanPlan
 from hms_iceberg.spark.answers import AnswerWriter
 from hms_iceberg.spark.read_questions import PlanScan
 from hms_iceberg.spark.reading.conditions import named_columns, row_filter

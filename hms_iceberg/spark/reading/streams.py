@@ -17,7 +17,7 @@ from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.appends import added_files, snapshots_between
 from hms_iceberg.scan.planner import Planner, manifest_source
-from hms_iceberg.scan.scan_plan import ScanPlan
+from hms_iceberg.scan.tasks import ScanPlan
 from hms_iceberg.spark.read_options import check_options
 from hms_iceberg.spark.read_questions import CheckStream, LatestOffset, StreamBatch
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata

@@ -15,7 +15,7 @@ from hms_iceberg.arrow.reading.read import read_tasks
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.metadata_filter import with_metadata_columns
-from hms_iceberg.scan.scan_plan import FileScanTask, ScanPlan
+from hms_iceberg.scan.tasks import FileScanTask, ScanPlan
 from hms_iceberg.spark.reading.arrow_columns import for_spark
 from hms_iceberg.spark.reading.worker_code import for_workers
 from hms_iceberg.spark.schemas import is_held

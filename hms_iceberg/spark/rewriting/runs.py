@@ -13,7 +13,7 @@ from hms_iceberg.errors import IcebergError, InvalidInputError, StorageError
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.maintenance.rewrite.rewriting import DataFileRewrite, RewriteResult
 from hms_iceberg.scan.planner import plan_scan
-from hms_iceberg.scan.scan_plan import ScanPlan, ScanRequest
+from hms_iceberg.scan.tasks import ScanPlan, ScanRequest
 from hms_iceberg.spark.rewriting.group_distribution import group_distribution, split_size, write_settings
 from hms_iceberg.spark.rowlevel.begin_rows import with_lineage
 from hms_iceberg.spark.writing.begin_write import begun

@@ -10,7 +10,7 @@ from hms_iceberg.arrow.deletes.delete_writer import write_row_deletes
 from hms_iceberg.errors import CommitConflictError, InvalidInputError
 from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
-from hms_iceberg.scan.scan_plan import ScanPlan
+from hms_iceberg.scan.tasks import ScanPlan
 from hms_iceberg.spark.reading.conditions import row_filter
 from hms_iceberg.spark.rowlevel.begin_rows import change_of
 from hms_iceberg.spark.rowlevel.deleted_rows import bitmaps, merged_deletes

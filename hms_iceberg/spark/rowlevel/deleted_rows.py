@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyroaring
 
-from hms_iceberg.arrow.deletes.position_deletes import PositionDeletes
+from hms_iceberg.arrow.deletes.deleted_rows import PositionDeletes
 from hms_iceberg.arrow.parallel import default_workers
 from hms_iceberg.arrow.reading.row_rewrites import earlier_positions
 from hms_iceberg.arrow.storage.filesystems import parse_location

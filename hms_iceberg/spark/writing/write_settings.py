@@ -13,7 +13,7 @@ from hms_iceberg.spark.writing.write_questions import option
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.property_kinds import TableProperty
 from hms_iceberg.spec.table_properties import WAP_ENABLED
-from hms_iceberg.updates.machinery.operations import Isolation
+from hms_iceberg.updates.machinery.content import Isolation
 
 _SESSION = "spark.sql.iceberg."
 _SNAPSHOT_PROPERTY = "snapshot-property."

@@ -12,7 +12,7 @@ from typing import Any
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.changes.pending import LAST_ADDED
 from hms_iceberg.spec.changes.requirements import ASSERT_CREATE
-from hms_iceberg.spec.metadata.snapshot_json import (
+from hms_iceberg.spec.metadata.metadata_json import (
     encryption_key_to_json,
     partition_statistics_to_json,
     ref_to_json,

@@ -43,15 +43,14 @@ from hms_iceberg.spec.metadata.metadata_definition import (
     with_sort_order,
     with_spec,
 )
-from hms_iceberg.spec.metadata.metadata_validation import check_metadata
-from hms_iceberg.spec.metadata.snapshot_json import (
+from hms_iceberg.spec.metadata.metadata_json import (
     encryption_key_from_json,
     partition_statistics_from_json,
     ref_from_json,
     snapshot_from_json,
     statistics_from_json,
 )
-from hms_iceberg.spec.metadata.table_metadata import DEFAULT_FORMAT_VERSION, TableMetadata
+from hms_iceberg.spec.metadata.table_metadata import DEFAULT_FORMAT_VERSION, TableMetadata, check_metadata
 from hms_iceberg.spec.partitions.partition_fields import carry_field_ids
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, check_spec, spec_from_fields_json
 from hms_iceberg.spec.schema_json import schema_from_json

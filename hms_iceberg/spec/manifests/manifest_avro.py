@@ -18,9 +18,13 @@ from typing import Any
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError, InvalidInputError
 from hms_iceberg.spec.data_types import DecimalType, StructType, UUIDType
 from hms_iceberg.spec.manifests.avro_container import DEFAULT_CODEC, read_container, read_records, write_container
-from hms_iceberg.spec.manifests.manifest_counts import PartitionSummary, check_entries
 from hms_iceberg.spec.manifests.manifest_layout import EntryLayout, entry_layout
-from hms_iceberg.spec.manifests.manifest_list_avro import decode_manifest_list, encode_manifest_list
+from hms_iceberg.spec.manifests.manifest_list_avro import (
+    PartitionSummary,
+    check_entries,
+    decode_manifest_list,
+    encode_manifest_list,
+)
 from hms_iceberg.spec.manifests.manifest_schema import entry_schema
 from hms_iceberg.spec.manifests.manifest_values import (
     MANIFEST_ENTRIES,

@@ -14,9 +14,9 @@ from functools import lru_cache
 from typing import Any
 
 from hms_iceberg.errors import UnsupportedError
-from hms_iceberg.spec.data_types import GeographyType, GeometryType, NestedField, StructType
+from hms_iceberg.spec.data_types import GeographyType, GeometryType, IcebergType, NestedField, StructType
 from hms_iceberg.spec.manifests.avro_container import parsed_schema
-from hms_iceberg.spec.manifests.avro_types import avro_primitive
+from hms_iceberg.spec.values.forms.table import forms_of
 
 SUPPORTED_FORMAT_VERSIONS = (1, 2, 3)
 
@@ -222,3 +222,21 @@ def _check_version(format_version: int) -> None:
 def _schema(described: dict[str, Any]) -> AvroSchema:
     text = json.dumps(described, separators=(",", ":")).encode("utf-8")
     return AvroSchema(text, parsed_schema(text))
+
+
+def avro_primitive(kind: IcebergType, named: set[str]) -> Any | None:
+    """The Avro type of a primitive type; None if there is none.
+
+    Args:
+        kind: the type.
+        named: the names that the schema has defined so far; a named type is defined once, and then referred to.
+    """
+    avro = forms_of(kind).avro
+    described = avro(kind) if callable(avro) else avro
+    name = described.get("name") if isinstance(described, dict) else None
+    if name is None:
+        return described
+    if name in named:
+        return name
+    named.add(name)
+    return dict(described)

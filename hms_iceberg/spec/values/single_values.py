@@ -1,18 +1,25 @@
 """Stored values in all their forms: bytes, JSON, Python objects and truncated bounds.
 
 Stored values: bool; int for int, long, date (days), time and timestamps (micro- or nanoseconds); float; str; uuid.UUID;
-bytes; decimal.Decimal at the type's scale.
+bytes; decimal.Decimal at the type's scale. Of nested types: a struct is a dict of field id to value, a list is a list,
+a map is a list of (key, value) pairs.
+
+Source: Iceberg specification, Appendix D (single-value serialization); for values written before a column was promoted,
+"Schema Evolution".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+import struct
+from collections.abc import Callable, Mapping
+from decimal import InvalidOperation
 from functools import partial
+from struct import Struct
 from typing import Any
 
-from hms_iceberg.errors import TypeMismatchError
-from hms_iceberg.spec.data_types import BinaryType, FixedType, IcebergType, StringType
-from hms_iceberg.spec.values.binary_values import from_bytes, point_from_bytes, point_to_bytes, to_bytes
+from hms_iceberg.errors import CorruptFileError, IcebergError, NullValueError, TypeMismatchError, UnsupportedError
+from hms_iceberg.spec.data_types import BinaryType, FixedType, IcebergType, ListType, MapType, StringType, StructType
 from hms_iceberg.spec.values.decimals import (
     DECIMAL_CONTEXT,
     decimal_to_bytes,
@@ -22,8 +29,6 @@ from hms_iceberg.spec.values.decimals import (
 )
 from hms_iceberg.spec.values.forms.form import INT_RANGE, LONG_RANGE
 from hms_iceberg.spec.values.forms.table import forms_of
-from hms_iceberg.spec.values.json_values import from_json, to_json
-from hms_iceberg.spec.values.python_values import from_python
 
 __all__ = [
     "DECIMAL_CONTEXT",
@@ -120,3 +125,245 @@ def hash_function(source_type: IcebergType) -> Callable[[Any], int]:
     if hash_value is None:
         raise TypeMismatchError(f"Values of type {source_type} cannot be hashed into buckets")
     return partial(hash_value, source_type)
+
+
+_DOUBLE = Struct("<d")
+
+
+def point_to_bytes(x: float, y: float, z: float | None = None, m: float | None = None) -> bytes:
+    """A corner of a bounding box, as bounds of geometry and geography columns hold it."""
+    values = [x, y]
+    if m is not None:
+        values += [math.nan if z is None else z, m]
+    elif z is not None:
+        values.append(z)
+    return b"".join(_DOUBLE.pack(each) for each in values)
+
+
+def point_from_bytes(data: bytes) -> tuple[float, float, float | None, float | None]:
+    """x, y, z and m of a corner of a bounding box; z and m are None if they are not set.
+
+    Raises:
+        CorruptFileError: the length is not that of two to four coordinates.
+    """
+    if len(data) not in (16, 24, 32):
+        raise CorruptFileError(f"Cannot read a bounding-box corner from {len(data)} bytes: expected 16, 24 or 32")
+    values: list[float | None] = [_DOUBLE.unpack_from(data, offset)[0] for offset in range(0, len(data), 8)]
+    x, y, z, m = (*values, None, None)[:4]
+    if len(data) == 32 and z is not None and math.isnan(z):
+        z = None
+    assert x is not None and y is not None
+    return x, y, z, m
+
+
+def to_bytes(kind: IcebergType, value: Any) -> bytes:
+    """A stored value as bytes.
+
+    Args:
+        kind: the primitive type of the column.
+        value: the stored value, such as days for a date; not None.
+
+    Returns:
+        The bytes that a manifest holds as bound.
+
+    Raises:
+        UnsupportedError: values of the type have no binary form (nested types, variant, unknown).
+        TypeMismatchError: the value is none of the type.
+    """
+    writer = forms_of(kind).to_bytes
+    if writer is None:
+        raise UnsupportedError(f"Values of type {kind} have no binary form; only primitive types have bounds")
+    try:
+        data: bytes = writer(kind, value)
+        return data
+    except (struct.error, OverflowError, TypeError, ValueError, AttributeError) as error:
+        raise TypeMismatchError(f"Cannot store {value!r} ({type(value).__name__}) as {kind}: {error}") from error
+
+
+def from_bytes(kind: IcebergType, data: bytes) -> Any:
+    """The stored value in the bytes of a bound.
+
+    Bounds written before the column was promoted are read too: 4-byte ints for long, floats for double, dates for
+    timestamp, decimals of any smaller precision.
+
+    Args:
+        kind: the primitive type of the column today.
+        data: the bytes.
+
+    Returns:
+        The stored value.
+
+    Raises:
+        UnsupportedError: values of the type have no binary form.
+        CorruptFileError: the bytes hold no value of the type.
+    """
+    reader = forms_of(kind).from_bytes
+    if reader is None:
+        raise UnsupportedError(f"Values of type {kind} have no binary form; only primitive types have bounds")
+    try:
+        return reader(kind, data)
+    except ValueError as error:
+        shown = bytes(data[:16]).hex() + ("..." if len(data) > 16 else "")
+        raise CorruptFileError(f"Cannot read a {kind} from {len(data)} bytes ({shown}): {error}") from error
+
+
+def to_json(kind: IcebergType, value: Any) -> Any:
+    """A stored value as JSON-ready Python: dates as ISO text, decimals as text, bytes as hexadecimal digits.
+
+    Args:
+        kind: the type of the value.
+        value: the stored value, or None.
+
+    Returns:
+        What `json.dumps` takes.
+
+    Raises:
+        UnsupportedError: the specification has no JSON form for the type (variant, unknown, geometry as bytes).
+        TypeMismatchError: the value is none of the type.
+    """
+    if value is None:
+        return None
+    if isinstance(kind, StructType):
+        present = ((field, value.get(field.field_id)) for field in kind.fields)
+        return {str(field.field_id): to_json(field.field_type, each) for field, each in present if each is not None}
+    if isinstance(kind, ListType):
+        return [to_json(kind.element_type, each) for each in value]
+    if isinstance(kind, MapType):
+        keys = [to_json(kind.key_type, key) for key, _ in value]
+        return {"keys": keys, "values": [to_json(kind.value_type, each) for _, each in value]}
+    writer = forms_of(kind).to_json
+    if writer is None:
+        raise UnsupportedError(f"Values of type {kind} have no JSON form; their default can only be null")
+    try:
+        return writer(kind, value)
+    except IcebergError:
+        raise
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise TypeMismatchError(f"Cannot write {value!r} ({type(value).__name__}) as {kind}: {error}") from error
+
+
+def from_json(kind: IcebergType, value: Any) -> Any:
+    """The stored value that parsed JSON stands for.
+
+    Args:
+        kind: the type of the value.
+        value: what `json.loads` gave.
+
+    Returns:
+        The stored value, or None for null.
+
+    Raises:
+        UnsupportedError: the specification has no JSON form for the type.
+        TypeMismatchError: the JSON holds no value of the type.
+    """
+    if value is None:
+        return None
+    try:
+        if isinstance(kind, StructType):
+            return _struct_from_json(kind, value)
+        if isinstance(kind, ListType):
+            return [from_json(kind.element_type, each) for each in _sequence(value)]
+        if isinstance(kind, MapType):
+            return _map_from_json(kind, value)
+        reader = forms_of(kind).from_json
+        if reader is None:
+            raise UnsupportedError(f"Values of type {kind} have no JSON form; their default can only be null")
+        return reader(kind, value)
+    except IcebergError:
+        raise
+    except (ValueError, InvalidOperation, OverflowError) as error:
+        raise TypeMismatchError(f"Cannot read {value!r} as {kind}: {error}") from error
+
+
+def _sequence(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError("expected a list")
+    return value
+
+
+def _struct_from_json(kind: StructType, value: Any) -> dict[int, Any]:
+    if not isinstance(value, dict):
+        raise ValueError("expected an object by field id")
+    by_id = {str(field.field_id): field for field in kind.fields}
+    known = ((by_id[name], each) for name, each in value.items() if name in by_id)
+    return {field.field_id: from_json(field.field_type, each) for field, each in known}
+
+
+def _map_from_json(kind: MapType, value: Any) -> list[tuple[Any, Any]]:
+    if not isinstance(value, dict) or "keys" not in value or "values" not in value:
+        raise ValueError("expected an object with 'keys' and 'values'")
+    keys, values = _sequence(value["keys"]), _sequence(value["values"])
+    if len(keys) != len(values):
+        raise ValueError(f"it has {len(keys)} keys and {len(values)} values")
+    pairs = zip(keys, values, strict=True)
+    return [(from_json(kind.key_type, key), from_json(kind.value_type, each)) for key, each in pairs]
+
+
+def from_python(kind: IcebergType, value: Any) -> Any:
+    """The stored value of a Python value.
+
+    Text is read for every type but fixed and binary: ISO 8601 for dates and times, digits for numbers. For a column
+    with time zone, a timestamp without zone is taken as UTC. Integers for dates and times are taken as stored. Numpy
+    scalars and pandas timestamps are understood.
+
+    Args:
+        kind: the type of the column.
+        value: a Python value, or None.
+
+    Returns:
+        The stored value; a struct as dict by field id, a map as list of (key, value) pairs.
+
+    Raises:
+        TypeMismatchError: the value does not fit the type exactly.
+        NullValueError: a required nested field is null or missing.
+        UnsupportedError: Python values of the type cannot be taken (variant).
+    """
+    if value is None:
+        return None
+    try:
+        if isinstance(kind, StructType):
+            return _struct(kind, value)
+        if isinstance(kind, ListType):
+            return [_child(kind.element_field.required, "element", kind.element_type, each) for each in list(value)]
+        if isinstance(kind, MapType):
+            pairs = value.items() if isinstance(value, Mapping) else value
+            return [
+                (
+                    _child(True, "key", kind.key_type, key),
+                    _child(kind.value_required, "value", kind.value_type, each),
+                )
+                for key, each in pairs
+            ]
+        convert = forms_of(kind).from_python
+        if convert is None:
+            raise UnsupportedError(f"Cannot take {value!r} as {kind}: values of this type cannot be given in Python")
+        return convert(kind, _without_numpy(value))
+    except IcebergError:
+        raise
+    except (TypeError, ValueError, InvalidOperation, OverflowError, struct.error) as error:
+        raise TypeMismatchError(f"{value!r} ({type(value).__name__}) is no value of type {kind}: {error}") from error
+
+
+def _child(required: bool, name: str, kind: IcebergType, value: Any) -> Any:
+    if value is None and required:
+        raise NullValueError(f"Field {name!r} is required ({kind}), but its value is null")
+    return from_python(kind, value)
+
+
+def _struct(kind: StructType, value: Any) -> dict[int, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError("expected a mapping of field names to values")
+    extra = sorted(str(name) for name in set(value) - {field.name for field in kind.fields})
+    if extra:
+        raise ValueError(f"the struct has no field {', '.join(map(repr, extra))}")
+    return {
+        field.field_id: _child(field.required, field.name, field.field_type, value.get(field.name))
+        for field in kind.fields
+    }
+
+
+def _without_numpy(value: Any) -> Any:
+    dtype = getattr(value, "dtype", None)
+    if dtype is None or not hasattr(value, "item"):
+        return value
+    return str(value) if dtype.kind == "M" else value.item()

@@ -12,7 +12,7 @@ from hms_iceberg.arrow.reading.imported_files import FileImport
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.scan.planner import plan_scan
-from hms_iceberg.scan.scan_plan import ScanRequest
+from hms_iceberg.scan.tasks import ScanRequest
 from hms_iceberg.spec.field_mapping import create_name_mapping
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import NAME_MAPPING

@@ -8,10 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hms_iceberg.arrow.columns.arrow_schema import to_arrow, to_arrow_type
+from hms_iceberg.arrow.columns.arrow_schema import constant, to_arrow, to_arrow_type
 from hms_iceberg.arrow.columns.casting import SchemaFit
 from hms_iceberg.arrow.columns.nested import combine
-from hms_iceberg.arrow.columns.values import constant
 from hms_iceberg.arrow.reading.row_rewrites import AffectedRows
 from hms_iceberg.errors import IcebergError, InvalidInputError, NullValueError, TypeMismatchError
 from hms_iceberg.lazy import pl

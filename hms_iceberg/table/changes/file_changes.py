@@ -10,7 +10,7 @@ from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestFile
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.table.changes.pending import PendingChange, StartedChange
-from hms_iceberg.updates.machinery.operations import Isolation
+from hms_iceberg.updates.machinery.content import Isolation
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
 from hms_iceberg.updates.rows.append import FastAppend, MergeAppend

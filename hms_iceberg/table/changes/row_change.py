@@ -22,8 +22,7 @@ from hms_iceberg.errors import InvalidInputError, TypeMismatchError, Unsupported
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.planner import ALL_MATCH, plan_scan
-from hms_iceberg.scan.scan_plan import ScanPlan, ScanRequest
-from hms_iceberg.scan.tasks import FileScanTask, content_files
+from hms_iceberg.scan.tasks import FileScanTask, ScanPlan, ScanRequest, content_files
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent
 from hms_iceberg.spec.table_properties import (
     COPY_ON_WRITE,
@@ -35,8 +34,8 @@ from hms_iceberg.spec.table_properties import (
 from hms_iceberg.table.changes.assignments import Assignments
 from hms_iceberg.table.changes.change_options import ChangeOptions, write_rows
 from hms_iceberg.transaction.transaction import Transaction
+from hms_iceberg.updates.machinery.content import Isolation, isolation_of
 from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
-from hms_iceberg.updates.machinery.operations import Isolation, isolation_of
 from hms_iceberg.updates.machinery.snapshot_writer import parent_on
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.require_unchanged import RequireUnchanged

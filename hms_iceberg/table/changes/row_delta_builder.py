@@ -16,8 +16,7 @@ from hms_iceberg.arrow.writing.equality_delete_writer import write_equality_dele
 from hms_iceberg.arrow.writing.write import ArrowInput
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.scan.planner import plan_scan
-from hms_iceberg.scan.scan_plan import ScanRequest
-from hms_iceberg.scan.tasks import FileScanTask
+from hms_iceberg.scan.tasks import FileScanTask, ScanRequest
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.table.changes.change_options import write_rows

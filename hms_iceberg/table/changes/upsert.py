@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hms_iceberg.arrow.columns.arrow_schema import to_stored
 from hms_iceberg.arrow.columns.casting import SchemaFit
 from hms_iceberg.arrow.columns.nested import combine
-from hms_iceberg.arrow.columns.values import to_stored
 from hms_iceberg.arrow.reading.row_rewrites import AffectedRows, positions_of
 from hms_iceberg.arrow.reading.task_reader import read_task
 from hms_iceberg.arrow.rows.row_differences import differs

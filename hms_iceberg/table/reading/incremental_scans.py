@@ -12,10 +12,10 @@ from hms_iceberg.arrow.reading.read import scan_to_batches
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.scan.appends import AppendRequest, plan_appends
 from hms_iceberg.scan.changelog import ChangelogRequest, ChangelogScanTask, plan_changelog
-from hms_iceberg.scan.scan_plan import FileScanTask, ScanPlan
+from hms_iceberg.scan.tasks import FileScanTask, ScanPlan
 from hms_iceberg.spec.data_types import NestedField, PrimitiveType, StructType
 from hms_iceberg.spec.metadata_columns import CHANGELOG_COLUMNS, metadata_column
-from hms_iceberg.table.reading.row_source import RowSource, limited
+from hms_iceberg.table.reading.scan import RowSource, limited
 
 if TYPE_CHECKING:
     import pyarrow as pa

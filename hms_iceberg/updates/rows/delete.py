@@ -9,9 +9,8 @@ from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation, new_snapshot_id
-from hms_iceberg.updates.machinery.content import ContentChange, commit_content
+from hms_iceberg.updates.machinery.content import ContentChange, always, commit_content
 from hms_iceberg.updates.machinery.file_matching import FileMatcher
-from hms_iceberg.updates.machinery.operations import always
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 from hms_iceberg.updates.rows.overwrite import WholeFileTest
 

@@ -20,7 +20,7 @@ from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysTrue
 from hms_iceberg.scan.manifests.cache import ManifestCache
 from hms_iceberg.scan.planner import plan_scan
-from hms_iceberg.scan.scan_plan import ScanPlan, ScanRequest
+from hms_iceberg.scan.tasks import ScanPlan, ScanRequest
 from hms_iceberg.spec.metadata.metadata_json import metadata_from_json
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import SnapshotRefType

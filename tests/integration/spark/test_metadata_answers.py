@@ -12,7 +12,7 @@ import pytest
 from pyarrow import orc
 from pyspark.errors import AnalysisException
 
-from hms_iceberg.arrow.columns.file_schema import file_leaves, identified
+from hms_iceberg.arrow.columns.projection import file_leaves, identified
 from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
 from hms_iceberg.migration.formats.format_footers import read_source_footer
 from hms_iceberg.scan.manifests.manifest_source import manifests_of

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hms_iceberg.arrow.columns.arrow_schema import from_stored, to_stored
 from hms_iceberg.arrow.columns.column_transforms import transform_array
-from hms_iceberg.arrow.columns.values import from_stored, to_stored
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.data_types import (
     BinaryType,

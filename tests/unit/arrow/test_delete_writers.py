@@ -12,7 +12,7 @@ import pyroaring
 import pytest
 
 from hms_iceberg.arrow.deletes.delete_writer import DeletedPositions, write_row_deletes
-from hms_iceberg.arrow.deletes.position_deletes import read_position_deletes
+from hms_iceberg.arrow.deletes.deleted_rows import read_position_deletes
 from hms_iceberg.arrow.deletes.puffin import read_deletion_vector
 from hms_iceberg.arrow.deletes.puffin_writer import PuffinBlob, write_puffin
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage

@@ -21,7 +21,7 @@ from hms_iceberg.errors import (
     TableAlreadyExistsError,
     UnsupportedError,
 )
-from hms_iceberg.metastore_names import namespace_name, table_identifier
+from hms_iceberg.metastore import namespace_name, table_identifier
 from hms_iceberg.spec.data_types import LongType, NestedField, StringType
 from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec

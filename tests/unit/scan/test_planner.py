@@ -17,7 +17,7 @@ from hms_iceberg.errors import (
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.scan.manifests.cache import ManifestCache
 from hms_iceberg.scan.planner import plan_scan
-from hms_iceberg.scan.scan_plan import ScanRequest
+from hms_iceberg.scan.tasks import ScanRequest
 from hms_iceberg.spec.data_types import (
     DateType,
     DecimalType,

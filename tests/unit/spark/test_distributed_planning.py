@@ -14,7 +14,7 @@ from hms_iceberg.errors import ConfigurationError
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.planner import plan_scan
-from hms_iceberg.scan.scan_plan import ScanPlan, ScanRequest
+from hms_iceberg.scan.tasks import ScanPlan, ScanRequest
 from hms_iceberg.spark.reading.distributed_planning import MODES, Executors, PlanningJob, plan_with_executors
 from hms_iceberg.table import Table
 from tests.support.memory_metastore import InMemoryMetastore

@@ -27,7 +27,7 @@ from hms_iceberg.spec.data_types import (
     VariantType,
 )
 from hms_iceberg.spec.metadata import metadata_changes as changes
-from hms_iceberg.spec.metadata.metadata_validation import check_metadata
+from hms_iceberg.spec.metadata.table_metadata import check_metadata
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Snapshot, SnapshotLogEntry, SnapshotRef, SnapshotRefType

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hms_iceberg.errors import CorruptMetadataError, InvalidInputError
-from hms_iceberg.spec.metadata.snapshot_json import (
+from hms_iceberg.spec.metadata.metadata_json import (
     encryption_key_from_json,
     encryption_key_to_json,
     metadata_log_from_json,

@@ -10,7 +10,7 @@ from hms_iceberg.errors import CommitConflictError
 from hms_iceberg.expressions.tree import BooleanExpression, EqualTo, LessThan
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.partition_transforms import BucketTransform
-from hms_iceberg.updates.machinery.operations import Isolation, isolation_of
+from hms_iceberg.updates.machinery.content import Isolation, isolation_of
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionSpecUpdate, RemovePartitionField
 from hms_iceberg.updates.rows.append import FastAppend

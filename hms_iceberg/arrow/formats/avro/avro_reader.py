@@ -16,7 +16,6 @@ import fastavro
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import FIELD_ID_KEY
-from hms_iceberg.arrow.columns.file_schema import file_leaves, identified
 from hms_iceberg.arrow.columns.legacy_calendar import (
     Rule,
     has_old_values,
@@ -25,7 +24,7 @@ from hms_iceberg.arrow.columns.legacy_calendar import (
     text_marks,
     writer_calendar,
 )
-from hms_iceberg.arrow.columns.projection import leaf_count
+from hms_iceberg.arrow.columns.projection import file_leaves, identified, leaf_count
 from hms_iceberg.arrow.formats.avro.avro_blocks import AvroBlocks
 from hms_iceberg.arrow.formats.parquet_reader import RangesTest, RowRange, empty_batches
 from hms_iceberg.arrow.storage.failures import decoding

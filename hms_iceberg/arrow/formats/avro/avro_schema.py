@@ -10,7 +10,7 @@ from typing import Any
 
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.data_types import IcebergType, ListType, MapType, NestedField, StringType, StructType
-from hms_iceberg.spec.manifests.avro_types import avro_primitive
+from hms_iceberg.spec.manifests.manifest_schema import avro_primitive
 from hms_iceberg.spec.schema import Schema
 
 

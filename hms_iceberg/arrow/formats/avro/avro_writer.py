@@ -15,11 +15,10 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
+from hms_iceberg.arrow.columns.arrow_schema import to_stored
 from hms_iceberg.arrow.columns.nested import list_parts, list_values, map_entries, struct_children
-from hms_iceberg.arrow.columns.values import to_stored
 from hms_iceberg.arrow.formats.avro.avro_schema import avro_schema
-from hms_iceberg.arrow.formats.content_output import HELD_BYTES, ContentOutput
-from hms_iceberg.arrow.formats.file_layout import FileLayout
+from hms_iceberg.arrow.formats.file_layout import HELD_BYTES, ContentOutput, FileLayout
 from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
 from hms_iceberg.arrow.metrics.metrics_modes import MetricsMode
 from hms_iceberg.errors import ConfigurationError, UnsupportedError

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import orc
 
 from hms_iceberg.arrow.columns.arrow_schema import has_field_ids
-from hms_iceberg.arrow.columns.file_schema import identified
+from hms_iceberg.arrow.columns.projection import identified
 from hms_iceberg.arrow.formats.avro.avro_reader import top_level
 from hms_iceberg.arrow.formats.orc.orc_layout import OrcLayout
 from hms_iceberg.arrow.formats.orc.orc_statistics import problems_of

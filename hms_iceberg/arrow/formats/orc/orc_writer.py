@@ -18,8 +18,7 @@ from pyarrow import orc
 
 from hms_iceberg.arrow.columns.arrow_schema import ORC_FIELD_ID_KEY, child_fields, nested_arrow_type, to_arrow_type
 from hms_iceberg.arrow.columns.nested import children_of, conform, with_children
-from hms_iceberg.arrow.formats.content_output import HELD_BYTES, ContentOutput
-from hms_iceberg.arrow.formats.file_layout import FileLayout
+from hms_iceberg.arrow.formats.file_layout import HELD_BYTES, ContentOutput, FileLayout
 from hms_iceberg.arrow.formats.orc.orc_early_times import EarlyTimes
 from hms_iceberg.arrow.formats.orc.orc_layout import OrcLayout
 from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics

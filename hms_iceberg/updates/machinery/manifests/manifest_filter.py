@@ -1,12 +1,21 @@
-"""Removing files from the manifests of a snapshot: only manifests that hold one of them are rewritten."""
+"""Manifests of a snapshot written anew: without files that are removed, or small ones merged into larger ones.
+
+Only manifests that hold a removed file are rewritten; merging follows the `commit.manifest.*` properties.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from hms_iceberg.errors import CommitConflictError
+from hms_iceberg.lazy import pl
+from hms_iceberg.scan.manifests.manifest_bytes import EntryBytes
+from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder, columnar_schema
+from hms_iceberg.scan.partition_columns import partition_columns
+from hms_iceberg.spec.manifests.avro_container import DEFAULT_CODEC, pack_blocks, read_container
 from hms_iceberg.spec.manifests.manifest_avro import decode_manifest
 from hms_iceberg.spec.manifests.manifest_values import (
     DataFile,
@@ -16,8 +25,13 @@ from hms_iceberg.spec.manifests.manifest_values import (
     ManifestFile,
 )
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.table_properties import (
+    MANIFEST_MERGE_ENABLED,
+    MANIFEST_MIN_COUNT_TO_MERGE,
+    MANIFEST_TARGET_SIZE_BYTES,
+)
 from hms_iceberg.updates.machinery.manifests.manifest_files import write_entries
-from hms_iceberg.updates.machinery.manifests.manifest_splice import ManifestSplice
+from hms_iceberg.updates.machinery.manifests.manifest_splice import ManifestSplice, changed_fields, write_spliced
 from hms_iceberg.updates.machinery.update import Workspace
 
 FileKey = tuple[str, int | None]
@@ -150,3 +164,138 @@ def _rewrite(
     if not removed:
         return None
     return _Rewritten(write_entries(entries, base, snapshot_id, workspace), tuple(removed))
+
+
+def merge_manifests(
+    manifests: Sequence[ManifestFile], base: TableMetadata, snapshot_id: int, workspace: Workspace
+) -> tuple[list[ManifestFile], int]:
+    """The manifests with small ones merged, and how many of the parent's were replaced.
+
+    Args:
+        manifests: all of one content (data or deletes), newest first.
+        base: the table, whose properties say when to merge.
+        snapshot_id: the snapshot that they are merged for.
+        workspace: remembers what was merged, so that a replay does not do it again.
+    """
+    if len(manifests) < 2 or not MANIFEST_MERGE_ENABLED.of(base.properties):
+        return list(manifests), 0
+    target = max(1, MANIFEST_TARGET_SIZE_BYTES.of(base.properties))
+    min_count = MANIFEST_MIN_COUNT_TO_MERGE.of(base.properties)
+    by_spec: dict[int, list[ManifestFile]] = {}
+    for manifest in manifests:
+        by_spec.setdefault(manifest.partition_spec_id, []).append(manifest)
+    merged: list[ManifestFile] = []
+    replaced = 0
+    for spec_id in sorted(by_spec, reverse=True):
+        for bin_ in _packed_from_end(by_spec[spec_id], target):
+            is_first = bin_[0] is manifests[0]
+            if len(bin_) == 1 or (is_first and len(bin_) < min_count):
+                merged += bin_
+                continue
+            made = _merged(tuple(bin_), base, snapshot_id, workspace)
+            merged += made
+            gone = (manifest for manifest in bin_ if manifest not in made)
+            replaced += sum(1 for manifest in gone if manifest.added_snapshot_id != snapshot_id)
+    return merged, replaced
+
+
+def _packed_from_end(manifests: list[ManifestFile], target: int) -> list[list[ManifestFile]]:
+    bins: list[list[ManifestFile]] = []
+    size = 0
+    for manifest in reversed(manifests):
+        if not bins or size + manifest.manifest_length > target:
+            bins.append([])
+            size = 0
+        bins[-1].append(manifest)
+        size += manifest.manifest_length
+    return [bin_[::-1] for bin_ in reversed(bins)]
+
+
+def _merged(
+    bin_: tuple[ManifestFile, ...], base: TableMetadata, snapshot_id: int, workspace: Workspace
+) -> tuple[ManifestFile, ...]:
+    key = (snapshot_id, "merged", base.format_version, tuple(manifest.manifest_path for manifest in bin_))
+    merged = workspace.once(key, lambda: _write_merged(bin_, base, snapshot_id, workspace))
+    for manifest in bin_:
+        if manifest.added_snapshot_id == snapshot_id and manifest not in merged:
+            workspace.release(manifest.manifest_path)
+    return merged
+
+
+def _write_merged(
+    bin_: tuple[ManifestFile, ...], base: TableMetadata, snapshot_id: int, workspace: Workspace
+) -> tuple[ManifestFile, ...]:
+    entries: list[ManifestEntry] = []
+    kept: list[ManifestFile] = []
+    alike: dict[bytes, list[ManifestFile]] = {}
+    partitions = partition_columns(base)
+    for manifest in bin_:
+        data = workspace.read(manifest.manifest_path)
+        if ManifestDecoder([(data, manifest)], partitions).has_other_fields:
+            is_new = manifest.added_snapshot_id == snapshot_id  # its entries tell what this snapshot did
+            same = kept if is_new else alike.setdefault(columnar_schema(data, manifest, partitions), [])
+            same.append(manifest)
+            continue
+        for entry in decode_manifest(data, manifest):
+            if entry.snapshot_id == snapshot_id:
+                entries.append(entry)
+            elif entry.is_live:
+                entries.append(replace(entry, status=ManifestEntryStatus.EXISTING))
+    for same in alike.values():
+        clustered = cluster_manifests(same, (), base, snapshot_id, workspace) if len(same) > 1 else None
+        kept += same if clustered is None else clustered[0]
+    return (*write_entries(entries, base, snapshot_id, workspace), *kept)
+
+
+_READERS = 8
+
+
+def cluster_manifests(
+    manifests: Sequence[ManifestFile],
+    cluster_by: Sequence[str],
+    base: TableMetadata,
+    snapshot_id: int,
+    workspace: Workspace,
+) -> tuple[tuple[ManifestFile, ...], int] | None:
+    """Manifests of the same live files, sorted by partition, nulls first, and of the target size.
+
+    Args:
+        manifests: of one content and partition spec.
+        cluster_by: names of partition fields to sort by first.
+        base: the table.
+        snapshot_id: of the snapshot that they are written for.
+        workspace: takes the new manifests.
+
+    Returns:
+        The new manifests and how many files they hold; None if entries have to be encoded anew: manifests of an
+        older format, of several layouts, or of an unusual one.
+
+    Raises:
+        CorruptManifestError: a manifest cannot be read, or is not what its list says.
+    """
+    with ThreadPoolExecutor(_READERS, thread_name_prefix="iceberg-read") as pool:
+        contents = list(pool.map(lambda each: workspace.read(each.manifest_path), manifests))
+    partitions = partition_columns(base)
+    read = list(zip(contents, manifests, strict=True))
+    if len({columnar_schema(data, each, partitions) for data, each in read}) > 1:
+        return None
+    headers = [read_container(data, f"manifest {each.manifest_path}") for data, each in read]
+    if any(header.text("format-version") != str(base.format_version) for header in headers):
+        return None
+    entries = EntryBytes.of(ManifestDecoder(read, partitions))
+    if entries is None or not entries.has(changed_fields(base)):
+        return None
+    spec_id = manifests[0].partition_spec_id
+    columns = dict(
+        zip((field.name for field in base.spec_by_id(spec_id).fields), partitions.columns(spec_id), strict=True)
+    )
+    first = [columns[name] for name in cluster_by]
+    order = [*first, *(column for column in columns.values() if column not in first)]
+    files = entries.files.with_row_index("row").filter(pl.col("status") != int(ManifestEntryStatus.DELETED))
+    files = files.with_columns(pl.lit(int(ManifestEntryStatus.EXISTING), files.schema["status"]).alias("status"))
+    if order:
+        files = files.sort(order, nulls_last=False, maintain_order=True)
+    values = {name: files[name].to_list() for name in changed_fields(base)}
+    packed = pack_blocks(entries.with_values(files["row"].to_numpy(), values), DEFAULT_CODEC)
+    written = write_spliced(packed, files, manifests[0], headers[0].schema_json, snapshot_id, workspace, base)
+    return written, len(files)

@@ -22,7 +22,7 @@ from hms_iceberg.spec.manifests.avro_container import (
     read_container,
 )
 from hms_iceberg.spec.manifests.manifest_avro import manifest_metadata
-from hms_iceberg.spec.manifests.manifest_counts import PartitionSummary
+from hms_iceberg.spec.manifests.manifest_list_avro import PartitionSummary
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import MANIFEST_TARGET_SIZE_BYTES

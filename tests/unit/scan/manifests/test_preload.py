@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from hms_iceberg.scan.manifests import preload
+from hms_iceberg.scan.manifests import cache
 
 LOAD = """
 import sys, threading
@@ -30,8 +30,8 @@ def test_what_planning_needs_is_imported_while_a_table_is_loaded(call: str) -> N
 
 
 def test_an_import_that_fails_is_left_to_whoever_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preload, "_LIBRARY", "no_such_library")
-    with preload.planning_ready():
+    monkeypatch.setattr(cache, "_LIBRARY", "no_such_library")
+    with cache.planning_ready():
         pass
     assert threading.active_count() >= 1
     assert "no_such_library" not in sys.modules

@@ -16,7 +16,7 @@ from hms_iceberg.errors import MissingFileError, UnknownColumnError
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.scan.manifests.cache import ManifestCache
 from hms_iceberg.scan.planner import plan_parts, plan_scan
-from hms_iceberg.scan.scan_plan import ScanRequest
+from hms_iceberg.scan.tasks import ScanRequest
 from hms_iceberg.spec.data_types import DoubleType, LongType, NestedField, TimestampType
 from hms_iceberg.spec.partition_transforms import BucketTransform, DayTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
