@@ -42,8 +42,8 @@ from hms_iceberg.table.needed.named_files import files_of
 from hms_iceberg.table.needed.others import needed_by_others
 from hms_iceberg.table.needed.ways_back import table_rows_of
 from hms_iceberg.table.purge import check_right_to_purge, check_rights_to_delete, log_unreadable, purge_files
-from hms_iceberg.table.table_transaction import TableTransaction
-from hms_iceberg.transaction.retry import Freshness
+from hms_iceberg.table.table import TableTransaction
+from hms_iceberg.transaction.outcome import Freshness
 from hms_iceberg.transaction.transaction import Created, CreatedOrReplaced, Origin, Transaction, table_commit
 from hms_iceberg.transaction.workspace import read_version
 from hms_iceberg.view.catalog_views import CatalogViews

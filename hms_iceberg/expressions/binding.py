@@ -20,9 +20,8 @@ from hms_iceberg.expressions.bound import (
     BoundUnaryPredicate,
 )
 from hms_iceberg.expressions.conversion import ABOVE_ALL, LiteralPlace, place, value_range
-from hms_iceberg.expressions.literals import Literal
+from hms_iceberg.expressions.literals import Literal, Reference, Term
 from hms_iceberg.expressions.term_rewrites import bind_transform, is_rewritten, rewrite_comparison
-from hms_iceberg.expressions.terms import Reference, Term
 from hms_iceberg.expressions.tree import (
     BIND,
     AlwaysFalse,

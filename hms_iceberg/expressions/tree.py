@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError
-from hms_iceberg.expressions.literals import Literal, literal
-from hms_iceberg.expressions.terms import Operator, Reference, Term, Transformed, to_term
+from hms_iceberg.expressions.literals import Literal, Operator, Reference, Term, Transformed, literal, to_term
 from hms_iceberg.hooks import Hook
 
 if TYPE_CHECKING:

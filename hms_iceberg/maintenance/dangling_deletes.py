@@ -12,8 +12,8 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import Table
+from hms_iceberg.updates.machinery.content import parent_on
 from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
-from hms_iceberg.updates.machinery.snapshot_writer import parent_on
 from hms_iceberg.updates.rows.rewrite_files import RewriteFiles
 
 

@@ -21,7 +21,7 @@ from hms_iceberg.migration.migration_progress import Progress, silent
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.table import Table
 from hms_iceberg.table.changes.add_files import add_files as add_to_table
-from hms_iceberg.table.changes.change_options import ChangeOptions
+from hms_iceberg.table.changes.row_change import ChangeOptions
 from hms_iceberg.transaction.transaction import Existing, Transaction
 
 _THREADS = min(32, 4 * (os.cpu_count() or 4))

@@ -13,7 +13,7 @@ from hms_iceberg.spark.catalogs import OpenCatalogs
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
-from hms_iceberg.table.table_transaction import TableTransaction
+from hms_iceberg.table.table import TableTransaction
 
 
 class Targets:

@@ -1,11 +1,12 @@
-"""The JSON of the specification: PyIceberg's names for it on every value that has one, and typed reading of objects."""
+"""The JSON of the specification: PyIceberg's names for it on every value, typed reading of objects and arguments."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
+from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from hms_iceberg.errors import CorruptMetadataError, InvalidInputError
@@ -167,3 +168,55 @@ def shown(data: object) -> str:
     """The value as text, cut off if it is long."""
     text = repr(data)
     return text if len(text) <= 200 else text[:200] + " ..."
+
+
+def column_names(names: Any, argument: str) -> tuple[str, ...]:
+    """Names of columns: a text alone would be taken for names of one letter each.
+
+    Raises:
+        InvalidInputError: it is something else.
+    """
+    if isinstance(names, Iterable) and not isinstance(names, str | bytes):
+        found = tuple(names)
+        if all(isinstance(name, str) for name in found):
+            return found
+    example = f"({names!r},)" if isinstance(names, str) else "('id', 'city')"
+    raise InvalidInputError(f"{argument}: expected names of columns such as {example}, got {names!r}.")
+
+
+def whole_number(number: Any, argument: str, what: str) -> int:
+    """A number from 0.
+
+    Args:
+        number: what was given.
+        argument: its name.
+        what: what it stands for: `a number of rows`.
+
+    Raises:
+        InvalidInputError: it is something else.
+    """
+    if isinstance(number, bool) or not isinstance(number, Integral) or number < 0:
+        raise InvalidInputError(f"{argument}: expected {what} from 0, got {number!r}.")
+    return int(number)
+
+
+def snapshot_number(snapshot_id: Any) -> int:
+    """The id of a snapshot.
+
+    Raises:
+        InvalidInputError: it is something else, as text is.
+    """
+    if isinstance(snapshot_id, bool) or not isinstance(snapshot_id, Integral):
+        raise InvalidInputError(f"Snapshot id: expected an integer, got {snapshot_id!r}.")
+    return int(snapshot_id)
+
+
+def mapping(given: Any, argument: str) -> Mapping[str, Any]:
+    """Values by name.
+
+    Raises:
+        InvalidInputError: it is something else.
+    """
+    if not isinstance(given, Mapping):
+        raise InvalidInputError(f"{argument}: expected values by name, such as {{'owner': 'billing'}}, got {given!r}.")
+    return given

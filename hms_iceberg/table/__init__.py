@@ -11,9 +11,8 @@ from hms_iceberg.table.reading.incremental_scans import ChangelogScan, Increment
 from hms_iceberg.table.reading.scan import TableScan
 from hms_iceberg.table.reading.scan import TableScan as DataScan
 from hms_iceberg.table.static import StaticTable
-from hms_iceberg.table.table import Table
-from hms_iceberg.table.table_transaction import TableTransaction
-from hms_iceberg.table.table_transaction import TableTransaction as Transaction
+from hms_iceberg.table.table import Table, TableTransaction
+from hms_iceberg.table.table import TableTransaction as Transaction
 
 __all__ = [
     "ChangelogScan",

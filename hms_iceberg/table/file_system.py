@@ -35,9 +35,8 @@ from hms_iceberg.storage import Storage
 from hms_iceberg.table.changes.table_definition import TableDefinition
 from hms_iceberg.table.needed.deleting import delete_files
 from hms_iceberg.table.needed.neighbours import Search
-from hms_iceberg.table.table import Table
-from hms_iceberg.table.table_transaction import TableTransaction
-from hms_iceberg.transaction.retry import Freshness
+from hms_iceberg.table.table import Table, TableTransaction
+from hms_iceberg.transaction.outcome import Freshness
 from hms_iceberg.transaction.transaction import Created, Transaction
 from hms_iceberg.transaction.workspace import read_version
 

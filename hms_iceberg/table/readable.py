@@ -11,8 +11,8 @@ from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.hooks import Hook
 from hms_iceberg.lazy import pl
 from hms_iceberg.metastore import Identifier, MetadataVersion
-from hms_iceberg.spec.arguments import column_names
 from hms_iceberg.spec.field_mapping import NameMapping
+from hms_iceberg.spec.json_model import column_names
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema

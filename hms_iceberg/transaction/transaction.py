@@ -26,8 +26,7 @@ from hms_iceberg.metastore import Identifier, Lease, MetadataVersion, Metastore,
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.file_ids import check_new_ids, check_same_ids
-from hms_iceberg.transaction.outcome import Commit, Newest, Outcome
-from hms_iceberg.transaction.retry import Approach, Eagerness, commit_policy
+from hms_iceberg.transaction.outcome import Approach, Commit, Eagerness, Newest, Outcome, commit_policy
 from hms_iceberg.transaction.workspace import FileWorkspace, delete_dropped_versions, read_version, write_version
 from hms_iceberg.updates.machinery.required_columns import check_added_nulls, check_nulls_added_since
 from hms_iceberg.updates.machinery.update import Update

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.updates.machinery.snapshot_writer import parent_on
+from hms_iceberg.updates.machinery.content import parent_on
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 _QUERY_ID, _EPOCH = "spark.sql.streaming.queryId", "spark.sql.streaming.epochId"

@@ -8,7 +8,7 @@ from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.updates.machinery.conflicts import Concurrent
-from hms_iceberg.updates.machinery.snapshot_writer import parent_on
+from hms_iceberg.updates.machinery.content import parent_on
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 

@@ -13,8 +13,7 @@ from hms_iceberg.spec.table_properties import VIEW_METADATA_COMPRESSION, metadat
 from hms_iceberg.spec.views.view_metadata import ViewMetadata
 from hms_iceberg.spec.views.view_metadata_json import view_metadata_from_json, view_metadata_to_json
 from hms_iceberg.storage import Storage
-from hms_iceberg.transaction.outcome import Commit, Newest
-from hms_iceberg.transaction.retry import commit_policy
+from hms_iceberg.transaction.outcome import Commit, Newest, commit_policy
 from hms_iceberg.transaction.workspace import FileWorkspace
 
 # Views are compressed by default, tables are not: so does Iceberg's Java implementation.

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from hms_iceberg.arrow.deletes.puffin_writer import write_deletion_vectors
-from hms_iceberg.arrow.formats.content_writers import ContentFormat, delete_properties, format_name
+from hms_iceberg.arrow.formats.content_files import ContentFormat, delete_properties, format_name
 from hms_iceberg.arrow.metrics.metrics_modes import FULL
 from hms_iceberg.arrow.parallel import default_workers
 from hms_iceberg.arrow.storage.data_locations import DataLocations

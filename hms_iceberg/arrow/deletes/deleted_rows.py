@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from hms_iceberg.arrow.columns.arrow_schema import constant
 from hms_iceberg.arrow.columns.projection import FileProjection
 from hms_iceberg.arrow.deletes.puffin import read_deletion_vector
-from hms_iceberg.arrow.formats.readers import ContentReader, check_row_count, open_reader
+from hms_iceberg.arrow.formats.content_files import ContentReader, check_row_count, open_reader
 from hms_iceberg.arrow.parallel import SharedCache
 from hms_iceberg.arrow.rows.row_identity import comparable
 from hms_iceberg.errors import CorruptDataFileError, MissingFileError

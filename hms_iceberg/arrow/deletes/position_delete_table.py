@@ -16,7 +16,7 @@ from hms_iceberg.arrow.columns.arrow_schema import constant, to_arrow
 from hms_iceberg.arrow.columns.nested import conform
 from hms_iceberg.arrow.columns.projection import FileProjection
 from hms_iceberg.arrow.deletes.puffin import read_deletion_vector
-from hms_iceberg.arrow.formats.readers import check_row_count, open_reader
+from hms_iceberg.arrow.formats.content_files import check_row_count, open_reader
 from hms_iceberg.arrow.parallel import default_workers, read_in_order
 from hms_iceberg.arrow.storage.filesystems import parse_location
 from hms_iceberg.expressions.tree import AlwaysTrue

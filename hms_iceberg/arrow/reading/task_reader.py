@@ -18,8 +18,8 @@ from hms_iceberg.arrow.columns.arrow_schema import constant, to_arrow
 from hms_iceberg.arrow.columns.nested import RowSelection, conform
 from hms_iceberg.arrow.columns.projection import FileProjection
 from hms_iceberg.arrow.deletes.deleted_rows import EqualityDeletes, KeySet, PositionDeletes
+from hms_iceberg.arrow.formats.content_files import ContentReader, check_row_count, open_reader
 from hms_iceberg.arrow.formats.parquet_reader import RangeMetrics, RowRange, rows_only
-from hms_iceberg.arrow.formats.readers import ContentReader, check_row_count, open_reader
 from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
 from hms_iceberg.arrow.rows.row_masks import Prefilter, matching_rows
 from hms_iceberg.errors import CorruptDataFileError

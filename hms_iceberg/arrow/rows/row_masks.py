@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 
 from hms_iceberg.arrow.columns.arrow_schema import from_stored
 from hms_iceberg.arrow.columns.column_transforms import transform_array
+from hms_iceberg.arrow.formats.content_files import ContentReader
 from hms_iceberg.arrow.formats.parquet_reader import RowRange
-from hms_iceberg.arrow.formats.readers import ContentReader
 from hms_iceberg.expressions.bound import BoundReference, BoundTerm, BoundTransform
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.expressions.visitors import BoundExpressionVisitor, fold

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.casting import SchemaFit
-from hms_iceberg.arrow.formats.content_writers import delete_properties
+from hms_iceberg.arrow.formats.content_files import delete_properties
 from hms_iceberg.arrow.writing.file_router import FileRouter, WriteRules
 from hms_iceberg.arrow.writing.write import ArrowInput, batches_of
 from hms_iceberg.errors import InvalidInputError, SchemaMismatchError

@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from hms_iceberg.arrow.columns.nested import pruned
-from hms_iceberg.arrow.formats.content_writers import ContentFormat, ContentWriter, format_name
+from hms_iceberg.arrow.formats.content_files import ContentFormat, ContentWriter, format_name
 from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
 from hms_iceberg.arrow.parallel import default_workers
 from hms_iceberg.arrow.rows.partition_split import Partition, PartitionSplitter, grouped

@@ -34,9 +34,8 @@ from hms_iceberg.expressions.bound import (
     BoundTransform,
     BoundUnaryPredicate,
 )
-from hms_iceberg.expressions.literals import Literal, stored_literal
+from hms_iceberg.expressions.literals import Literal, Reference, stored_literal
 from hms_iceberg.expressions.projection import prefix_projections
-from hms_iceberg.expressions.terms import Reference
 from hms_iceberg.expressions.tree import (
     And,
     BooleanExpression,

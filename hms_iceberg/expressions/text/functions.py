@@ -13,12 +13,14 @@ from typing import Any, Union
 from hms_iceberg.expressions.literals import (
     MAX_DIGITS,
     Literal,
+    Reference,
+    Term,
+    Transformed,
     literal,
     literal_from_text,
     number_from_text,
     timestamp_from_text,
 )
-from hms_iceberg.expressions.terms import Reference, Term, Transformed
 from hms_iceberg.expressions.tree import (
     AlwaysFalse,
     AlwaysTrue,

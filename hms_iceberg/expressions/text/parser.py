@@ -21,8 +21,7 @@ from collections.abc import Callable
 
 from hms_iceberg.errors import ExpressionParseError, TypeMismatchError
 from hms_iceberg.expressions.like import like_predicate
-from hms_iceberg.expressions.literals import Literal, literal
-from hms_iceberg.expressions.terms import Reference, Term, Transformed
+from hms_iceberg.expressions.literals import Literal, Reference, Term, Transformed, literal
 from hms_iceberg.expressions.text import functions
 from hms_iceberg.expressions.text.functions import CalendarYear, Operand
 from hms_iceberg.expressions.text.tokens import Token, parse_error, tokenize

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hms_iceberg.arrow.deletes.puffin import read_deletion_vector
-from hms_iceberg.arrow.formats.readers import open_reader
+from hms_iceberg.arrow.formats.content_files import open_reader
 from hms_iceberg.errors import IcebergError, MissingFileError
 from hms_iceberg.maintenance.check import findings as found
 from hms_iceberg.maintenance.check.findings import Finding

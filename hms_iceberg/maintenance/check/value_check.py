@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from hms_iceberg.arrow.columns.projection import file_leaves
-from hms_iceberg.arrow.formats.readers import open_reader
+from hms_iceberg.arrow.formats.content_files import open_reader
 from hms_iceberg.arrow.metrics.batch_metrics import BatchMetrics
 from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
 from hms_iceberg.arrow.metrics.metrics_modes import FULL

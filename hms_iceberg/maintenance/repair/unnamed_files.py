@@ -10,7 +10,7 @@ from itertools import combinations
 from hms_iceberg.arrow.columns.arrow_schema import field_id_of
 from hms_iceberg.arrow.deletes.deleted_rows import read_position_deletes
 from hms_iceberg.arrow.deletes.puffin import parse_footer
-from hms_iceberg.arrow.formats.readers import open_reader
+from hms_iceberg.arrow.formats.content_files import open_reader
 from hms_iceberg.arrow.metrics.footer_metrics import read_footer
 from hms_iceberg.arrow.metrics.metrics_modes import metrics_modes
 from hms_iceberg.arrow.reading.imported_files import FileImport

@@ -21,7 +21,7 @@ from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.spec.sort_orders import SortOrder
 from hms_iceberg.spec.table_properties import TARGET_FILE_BYTES
 from hms_iceberg.table.table import Table
-from hms_iceberg.updates.machinery.snapshot_writer import parent_on
+from hms_iceberg.updates.machinery.content import parent_on
 
 
 def rewrite_data_files(

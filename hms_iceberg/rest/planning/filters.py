@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hms_iceberg.errors import IcebergError, InvalidInputError
-from hms_iceberg.expressions.literals import Literal, stored_literal
-from hms_iceberg.expressions.terms import Operator, Reference, Term, Transformed
+from hms_iceberg.expressions.literals import Literal, Operator, Reference, Term, Transformed, stored_literal
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Not, Or, predicate
 from hms_iceberg.spec.data_types import (
     IcebergType,

@@ -13,7 +13,7 @@ from hms_iceberg.spark.ddl.column_json import ColumnDefinition, iceberg_type, st
 from hms_iceberg.spark.shown_properties import IDENTIFIER_FIELDS, SORT_ORDER
 from hms_iceberg.spark.targets import Targets
 from hms_iceberg.storage import Storage
-from hms_iceberg.table.table_transaction import TableTransaction
+from hms_iceberg.table.table import TableTransaction
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.schema.schema_changes import (

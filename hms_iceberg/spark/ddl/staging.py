@@ -9,7 +9,7 @@ import msgspec
 from hms_iceberg.spark.ddl.definition import DefineTable
 from hms_iceberg.spark.reading.descriptions import described
 from hms_iceberg.spark.targets import Targets
-from hms_iceberg.table.table_transaction import TableTransaction
+from hms_iceberg.table.table import TableTransaction
 
 CREATE, REPLACE, CREATE_OR_REPLACE = "create", "replace", "create-or-replace"
 

@@ -17,8 +17,7 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.storage import Storage
 from hms_iceberg.table import Table
-from hms_iceberg.table.changes.change_options import ChangeOptions
-from hms_iceberg.table.changes.row_change import RowChange
+from hms_iceberg.table.changes.row_change import ChangeOptions, RowChange
 
 
 def change_of(

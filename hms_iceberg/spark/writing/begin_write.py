@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from hms_iceberg.arrow.formats.content_writers import format_name
+from hms_iceberg.arrow.formats.content_files import format_name
 from hms_iceberg.arrow.storage.data_locations import LocationRules
 from hms_iceberg.errors import InvalidInputError, UnsupportedError
 from hms_iceberg.spark.schemas import is_held

@@ -16,7 +16,7 @@ from hms_iceberg.spark.writing.written_files import data_files
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
-from hms_iceberg.table.table_transaction import TableTransaction
+from hms_iceberg.table.table import TableTransaction
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.once_an_epoch import Epoch, OnceAnEpoch

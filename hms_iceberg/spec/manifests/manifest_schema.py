@@ -16,7 +16,7 @@ from typing import Any
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spec.data_types import GeographyType, GeometryType, IcebergType, NestedField, StructType
 from hms_iceberg.spec.manifests.avro_container import parsed_schema
-from hms_iceberg.spec.values.forms.table import forms_of
+from hms_iceberg.spec.values.single_values import forms_of
 
 SUPPORTED_FORMAT_VERSIONS = (1, 2, 3)
 

@@ -16,7 +16,7 @@ from hms_iceberg.errors import (
     NoSuchSnapshotError,
     RefAlreadyExistsError,
 )
-from hms_iceberg.spec.arguments import snapshot_number
+from hms_iceberg.spec.json_model import snapshot_number
 from hms_iceberg.spec.metadata.metadata_definition import changed, now_ms
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, MetadataLogEntry, Snapshot, SnapshotLogEntry, SnapshotRef

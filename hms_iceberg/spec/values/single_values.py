@@ -27,8 +27,17 @@ from hms_iceberg.spec.values.decimals import (
     integer_to_bytes,
     unscaled_value,
 )
-from hms_iceberg.spec.values.forms.form import INT_RANGE, LONG_RANGE
-from hms_iceberg.spec.values.forms.table import forms_of
+from hms_iceberg.spec.values.forms import numbers, sequences, times
+from hms_iceberg.spec.values.forms.form import INT_RANGE, LONG_RANGE, ValueForms
+
+FORMS: Mapping[type[IcebergType], ValueForms] = {**numbers.FORMS, **times.FORMS, **sequences.FORMS}
+_NONE = ValueForms()
+
+
+def forms_of(kind: IcebergType) -> ValueForms:
+    """The record of a type; one without any form for types that are not primitive."""
+    return FORMS.get(type(kind), _NONE)
+
 
 __all__ = [
     "DECIMAL_CONTEXT",

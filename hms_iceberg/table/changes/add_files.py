@@ -16,9 +16,9 @@ from hms_iceberg.scan.tasks import ScanRequest
 from hms_iceberg.spec.field_mapping import create_name_mapping
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import NAME_MAPPING
-from hms_iceberg.table.changes.change_options import ChangeOptions
+from hms_iceberg.table.changes.row_change import ChangeOptions
 from hms_iceberg.transaction.transaction import Transaction
-from hms_iceberg.updates.machinery.snapshot_writer import parent_on
+from hms_iceberg.updates.machinery.content import parent_on
 from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.rows.append import FastAppend
 

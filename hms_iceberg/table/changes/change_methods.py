@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from hms_iceberg.spec.arguments import mapping
+from hms_iceberg.spec.json_model import mapping
 from hms_iceberg.spec.metadata.metadata_changes import FORMAT_VERSION_PROPERTY
 from hms_iceberg.table.changes.file_changes import (
     AppendFiles,

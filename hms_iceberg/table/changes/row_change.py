@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -17,26 +17,29 @@ from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.columns.nested import conform
 from hms_iceberg.arrow.deletes.delete_writer import DeletedPositions, write_row_deletes
 from hms_iceberg.arrow.reading.row_rewrites import AffectedRows, Replacement, RowRewriter, earlier_positions
-from hms_iceberg.arrow.writing.write import ArrowInput
+from hms_iceberg.arrow.writing.write import ArrowInput, write_data_files
 from hms_iceberg.errors import InvalidInputError, TypeMismatchError, UnsupportedError
 from hms_iceberg.expressions.text.parser import parse
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpression
 from hms_iceberg.scan.planner import ALL_MATCH, plan_scan
 from hms_iceberg.scan.tasks import FileScanTask, ScanPlan, ScanRequest, content_files
+from hms_iceberg.spec.json_model import mapping
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.spec.schema import Schema
+from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.spec.table_properties import (
     COPY_ON_WRITE,
     DELETE_GRANULARITY,
     MANIFEST_MERGE_ON_APPEND,
     MERGE_ON_READ,
+    WAP_ENABLED,
     WRITE_MODES,
 )
 from hms_iceberg.table.changes.assignments import Assignments
-from hms_iceberg.table.changes.change_options import ChangeOptions, write_rows
 from hms_iceberg.transaction.transaction import Transaction
-from hms_iceberg.updates.machinery.content import Isolation, isolation_of
+from hms_iceberg.updates.machinery.content import Isolation, isolation_of, parent_on
 from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
-from hms_iceberg.updates.machinery.snapshot_writer import parent_on
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.require_unchanged import RequireUnchanged
 from hms_iceberg.updates.rows.append import FastAppend, MergeAppend
@@ -44,6 +47,90 @@ from hms_iceberg.updates.rows.delete import DeleteFiles
 from hms_iceberg.updates.rows.overwrite import Overwrite
 from hms_iceberg.updates.rows.replace_partitions import ReplacePartitions
 from hms_iceberg.updates.rows.row_delta import RowDelta
+
+WAP_ID, WAP_BRANCH = "wap.id", "wap.branch"
+
+
+@dataclass(frozen=True)
+class ChangeOptions:
+    """Options of a change: branch, snapshot properties and the like.
+
+    Args:
+        snapshot_properties: keys for the snapshot's summary.
+        case_sensitive: whether filters name columns in their case.
+        branch: the branch to change, or that a staged snapshot is based on.
+        stage_only: whether the snapshot is added without moving the branch.
+    """
+
+    snapshot_properties: Mapping[str, str] = field(default_factory=dict)
+    case_sensitive: bool = True
+    branch: str = MAIN_BRANCH
+    stage_only: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        metadata: TableMetadata,
+        snapshot_properties: Mapping[str, str] | None,
+        branch: str | None,
+        case_sensitive: bool = True,
+    ) -> ChangeOptions:
+        """The options of a call: `branch=None` stages, as does `wap.id` in a table of `write.wap.enabled`, where
+        `wap.branch` goes to that branch.
+
+        Raises:
+            InvalidInputError: the branch is no name; or either is given if the table does not allow it, or beside
+                another branch.
+        """
+        properties = dict(mapping(snapshot_properties or {}, "snapshot_properties"))
+        if branch is not None and not isinstance(branch, str):
+            raise InvalidInputError(f"Branch of a change: expected its name, got {branch!r}.")
+        wap_id, wap_branch = properties.get(WAP_ID), properties.pop(WAP_BRANCH, None)
+        if wap_id is None and wap_branch is None:
+            return cls(properties, case_sensitive, branch or MAIN_BRANCH, stage_only=branch is None)
+        given = WAP_ID if wap_branch is None else WAP_BRANCH
+        if not WAP_ENABLED.of(metadata.properties):
+            raise _refused(
+                metadata, given, f"its property {WAP_ENABLED.name} is not true. Set it, or leave {given} out"
+            )
+        if wap_id is not None and wap_branch is not None:
+            raise _refused(metadata, WAP_ID, f"{WAP_BRANCH} is given too ({wap_branch!r}). Choose one")
+        if branch != MAIN_BRANCH:
+            raise _refused(metadata, given, f"the branch {branch!r} is given too. Choose one")
+        return cls(properties, case_sensitive, wap_branch or MAIN_BRANCH, stage_only=wap_id is not None)
+
+    def update_fields(self) -> dict[str, Any]:
+        """The options as fields of an update."""
+        properties = dict(self.snapshot_properties)
+        return {"branch": self.branch, "properties": properties, "stage_only": self.stage_only}
+
+
+def _refused(metadata: TableMetadata, given: str, why: str) -> InvalidInputError:
+    return InvalidInputError(f"Cannot write to the table at {metadata.location} by {given}: {why}.")
+
+
+def write_rows(transaction: Transaction, rows: ArrowInput, schema: Schema | None = None) -> tuple[DataFile, ...]:
+    """Writes rows as data files of the transaction's table; a certain failure of the transaction deletes them.
+
+    Args:
+        transaction: what the rows become part of.
+        rows: the rows.
+        schema: the columns of the files; the table's current schema unless given.
+
+    Raises:
+        InvalidInputError: not Arrow data, or it does not fit the table's schema; see `write_data_files`.
+    """
+    return tuple(
+        write_data_files(
+            transaction.metadata,
+            transaction.workspace.storage,
+            rows,
+            table=".".join(transaction.identifier),
+            schema=schema,
+            on_create=transaction.track,
+        )
+    )
+
 
 logger = logging.getLogger(__name__)
 

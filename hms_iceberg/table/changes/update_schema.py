@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.errors import UnknownColumnError
-from hms_iceberg.spec.arguments import column_names
 from hms_iceberg.spec.data_types import IcebergType, parse_primitive
+from hms_iceberg.spec.json_model import column_names
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import from_python
 from hms_iceberg.table.changes.pending import PendingChange, StartedChange

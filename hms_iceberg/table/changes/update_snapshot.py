@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hms_iceberg.table.changes.change_options import ChangeOptions
 from hms_iceberg.table.changes.file_changes import AppendFiles, Builder, DeleteDataFiles, OverwriteFiles
 from hms_iceberg.table.changes.pending import StartedChange
+from hms_iceberg.table.changes.row_change import ChangeOptions
 
 
 class UpdateSnapshot:

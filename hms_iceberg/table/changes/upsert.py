@@ -34,7 +34,6 @@ from hms_iceberg.expressions.tree import (
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests.manifest_source import named_table
 from hms_iceberg.scan.tasks import FileScanTask
-from hms_iceberg.spec.arguments import column_names
 from hms_iceberg.spec.data_types import (
     BinaryType,
     DateType,
@@ -47,9 +46,9 @@ from hms_iceberg.spec.data_types import (
     TimestampType,
     TimestamptzType,
 )
+from hms_iceberg.spec.json_model import column_names
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.table.changes.change_options import ChangeOptions
-from hms_iceberg.table.changes.row_change import RowChange, rows_in
+from hms_iceberg.table.changes.row_change import ChangeOptions, RowChange, rows_in
 from hms_iceberg.transaction.transaction import Transaction
 
 # Larger batches where keys are looked up, since each look-up has a cost of its own.

@@ -11,8 +11,8 @@ from hms_iceberg.arrow.writing.write import ArrowInput
 from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH
 from hms_iceberg.table.changes.add_files import add_files
-from hms_iceberg.table.changes.change_options import ChangeOptions
 from hms_iceberg.table.changes.row_change import (
+    ChangeOptions,
     UpdateResult,
     append_rows,
     delete_rows,
@@ -23,7 +23,7 @@ from hms_iceberg.table.changes.row_change import (
 from hms_iceberg.table.changes.upsert import UpsertResult, upsert_rows
 
 if TYPE_CHECKING:
-    from hms_iceberg.table.table_transaction import TableTransaction
+    from hms_iceberg.table.table import TableTransaction
     from hms_iceberg.transaction.transaction import Transaction
 
 ALWAYS_TRUE = AlwaysTrue()

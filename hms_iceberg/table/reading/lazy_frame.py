@@ -16,8 +16,7 @@ import pyarrow as pa
 
 from hms_iceberg.arrow.columns.arrow_schema import to_arrow
 from hms_iceberg.arrow.columns.frames import to_polars
-from hms_iceberg.expressions.literals import Literal, literal, stored_literal
-from hms_iceberg.expressions.terms import Reference
+from hms_iceberg.expressions.literals import Literal, Reference, literal, stored_literal
 from hms_iceberg.expressions.tree import And, BooleanExpression, Operator, Or, predicate
 from hms_iceberg.lazy import pl
 from hms_iceberg.spec.data_types import DateType, TimestampNanoType, TimestampType, TimestamptzNanoType, TimestamptzType

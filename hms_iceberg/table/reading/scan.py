@@ -24,7 +24,7 @@ from hms_iceberg.scan.metadata_filter import filter_schema
 from hms_iceberg.scan.planner import plan_parts, plan_scan
 from hms_iceberg.scan.splitting import ScanTaskGroup, SplitOptions, task_groups
 from hms_iceberg.scan.tasks import FileScanTask, ScanPlan, ScanRequest
-from hms_iceberg.spec.arguments import column_names, snapshot_number, whole_number
+from hms_iceberg.spec.json_model import column_names, snapshot_number, whole_number
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.metadata_columns import metadata_column
 from hms_iceberg.spec.schema import Schema

@@ -235,7 +235,7 @@ def test_a_lost_registration_is_not_told_as_made_because_somebody_registered_a_l
 @pytest.fixture
 def loads_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every commit loads the table first, however short ago it was read."""
-    monkeypatch.setattr("hms_iceberg.transaction.retry.VERIFIED_SECONDS", 0.0)
+    monkeypatch.setattr("hms_iceberg.transaction.outcome.VERIFIED_SECONDS", 0.0)
 
 
 @pytest.mark.usefixtures("loads_first")
@@ -283,7 +283,7 @@ def test_a_failover_in_the_middle_of_a_commit_is_not_noticed(
 def test_a_commit_takes_five_calls_with_a_lock_and_three_without_and_one_less_just_after_a_read(
     harmed: Catalog, table: Table, proxy: ThriftProxy, name: str, load: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hms_iceberg.transaction.retry.VERIFIED_SECONDS", 0.0 if load else 600.0)
+    monkeypatch.setattr("hms_iceberg.transaction.outcome.VERIFIED_SECONDS", 0.0 if load else 600.0)
     victim = harmed.load_table(name)
     append(victim)  # what probes the server was done
     proxy.calls.clear()

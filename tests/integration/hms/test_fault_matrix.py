@@ -64,7 +64,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(params=READ if ALL else [list(READ)[SEED % 2]])
 def same_calls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every commit makes the same calls, however busy the machine is."""
-    monkeypatch.setattr("hms_iceberg.transaction.retry.VERIFIED_SECONDS", READ[request.param])
+    monkeypatch.setattr("hms_iceberg.transaction.outcome.VERIFIED_SECONDS", READ[request.param])
 
 
 def sample(count: int, every: int) -> list[int]:

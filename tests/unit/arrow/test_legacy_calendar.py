@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hms_iceberg.arrow.columns.legacy_calendar import PROLEPTIC, Rule, WriterCalendar, writer_calendar
-from hms_iceberg.arrow.formats.readers import ContentReader, open_reader
+from hms_iceberg.arrow.formats.content_files import ContentReader, open_reader
 from hms_iceberg.arrow.metrics.footer_metrics import data_file_from_parquet
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import UnsupportedError

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hms_iceberg.arrow.deletes.puffin import read_deletion_vector
-from hms_iceberg.arrow.formats.readers import open_reader
+from hms_iceberg.arrow.formats.content_files import open_reader
 from hms_iceberg.arrow.metrics.footer_metrics import read_footer
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.errors import CorruptDataFileError, CorruptFileError, MissingFileError, StorageError

@@ -41,8 +41,8 @@ from hms_iceberg.spec.data_types import (
     VariantType,
 )
 from hms_iceberg.spec.primitive_types import PrimitiveType, parse_primitive
-from hms_iceberg.spec.values.forms.table import FORMS
 from hms_iceberg.spec.values.single_values import (
+    FORMS,
     from_bytes,
     from_json,
     from_python,

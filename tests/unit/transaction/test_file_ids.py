@@ -12,8 +12,7 @@ import pytest
 from hms_iceberg.errors import CommitConflictError
 from hms_iceberg.spec.data_types import IntegerType, ListType, LongType, NestedField, StringType, StructType
 from hms_iceberg.spec.schema import Schema
-from hms_iceberg.table.table import Table
-from hms_iceberg.table.table_transaction import TableTransaction
+from hms_iceberg.table.table import Table, TableTransaction
 from tests.support.row_tables import create, data_files_on_disk, other_writer
 
 SCHEMA = Schema(

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from hms_iceberg.errors import CommitFailedError
-from hms_iceberg.transaction.retry import commit_policy
+from hms_iceberg.transaction.outcome import commit_policy
 
 
 def waits_of(

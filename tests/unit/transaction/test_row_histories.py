@@ -23,7 +23,7 @@ from hms_iceberg.spec.data_types import LongType, NestedField, StringType
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.table import Table
-from hms_iceberg.table.table_transaction import TableTransaction
+from hms_iceberg.table.table import TableTransaction
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.memory_storage import InMemoryStorage
 from tests.support.tables import BY_CITY, QUICK

@@ -42,7 +42,7 @@ _ROWS_AT_ONCE = 10_000
 
 
 class AvroContentWriter:
-    """Writes plain batches of a table's columns to one new Avro file; see ``content_writers.ContentWriter``.
+    """Writes plain batches of a table's columns to one new Avro file; see ``content_files.ContentWriter``.
 
     Args:
         storage: where the file goes.

@@ -62,7 +62,7 @@ _PIECE_BYTES = 256 * 1024
 
 
 class OrcContentWriter:
-    """Writes plain batches of a table's columns to one new ORC file; see ``content_writers.ContentWriter``.
+    """Writes plain batches of a table's columns to one new ORC file; see ``content_files.ContentWriter``.
 
     Args:
         storage: where the file goes.
