@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hms_iceberg import __version__
+from hms_iceberg.errors import ConfigurationError, UnsupportedError
 from hms_iceberg.spark.read_options import START, TRAVELS, select
 from hms_iceberg.spark.read_questions import LoadTable
 from hms_iceberg.spark.schemas import metadata_schema, spark_schema
@@ -15,8 +16,9 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Snapshot, SnapshotRefType
-from hms_iceberg.spec.table_properties import WAP_ENABLED
+from hms_iceberg.spec.table_properties import WAP_ENABLED, WRITE_MODES
 from hms_iceberg.storage import Storage
+from hms_iceberg.table.changes.row_change import row_deletes_refusal
 
 _TRANSFORM = re.compile(r"(\w+)(?:\[(\d+)\])?")
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
@@ -74,8 +76,19 @@ def described(
         "metadata_schema": metadata_schema(metadata, schema),
         "partitioning": _partitioning(metadata.spec(), schema),
         "properties": shown_properties(metadata, schema, snapshot),
+        "row_changes": {operation: _row_change(metadata, operation, name) for operation in WRITE_MODES},
         **_statistics(snapshot, start_snapshot_id),
     }
+
+
+def _row_change(metadata: TableMetadata, operation: str, name: str) -> dict[str, Any]:
+    """How rows of the table change by DELETE, UPDATE or MERGE, for the bridge's class RowOperation."""
+    try:
+        mode = WRITE_MODES[operation].of(metadata.properties)
+    except ConfigurationError as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+    refusal = row_deletes_refusal(metadata, operation, f"change rows of the table {name}")
+    return {"mode": mode, "refusal": None if refusal is None else f"{UnsupportedError.__name__}: {refusal}"}
 
 
 def _partitioning(spec: PartitionSpec, schema: Schema) -> list[dict[str, Any]]:

@@ -163,6 +163,22 @@ class FilteredFiles:
 _ACTIONS = {"delete": "delete from", "update": "update rows of", "merge": "upsert into"}
 
 
+def row_deletes_refusal(metadata: TableMetadata, operation: str, change: str) -> str | None:
+    """Why rows of a table cannot be changed by merge-on-read; None if they can.
+
+    Args:
+        metadata: the table.
+        operation: `delete`, `update` or `merge`.
+        change: what is to be done with which table, such as "delete from table db.t".
+    """
+    if metadata.format_version >= 2:
+        return None
+    return (
+        f"Cannot {change} by {MERGE_ON_READ}: format version 1 has no row deletes. Nothing was changed. Upgrade the "
+        f"table (format-version 2), or set {WRITE_MODES[operation].name} to {COPY_ON_WRITE}."
+    )
+
+
 class RowChange:
     """Reads a table as a transaction sees it, and adds the change of its rows to the transaction.
 
@@ -186,8 +202,8 @@ class RowChange:
         self.storage = transaction.workspace.storage
         self.action = action or _ACTIONS[operation]
         self.isolation = isolation_of(self.metadata.properties, operation)
-        self.mode_property = WRITE_MODES[operation]
-        self.mode = self.mode_property.of(self.metadata.properties)
+        self.operation = operation
+        self.mode = WRITE_MODES[operation].of(self.metadata.properties)
         if self.mode == MERGE_ON_READ:
             DELETE_GRANULARITY.of(self.metadata.properties)  # a wrong value is told before files are written
         self.rewriter = RowRewriter(self.metadata, self.storage)
@@ -265,11 +281,9 @@ class RowChange:
         """
         affected = self._with_all_deletes(affected)
         copies = self.mode == COPY_ON_WRITE or not affected
-        if not copies and self.metadata.format_version < 2:
-            raise UnsupportedError(
-                f"Cannot {self.action} table {self.table} by {MERGE_ON_READ}: format version 1 has no row deletes. "
-                f"Upgrade the table (format-version 2), or set {self.mode_property.name} to {COPY_ON_WRITE}."
-            )
+        refusal = row_deletes_refusal(self.metadata, self.operation, f"{self.action} table {self.table}")
+        if not copies and refusal is not None:
+            raise UnsupportedError(refusal)
         deletes: list[DataFile] = []
         removed = list(whole)
         if copies:

@@ -96,6 +96,11 @@ public class IcebergTable
     return new IcebergTable(this, alone);
   }
 
+  /** How Python says that rows change: its mode, and why merge-on-read cannot be; or the error of a wrong mode. */
+  JsonNode rowChange(String command) {
+    return description.get("row_changes").get(command);
+  }
+
   boolean hasCatalog() {
     return !question.has("without_catalog");
   }

@@ -21,13 +21,7 @@ final class TransformText {
       }
       return (function == BucketFunction.class ? "bucket[" : "truncate[") + ((Literal) number).value() + "]";
     }
-    if (function == TimeFunctions.Years.class) {
-      return "year";
-    }
-    if (function == TimeFunctions.Months.class) {
-      return "month";
-    }
-    return function == TimeFunctions.Days.class ? "day" : function == TimeFunctions.Hours.class ? "hour" : null;
+    return TimeFunctions.unit(function);
   }
 
   /** What is transformed. */

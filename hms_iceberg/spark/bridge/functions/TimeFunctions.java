@@ -26,6 +26,28 @@ public final class TimeFunctions {
     return "days".equals(name) ? (ScalarFunction) new Days(value) : (ScalarFunction) new Hours(value);
   }
 
+  /** What one of the classes counts, as Iceberg names the transform; null for another class. */
+  static String unit(Class function) {
+    return function == Years.class ? "year" : function == Months.class ? "month"
+        : function == Days.class ? "day" : function == Hours.class ? "hour" : null;
+  }
+
+  /** A number of years, months, days or hours since 1970, as folders show it. */
+  static String text(String unit, int value) {
+    if ("year".equals(unit)) {
+      return String.format("%04d", new Object[] {Integer.valueOf(1970 + value)});
+    }
+    if ("month".equals(unit)) {
+      return String.format("%04d-%02d", new Object[] {
+          Integer.valueOf(1970 + Math.floorDiv(value, 12)), Integer.valueOf(1 + Math.floorMod(value, 12))});
+    }
+    if ("day".equals(unit)) {
+      return date(value).toString();
+    }
+    return date(Math.floorDiv(value, 24)) + String.format("-%02d", new Object[] {
+        Integer.valueOf(Math.floorMod(value, 24))});
+  }
+
   static LocalDate date(int days) {
     return LocalDate.ofEpochDay((long) days);
   }

@@ -2,7 +2,6 @@ package hms_iceberg.bridge;
 
 import java.nio.ByteBuffer;
 import java.time.Instant;
-import java.time.LocalDate;
 import java.time.LocalDateTime;
 import java.time.LocalTime;
 import java.time.OffsetDateTime;
@@ -18,7 +17,7 @@ final class PartitionText {
   /** A value of a column of one of Iceberg's types. */
   static String of(String type, Object value) {
     if ("date".equals(type)) {
-      return date(((Integer) value).intValue());
+      return TimeFunctions.date(((Integer) value).intValue()).toString();
     }
     if ("time".equals(type)) {
       return DateTimeFormatter.ISO_LOCAL_TIME.format(LocalTime.ofNanoOfDay(((Long) value).longValue()));
@@ -33,26 +32,6 @@ final class PartitionText {
       return Base64.getEncoder().encodeToString(((ByteBuffer) value).array());
     }
     return value instanceof Decimal ? ((Decimal) value).toJavaBigDecimal().toPlainString() : value.toString();
-  }
-
-  /** A number of years, months, days or hours since 1970. */
-  static String ofTime(String unit, int value) {
-    if ("year".equals(unit)) {
-      return String.format("%04d", new Object[] {Integer.valueOf(1970 + value)});
-    }
-    if ("month".equals(unit)) {
-      return String.format("%04d-%02d", new Object[] {
-          Integer.valueOf(1970 + Math.floorDiv(value, 12)), Integer.valueOf(1 + Math.floorMod(value, 12))});
-    }
-    if ("day".equals(unit)) {
-      return date(value);
-    }
-    return date(Math.floorDiv(value, 24)) + String.format("-%02d", new Object[] {
-        Integer.valueOf(Math.floorMod(value, 24))});
-  }
-
-  private static String date(int day) {
-    return LocalDate.ofEpochDay((long) day).toString();
   }
 
   private static OffsetDateTime at(long micros) {

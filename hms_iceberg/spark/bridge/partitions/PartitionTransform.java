@@ -158,7 +158,7 @@ abstract class PartitionTransform implements Serializable {
     }
 
     String text(Object value) {
-      return value == null ? "null" : PartitionText.ofTime(unit, ((Integer) value).intValue());
+      return value == null ? "null" : TimeFunctions.text(unit, ((Integer) value).intValue());
     }
   }
 }

@@ -1,10 +1,10 @@
 package hms_iceberg.bridge;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.expressions.Expressions;
 import org.apache.spark.sql.connector.expressions.NamedReference;
@@ -99,22 +99,16 @@ abstract class RowOperation implements RowLevelOperation {
     }
 
     public RowLevelOperation build() {
-      String property = "write." + info.command().toString().toLowerCase(Locale.ROOT) + ".mode";
-      Map properties = table.properties();
-      String mode = properties.containsKey(property) ? (String) properties.get(property) : "copy-on-write";
-      if ("copy-on-write".equalsIgnoreCase(mode.trim()) && Generation.copies(properties)) {
+      JsonNode change = table.rowChange(info.command().toString().toLowerCase(Locale.ROOT));
+      if (change.has("error")) {
+        throw Bridge.failure(change.get("error").asText(), null);
+      }
+      if ("copy-on-write".equals(change.get("mode").asText()) && Generation.copies(table.properties())) {
         return new CopyOnWrite(table, info);
       }
-      if (!"copy-on-write".equalsIgnoreCase(mode.trim()) && !"merge-on-read".equalsIgnoreCase(mode.trim())) {
-        throw Bridge.failure("ConfigurationError: the property " + property + " of the table " + table.name() + " is '"
-            + mode + "', expected copy-on-write or merge-on-read. Set one of them.", null);
-      }
       // As in Apache Iceberg, what matches no row is possible in tables without row deletes, too.
-      String refusal = !"1".equals(properties.get("format-version")) ? null
-          : "UnsupportedError: cannot change rows of the table " + table.name() + " by merge-on-read: format version 1"
-              + " has no row deletes. Nothing was changed. Upgrade the table (format-version 2), or set " + property
-              + " to copy-on-write.";
-      return new MergeOnRead(table, info, refusal);
+      JsonNode refusal = change.get("refusal");
+      return new MergeOnRead(table, info, refusal.isNull() ? null : refusal.asText());
     }
   }
 }
