@@ -33,6 +33,7 @@ from hms_iceberg.spec.data_types import (
     ListType,
     MapType,
     NestedField,
+    PrimitiveType,
     StructType,
     TimeType,
     UnknownType,
@@ -310,10 +311,12 @@ def primitive_converter(kind: pa.DataType, target: IcebergType) -> Converter | N
         return _same
     if isinstance(target, TIMESTAMPS):
         return _timestamp_converter(kind, wanted)
+    if isinstance(target, TimeType) and types.is_time(kind):
+        return _floor_units(kind, wanted) if kind.unit == "ns" else _casts(wanted)
+    if isinstance(target, PrimitiveType) and target.integer_bits == 64 and types.is_int64(kind):
+        return lambda array: array.view(wanted)  # ORC's form of a time
     if isinstance(target, TimeType):
-        if types.is_time(kind):
-            return _floor_units(kind, wanted) if kind.unit == "ns" else _casts(wanted)
-        return (lambda array: array.view(wanted)) if types.is_int64(kind) else None  # ORC's form
+        return None
     if isinstance(target, DecimalType):
         fits = (
             types.is_decimal(kind)

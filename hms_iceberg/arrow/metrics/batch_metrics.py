@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hms_iceberg.arrow.columns.arrow_schema import to_stored
+from hms_iceberg.arrow.columns.arrow_schema import integer_type, to_stored
 from hms_iceberg.arrow.metrics.footer_metrics import ColumnMetrics
 from hms_iceberg.arrow.metrics.metrics_modes import NONE, MetricsMode
 from hms_iceberg.spec.data_types import (
@@ -89,6 +89,8 @@ class _Leaf:
     def _widen(self, array: pa.Array) -> None:
         if isinstance(self._kind, (FixedType, UUIDType)):
             array = array.cast(pa.binary())
+        elif integers := integer_type(self._kind):
+            array = array.view(integers)
         found = pc.min_max(array)
         pair = pa.array([found["min"], found["max"]], array.type)
         if isinstance(self._kind, UUIDType):

@@ -30,8 +30,10 @@ from hms_iceberg.spec.data_types import (
     TIMESTAMPS,
     FixedType,
     IcebergType,
+    LongType,
     NestedField,
     NestedType,
+    PrimitiveType,
     TimeType,
     UUIDType,
     leaves,
@@ -230,10 +232,16 @@ def _orc_field(field: NestedField) -> pa.Field:
     return pa.field(field.name, _orc_type(kind), field.optional, metadata=attributes)
 
 
+def _is_counted(kind: IcebergType) -> bool:
+    """Whether values are integers that ORC has no type of their own for, such as the microseconds of a time."""
+    has_bits = isinstance(kind, PrimitiveType) and kind.integer_bits == 64
+    return has_bits and not isinstance(kind, (LongType, *TIMESTAMPS))
+
+
 def _orc_type(kind: IcebergType) -> pa.DataType:
     if isinstance(kind, NestedType):
         return nested_arrow_type(kind, [_orc_field(child) for child in kind.children()])
-    if isinstance(kind, TimeType):
+    if _is_counted(kind):
         return pa.int64()
     if isinstance(kind, (UUIDType, FixedType)):
         return pa.binary()
@@ -243,7 +251,7 @@ def _orc_type(kind: IcebergType) -> pa.DataType:
 def _as_orc(array: pa.Array, kind: IcebergType, wanted: pa.DataType) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
-    if isinstance(kind, TimeType):
+    if _is_counted(kind):
         return array.view(pa.int64())
     if isinstance(kind, (UUIDType, FixedType)):
         return array.cast(pa.binary())
