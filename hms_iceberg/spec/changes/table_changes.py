@@ -8,7 +8,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from hms_iceberg.errors import CommitConflictError, CommitFailedError, CorruptFileError, InvalidInputError
 from hms_iceberg.spec.changes.pending import PendingTable
@@ -57,6 +57,7 @@ from hms_iceberg.spec.schema_json import schema_from_json
 from hms_iceberg.spec.sort_orders import UNSORTED, check_sort_order, sort_order_from_json
 
 Step = Callable[[PendingTable], None]
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -185,20 +186,6 @@ def _assign_uuid(body: JsonObject) -> Step:
     return step
 
 
-def _upgrade(body: JsonObject) -> Step:
-    version = body.integer("format-version")
-
-    def step(pending: PendingTable) -> None:
-        if pending.is_new:
-            check_format_version(version)
-            next_row_id = 0 if version > 2 else None
-            pending.metadata = replace(pending.metadata, format_version=version, next_row_id=next_row_id)
-        else:
-            pending.metadata = upgrade_format_version(pending.metadata, version, pending.at_ms)
-
-    return step
-
-
 def _add_schema(body: JsonObject) -> Step:
     schema = schema_from_json(body.data.get("schema"))
 
@@ -211,17 +198,6 @@ def _add_schema(body: JsonObject) -> Step:
             metadata = add_schema(metadata, schema, pending.at_ms)
         pending.metadata = metadata
         pending.added.last["schema"] = next(each.schema_id for each in metadata.schemas if each.same_as(schema))
-
-    return step
-
-
-def _set_schema(body: JsonObject) -> Step:
-    given = body.integer("schema-id")
-
-    def step(pending: PendingTable) -> None:
-        schema_id = pending.added.resolve("schema", given)
-        pending.metadata.schema_by_id(schema_id)
-        pending.metadata = replace(pending.metadata, current_schema_id=schema_id)
 
     return step
 
@@ -248,17 +224,6 @@ def _add_spec(body: JsonObject) -> Step:
     return step
 
 
-def _set_spec(body: JsonObject) -> Step:
-    given = body.integer("spec-id")
-
-    def step(pending: PendingTable) -> None:
-        spec_id = pending.added.resolve("partition spec", given)
-        pending.metadata.spec_by_id(spec_id)
-        pending.metadata = replace(pending.metadata, default_spec_id=spec_id)
-
-    return step
-
-
 def _add_order(body: JsonObject) -> Step:
     order = sort_order_from_json(body.data.get("sort-order"))
 
@@ -274,51 +239,10 @@ def _add_order(body: JsonObject) -> Step:
     return step
 
 
-def _set_order(body: JsonObject) -> Step:
-    given = body.integer("sort-order-id")
-
-    def step(pending: PendingTable) -> None:
-        order_id = pending.added.resolve("sort order", given)
-        pending.metadata.sort_order_by_id(order_id)
-        pending.metadata = replace(pending.metadata, default_sort_order_id=order_id)
-
-    return step
-
-
-def _set_location(body: JsonObject) -> Step:
-    location = body.text("location")
-
-    def step(pending: PendingTable) -> None:
-        if pending.is_new:
-            pending.metadata = replace(pending.metadata, location=stripped_location(location))
-        else:
-            pending.metadata = set_location(pending.metadata, location, pending.at_ms)
-
-    return step
-
-
-def _set_properties(body: JsonObject) -> Step:
-    updates = text_map(body, "updates", "updated")
-
-    def step(pending: PendingTable) -> None:
-        if pending.is_new:
-            pending.metadata = replace(pending.metadata, properties={**pending.metadata.properties, **updates})
-        else:
-            pending.metadata = set_properties(pending.metadata, updates, pending.at_ms)
-
-    return step
-
-
-def _remove_properties(body: JsonObject) -> Step:
-    names = texts(body, "removals", "removed")
-    return _through(lambda pending: remove_properties(pending.metadata, names, pending.at_ms))
-
-
-def _through(change: Callable[[PendingTable], TableMetadata]) -> Step:
-    def step(pending: PendingTable) -> None:
-        pending.metadata = change(pending)
-
-    return step
+def _with_version(metadata: TableMetadata, version: int) -> TableMetadata:
+    """The metadata of a new table, in a format version."""
+    check_format_version(version)
+    return replace(metadata, format_version=version, next_row_id=0 if version > 2 else None)
 
 
 # ------------------------------------------------------------------------------------ snapshots, references
@@ -368,47 +292,60 @@ def _remove_snapshots(body: JsonObject) -> Step:
     return step
 
 
-# ---------------------------------------------------------------------------------------------- the others
+# ---------------------------------------------------------------------------------------- what many changes do
 
 
-def _set_statistics(body: JsonObject) -> Step:
-    file = statistics_from_json(body.data.get("statistics"))
-    return _through(lambda pending: set_statistics(pending.metadata, file, pending.at_ms))
+def _change(
+    read: Callable[[JsonObject], Value],
+    change: Callable[[TableMetadata, Value, int], TableMetadata],
+    define: Callable[[TableMetadata, Value], TableMetadata] | None = None,
+) -> Callable[[JsonObject], Step]:
+    """An entry of the table of changes.
+
+    Args:
+        read: what the request says.
+        change: the metadata after it, of a table that is there.
+        define: the metadata after it, of a table that is being made; None if there is no difference.
+    """
+
+    def entry(body: JsonObject) -> Step:
+        value = read(body)
+
+        def step(pending: PendingTable) -> None:
+            if pending.is_new and define is not None:
+                pending.metadata = define(pending.metadata, value)
+            else:
+                pending.metadata = change(pending.metadata, value, pending.at_ms)
+
+        return step
+
+    return entry
 
 
-def _remove_statistics(body: JsonObject) -> Step:
-    snapshot_id = body.integer("snapshot-id")
-    return _through(lambda pending: remove_statistics(pending.metadata, snapshot_id, pending.at_ms))
+def _choice(
+    what: str, key: str, field: str, by_id: Callable[[TableMetadata, int], object]
+) -> Callable[[JsonObject], Step]:
+    """An entry that makes one of several schemas, specs or orders the current one.
 
+    Args:
+        what: what is chosen, as `PendingTable.added` names it.
+        key: the member of the request; -1 is the one that was added last.
+        field: the field of the metadata.
+        by_id: finds it, or raises.
+    """
 
-def _set_partition_statistics(body: JsonObject) -> Step:
-    file = partition_statistics_from_json(body.data.get("partition-statistics"))
-    return _through(lambda pending: set_partition_statistics(pending.metadata, file, pending.at_ms))
+    def entry(body: JsonObject) -> Step:
+        given = body.integer(key)
 
+        def step(pending: PendingTable) -> None:
+            chosen = pending.added.resolve(what, given)
+            by_id(pending.metadata, chosen)
+            change: dict[str, Any] = {field: chosen}
+            pending.metadata = replace(pending.metadata, **change)
 
-def _remove_partition_statistics(body: JsonObject) -> Step:
-    snapshot_id = body.integer("snapshot-id")
-    return _through(lambda pending: remove_partition_statistics(pending.metadata, snapshot_id, pending.at_ms))
+        return step
 
-
-def _remove_specs(body: JsonObject) -> Step:
-    ids = set(integers(body, "spec-ids"))
-    return _through(lambda pending: remove_specs(pending.metadata, ids, pending.at_ms))
-
-
-def _remove_schemas(body: JsonObject) -> Step:
-    ids = set(integers(body, "schema-ids"))
-    return _through(lambda pending: remove_schemas(pending.metadata, ids, pending.at_ms))
-
-
-def _add_key(body: JsonObject) -> Step:
-    key = encryption_key_from_json(body.data.get("encryption-key"))
-    return _through(lambda pending: add_encryption_key(pending.metadata, key, pending.at_ms))
-
-
-def _remove_key(body: JsonObject) -> Step:
-    key_id = body.text("key-id")
-    return _through(lambda pending: remove_encryption_key(pending.metadata, key_id, pending.at_ms))
+    return entry
 
 
 _DEFINING = {
@@ -426,26 +363,42 @@ _DEFINING = {
 
 _CHANGES: dict[str, Callable[[JsonObject], Step]] = {
     "assign-uuid": _assign_uuid,
-    "upgrade-format-version": _upgrade,
+    "upgrade-format-version": _change(
+        lambda body: body.integer("format-version"), upgrade_format_version, define=_with_version
+    ),
     "add-schema": _add_schema,
-    "set-current-schema": _set_schema,
+    "set-current-schema": _choice("schema", "schema-id", "current_schema_id", TableMetadata.schema_by_id),
     "add-spec": _add_spec,
-    "set-default-spec": _set_spec,
+    "set-default-spec": _choice("partition spec", "spec-id", "default_spec_id", TableMetadata.spec_by_id),
     "add-sort-order": _add_order,
-    "set-default-sort-order": _set_order,
+    "set-default-sort-order": _choice(
+        "sort order", "sort-order-id", "default_sort_order_id", TableMetadata.sort_order_by_id
+    ),
     "add-snapshot": _add_snapshot,
     "set-snapshot-ref": _set_ref,
     "remove-snapshots": _remove_snapshots,
     "remove-snapshot-ref": _remove_ref,
-    "set-location": _set_location,
-    "set-properties": _set_properties,
-    "remove-properties": _remove_properties,
-    "set-statistics": _set_statistics,
-    "remove-statistics": _remove_statistics,
-    "set-partition-statistics": _set_partition_statistics,
-    "remove-partition-statistics": _remove_partition_statistics,
-    "remove-partition-specs": _remove_specs,
-    "remove-schemas": _remove_schemas,
-    "add-encryption-key": _add_key,
-    "remove-encryption-key": _remove_key,
+    "set-location": _change(
+        lambda body: body.text("location"),
+        set_location,
+        define=lambda metadata, location: replace(metadata, location=stripped_location(location)),
+    ),
+    "set-properties": _change(
+        lambda body: text_map(body, "updates", "updated"),
+        set_properties,
+        define=lambda metadata, new: replace(metadata, properties={**metadata.properties, **new}),
+    ),
+    "remove-properties": _change(lambda body: texts(body, "removals", "removed"), remove_properties),
+    "set-statistics": _change(lambda body: statistics_from_json(body.data.get("statistics")), set_statistics),
+    "remove-statistics": _change(lambda body: body.integer("snapshot-id"), remove_statistics),
+    "set-partition-statistics": _change(
+        lambda body: partition_statistics_from_json(body.data.get("partition-statistics")), set_partition_statistics
+    ),
+    "remove-partition-statistics": _change(lambda body: body.integer("snapshot-id"), remove_partition_statistics),
+    "remove-partition-specs": _change(lambda body: set(integers(body, "spec-ids")), remove_specs),
+    "remove-schemas": _change(lambda body: set(integers(body, "schema-ids")), remove_schemas),
+    "add-encryption-key": _change(
+        lambda body: encryption_key_from_json(body.data.get("encryption-key")), add_encryption_key
+    ),
+    "remove-encryption-key": _change(lambda body: body.text("key-id"), remove_encryption_key),
 }
