@@ -23,20 +23,20 @@ class Policy:
     such as `maintenance.compact-min-files=10`, which goes before the file.
 
     Attributes:
-        enabled: whether the table is looked at.
-        compact: whether small files become large ones and deletes are applied if there are many.
-        compact_min_files: so many small files of a partition are worth a rewriting.
-        compact_target_bytes: of a file that is written; 0 takes the table's `write.target-file-size-bytes`.
+        enabled: whether the service works on the table.
+        compact: whether small files become large ones, and deletes are applied if there are many.
+        compact_min_files: how many small files of a partition are worth compacting.
+        compact_target_bytes: size of a compacted file; 0 takes the table's `write.target-file-size-bytes`.
         convert_equality_deletes: whether equality deletes become position deletes or vectors.
-        rewrite_position_deletes: whether position delete files are put together.
-        rewrite_manifests: whether many small manifests are put together.
-        rewrite_manifests_min_count: so many manifests of less than a quarter of the target size are too many.
-        expire_snapshots: whether snapshots go that the table's `history.expire.*` does not keep.
-        keep_backups: whether the files stay that the Hive table of before a migration needs, the way back.
-        remove_orphans: whether files that nothing names are deleted.
-        remove_orphans_every_ms: how often they are looked for, which lists the whole table.
-        remove_orphans_age_ms: how old they must be, 24 hours or more unless nobody writes.
-        nobody_writes: whether nobody writes to the table while the service works, so that orphans may be younger.
+        rewrite_position_deletes: whether position delete files are combined.
+        rewrite_manifests: whether many small manifests are combined.
+        rewrite_manifests_min_count: how many manifests below a quarter of the target size are too many.
+        expire_snapshots: whether snapshots expire that the table's `history.expire.*` does not keep.
+        keep_backups: whether files stay that a rollback to the Hive table from before the migration needs.
+        remove_orphans: whether files that no metadata refers to are deleted.
+        remove_orphans_every_ms: how often orphan files are searched for, which lists the whole table.
+        remove_orphans_age_ms: how old an orphan file must be; 24 hours or more unless nobody writes.
+        nobody_writes: whether nobody else writes while the service works, so that orphan files may be younger.
     """
 
     enabled: bool = True

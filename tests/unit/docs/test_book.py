@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+import hms_iceberg
 from hms_iceberg.cli.main import cli
 from hms_iceberg.docs.book import pages, search
 from hms_iceberg.docs.html_page import book_page
+from hms_iceberg.maintenance.service.policy import Policy
 from hms_iceberg.spec.table_properties import settings_rows
 from tests.support.browser import Browser, browser, find_browser
 
@@ -55,6 +59,19 @@ def test_every_property_that_is_read_is_in_the_page_of_settings() -> None:
         assert any(f"| {row.default or '-'} | {row.about.split('|')[0]}" in each for each in lines), row.name
     headings = [each.heading for each in page.sections]
     assert len(set(headings)) == len(headings)
+
+
+def test_every_property_of_catalogs_that_the_metastore_client_reads_is_in_a_guide() -> None:
+    package = Path(hms_iceberg.__file__).parent
+    read = re.compile(r'\.(?:text|integer|boolean|seconds|milliseconds)\(\s*"([a-z][\w.-]+)"')
+    names = {name for path in package.joinpath("hms").rglob("*.py") for name in read.findall(path.read_text())}
+    guides = "\n".join(page.text for page in pages())
+
+    assert len(names) > 8
+    assert not {name for name in names if f"`{name}" not in guides} - {"hive.table-property-max-size"}  # an old name
+    for field in fields(Policy):
+        assert f"| `maintenance.{field.name.replace('_', '-')}` |" in guides
+    assert "|  |" not in guides
 
 
 def test_a_comment_in_a_block_of_code_is_no_section() -> None:
