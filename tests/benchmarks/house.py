@@ -1,5 +1,7 @@
 """Prints how much of the package one has to know: `python tests/benchmarks/house.py`.
 
+With `-v` it names the files of each operation; with `--picture` it draws which room imports which, as Mermaid.
+
 Files that an operation runs through are those of which a function is entered (also in threads), imports left out.
 """
 
@@ -14,6 +16,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import FrameType
 
+import grimp
 import pyarrow as pa
 
 import hms_iceberg
@@ -74,8 +77,41 @@ def _sources(root: Path) -> list[Path]:
     return [each for suffix in ("*.py", "*.java") for each in sorted(root.rglob(suffix))]
 
 
+def picture() -> str:
+    """The rooms and their imports as a Mermaid diagram, without imports that other arrows imply."""
+    graph = grimp.build_graph("hms_iceberg", exclude_type_checking_imports=True)
+    rooms = sorted(
+        each for each in graph.find_children("hms_iceberg") if graph.find_descendants(each) and each != "hms_iceberg.io"
+    )
+    below = {
+        room: {
+            other
+            for other in rooms
+            if other != room and graph.direct_import_exists(importer=room, imported=other, as_packages=True)
+        }
+        for room in rooms
+    }
+
+    def reached(room: str, seen: frozenset[str] = frozenset()) -> set[str]:
+        next_rooms = below[room] - seen
+        return next_rooms.union(*(reached(each, seen | {room}) for each in next_rooms))
+
+    lines = ["flowchart TD"]
+    for room in rooms:
+        implied = set().union(*(reached(each, frozenset({room})) for each in below[room]))
+        lines += [f"    {_short(room)} --> {_short(each)}" for each in sorted(below[room] - implied)]
+    return "\n".join(lines)
+
+
+def _short(room: str) -> str:
+    return room.rpartition(".")[2]
+
+
 def main() -> None:
-    """Prints the counts."""
+    """Prints the counts, or the picture."""
+    if "--picture" in sys.argv:
+        _say(picture())
+        return
     with tempfile.TemporaryDirectory() as folder:
         for name, files in operations(Path(folder)):
             _say(f"{name:32} {len(files):4} files")
