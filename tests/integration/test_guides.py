@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from datetime import datetime, timedelta, timezone
@@ -198,3 +199,55 @@ def test_the_cookbook_s_merge_runs_as_it_stands(spark: Any, namespace: str) -> N
     spark.sql(statement)
 
     assert sorted(map(tuple, spark.table(f"{namespace}.visits").collect())) == [(2, "b"), (3, "c")]
+
+
+_KILLED_WRITER = """
+import os, sys
+from hms_iceberg.hms.connection.client import HmsClient
+from hms_iceberg.hms.connection.client_settings import ClientSettings
+from hms_iceberg.hms.locking.lock_settings import LockSettings
+from hms_iceberg.hms.locking.table_lock import TableLock
+lock = TableLock(HmsClient(ClientSettings.from_properties({"uri": sys.argv[1]})), "web", "visits", LockSettings())
+lock.acquire()
+print(lock.lock_id, flush=True)
+os._exit(1)
+"""
+
+
+@pytest.mark.spark
+def test_the_cookbook_s_commands_run_in_their_order(
+    spark: Any,
+    metastore: Any,
+    catalog: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    page = "docs/COOKBOOK.md"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
+    settings = block(page, "Connect", "yaml").code.replace("thrift://metastore:9083", metastore.uri)
+    (tmp_path / ".pyiceberg.yaml").write_text(re.sub(r"\n    (warehouse|s3\.region): .*", "", settings))
+    for database, table in (("web", "clicks"), ("sales", "orders")):
+        spark.sql(f"create database {database}")
+        spark.sql(f"create table {database}.{table} using parquet as select 1L as id")
+    visits = catalog.create_table("web.visits", pa.schema([("id", pa.int64())]))
+    visits.append(pa.table({"id": [1]}))
+    visits.manage_snapshots().create_tag(visits.current_snapshot().snapshot_id, "year-end").commit()
+    visits.append(pa.table({"id": [2]}))
+
+    assert main(lines_of(page, "Connect")[0][1:]) in (0, 1)  # the machine may lack something that the doctor looks for
+    for section in ("Migrate 500 tables safely", "Roll back a table"):
+        for words in lines_of(page, section):
+            assert main(words[1:]) == 0, words
+    locked = subprocess.run([sys.executable, "-c", _KILLED_WRITER, metastore.uri], capture_output=True, text=True)
+    number = locked.stdout.strip()
+    for words in lines_of(page, "A stuck lock"):
+        assert main([number if each == "17" else each for each in words[1:]]) == 0, words
+
+    assert f"Released: exclusive lock {number}" in capfd.readouterr().out
+    assert catalog.load_table("sales.orders").scan().count() == 1
+    assert catalog.load_table("web.visits").scan().to_arrow()["id"].to_pylist() == [1]
+    assert (tmp_path / "state.html").exists()
+    for database in ("web", "sales"):
+        spark.sql(f"drop database {database} cascade")

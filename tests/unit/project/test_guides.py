@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from hms_iceberg.cli.main import cli
+from tests.benchmarks.house import picture
 from tests.support.guides import FRONT_PAGE, PAGES, ROOT, Block, block, blocks
 
 _BLOCKS = [each for page in PAGES for each in blocks(page)]
@@ -97,6 +98,10 @@ def test_every_block_of_yaml_is_yaml_and_its_commands_are_understood(each: Block
     assert list(yaml.safe_load_all(each.code))
     for line in _CALL.findall(each.code):
         understood(line.rstrip("\"'"))
+
+
+def test_the_picture_of_the_rooms_is_that_of_their_imports() -> None:
+    assert block("contributing", "Rooms", "mermaid").code == picture() + "\n"
 
 
 def test_the_ci_script_runs_the_command_that_the_front_page_has() -> None:
