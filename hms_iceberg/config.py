@@ -31,6 +31,10 @@ def known_catalogs() -> list[str]:
 def catalog_properties(name: str, arguments: Mapping[str, Any]) -> dict[str, str]:
     """Properties of the catalog `name`: configured ones, overridden by `arguments` that are not None.
 
+    Args:
+        name: the catalog, in any case.
+        arguments: properties that win over the file and the environment; None is no value.
+
     Raises:
         ConfigurationError: the configuration file cannot be read.
     """

@@ -185,6 +185,10 @@ class CatalogMetastore(Metastore, Protocol):
     def create_namespace(self, name: str, properties: Mapping[str, str]) -> None:
         """Creates a namespace (`location`, `comment`, `owner` have their own places in a Hive Metastore).
 
+        Args:
+            name: the namespace.
+            properties: `location`, `comment`, `owner`, and any others.
+
         Raises:
             NamespaceAlreadyExistsError: it is there already.
         """
@@ -204,6 +208,11 @@ class CatalogMetastore(Metastore, Protocol):
 
     def update_namespace(self, name: str, updates: Mapping[str, str], removals: Collection[str] = ()) -> None:
         """Sets `updates` and removes `removals` (absent ones are ignored).
+
+        Args:
+            name: the namespace.
+            updates: keys to set, with their values.
+            removals: keys to remove.
 
         Raises:
             NoSuchNamespaceError: no namespace of that name.
@@ -251,6 +260,10 @@ class CatalogMetastore(Metastore, Protocol):
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Renames a table's row; its files stay where they are.
 
+        Args:
+            source: the name that it has, as namespace and table.
+            target: the name that it gets.
+
         Raises:
             NoSuchTableError: no table `source`.
             NoSuchNamespaceError: the target's namespace does not exist.
@@ -281,7 +294,12 @@ class TableRow:
         return ".".join(self.identifier)
 
     def has(self, key: str, text: str) -> bool:
-        """Whether a property has a text in it; several slashes count as one."""
+        """Whether a property has a text in it; several slashes count as one.
+
+        Args:
+            key: the name of the property.
+            text: what to look for in its value.
+        """
         value = self.properties.get(key, "")
         return text in value or text in re.sub("/+", "/", value)
 
@@ -303,7 +321,12 @@ class TableRows(Protocol):
         ...
 
     def rows_with(self, key: str, text: str) -> Iterator[TableRow]:
-        """The tables, of whatever kind, that have a text in a property, as they are now; see `TableRow.has`."""
+        """The tables, of whatever kind, that have a text in a property, as they are now; see `TableRow.has`.
+
+        Args:
+            key: the name of the property.
+            text: what to look for in its value.
+        """
         ...
 
     def iceberg_rows_without(self, key: str) -> Iterator[TableRow]:

@@ -53,7 +53,12 @@ class Storage(Protocol):
         ...
 
     def create(self, location: str, data: bytes) -> None:
-        """Writes a new object; raises ``FileAlreadyExistsError`` if one is there already."""
+        """Writes a new object; raises ``FileAlreadyExistsError`` if one is there already.
+
+        Args:
+            location: where it is to be.
+            data: all of its bytes.
+        """
         ...
 
     def open_output(self, location: str) -> BinaryIO:

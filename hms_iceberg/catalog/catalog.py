@@ -112,6 +112,10 @@ class Catalog(CatalogViews, Identifiers):
     def create_namespace(self, namespace: str | Identifier, properties: Mapping[str, str] | None = None) -> None:
         """Creates a namespace.
 
+        Args:
+            namespace: its name.
+            properties: `location`, `comment`, `owner`, and any others.
+
         Raises:
             NamespaceAlreadyExistsError: it is there already.
         """
@@ -120,7 +124,13 @@ class Catalog(CatalogViews, Identifiers):
     def create_namespace_if_not_exists(
         self, namespace: str | Identifier, properties: Mapping[str, str] | None = None
     ) -> None:
-        """Creates a namespace unless it is there already."""
+        """Creates a namespace unless it is there already.
+
+        Args:
+            namespace: its name.
+            properties: `location`, `comment`, `owner`, and any others; left alone if the namespace is
+                there.
+        """
         with suppress(NamespaceAlreadyExistsError):
             self.create_namespace(namespace, properties)
 
@@ -154,6 +164,11 @@ class Catalog(CatalogViews, Identifiers):
         updates: Mapping[str, str] | None = None,
     ) -> PropertiesUpdateSummary:
         """Removes and sets properties of a namespace, and says which keys that changed.
+
+        Args:
+            namespace: its name.
+            removals: keys to remove; absent ones are reported as missing.
+            updates: keys to set, with their values.
 
         Raises:
             NoSuchNamespaceError: no namespace of that name.
@@ -250,7 +265,12 @@ class Catalog(CatalogViews, Identifiers):
         sort_order: SortOrder = UNSORTED,
         properties: Mapping[str, str] | None = None,
     ) -> Table:
-        """Creates a table, or loads the one that is there already."""
+        """Creates a table, or loads the one that is there already.
+
+        Args:
+            identifier, schema, location, partition_spec, sort_order, properties: as `create_table`
+                takes them; a table that is there keeps its own.
+        """
         try:
             return self.create_table(identifier, schema, location, partition_spec, sort_order, properties)
         except TableAlreadyExistsError:
@@ -265,7 +285,12 @@ class Catalog(CatalogViews, Identifiers):
         sort_order: SortOrder = UNSORTED,
         properties: Mapping[str, str] | None = None,
     ) -> TableTransaction:
-        """A transaction that creates the table together with what is done in it: both or neither appear."""
+        """A transaction that creates the table together with what is done in it: both or neither appear.
+
+        Args:
+            identifier, schema, location, partition_spec, sort_order, properties: as `create_table`
+                takes them.
+        """
         definition = TableDefinition(schema, location, partition_spec, sort_order, properties)
         return self._creating(identifier, definition)
 
@@ -305,7 +330,12 @@ class Catalog(CatalogViews, Identifiers):
         sort_order: SortOrder = UNSORTED,
         properties: Mapping[str, str] | None = None,
     ) -> Table:
-        """Creates an empty table, or replaces the one that is there; see `replace_table_transaction`."""
+        """Creates an empty table, or replaces the one that is there; see `replace_table_transaction`.
+
+        Args:
+            identifier, schema, location, partition_spec, sort_order, properties: as `create_table`
+                takes them.
+        """
         definition = TableDefinition(schema, location, partition_spec, sort_order, properties)
         return self._replacing(identifier, definition, must_exist=False).commit_transaction()
 
@@ -371,6 +401,11 @@ class Catalog(CatalogViews, Identifiers):
     def register_table(self, identifier: str | Identifier, metadata_location: str, overwrite: bool = False) -> Table:
         """Makes an existing metadata file the table of that name. Its file is used as it is.
 
+        Args:
+            identifier: the name: `database.table`, or a tuple of both.
+            metadata_location: the metadata file.
+            overwrite: whether a table of that name is replaced in the catalog; its files stay.
+
         Raises:
             TableAlreadyExistsError: the name is taken, and `overwrite` is not set.
             InvalidInputError: the location is empty.
@@ -399,6 +434,10 @@ class Catalog(CatalogViews, Identifiers):
 
         Also then those stay that others need: copies that were registered from its metadata, and, of a migrated table,
         the Hive table that is kept as the way back.
+
+        Args:
+            identifier: `database.table`, or a tuple of both.
+            purge_requested: whether the files that only this table needs are deleted as well.
 
         Raises:
             NoSuchTableError: no table of that name.
@@ -436,6 +475,10 @@ class Catalog(CatalogViews, Identifiers):
 
     def rename_table(self, from_identifier: str | Identifier, to_identifier: str | Identifier) -> Table:
         """Renames a table; its files stay where they are.
+
+        Args:
+            from_identifier: the name that it has.
+            to_identifier: the name that it gets; its namespace must exist.
 
         Raises:
             NoSuchTableError: no table of the old name.

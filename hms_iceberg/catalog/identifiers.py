@@ -26,7 +26,12 @@ class Identifiers:
 
     @staticmethod
     def namespace_to_string(identifier: str | Identifier, err: type[Exception] = InvalidInputError) -> str:
-        """A namespace as dotted text; raises `err` if a part is empty."""
+        """A namespace as dotted text; raises `err` if a part is empty.
+
+        Args:
+            identifier: dotted text, or a tuple.
+            err: the class of the error.
+        """
         parts = [part.strip() for part in Identifiers.identifier_to_tuple(identifier)]
         if not parts or not all(parts):
             raise err(f"Not the name of a namespace: {identifier!r} has an empty part. Expected a name such as 'db'.")
@@ -34,7 +39,12 @@ class Identifiers:
 
     @staticmethod
     def identifier_to_database(identifier: str | Identifier, err: type[Exception] = InvalidInputError) -> str:
-        """The name of a namespace; raises `err` if it is not one name."""
+        """The name of a namespace; raises `err` if it is not one name.
+
+        Args:
+            identifier: dotted text, or a tuple.
+            err: the class of the error.
+        """
         try:
             return namespace_name(Identifiers.identifier_to_tuple(identifier))
         except InvalidInputError as error:
@@ -44,7 +54,12 @@ class Identifiers:
     def identifier_to_database_and_table(
         identifier: str | Identifier, err: type[Exception] = InvalidInputError
     ) -> tuple[str, str]:
-        """The namespace and name of a table; raises `err` if they are not two names."""
+        """The namespace and name of a table; raises `err` if they are not two names.
+
+        Args:
+            identifier: dotted text, or a tuple.
+            err: the class of the error.
+        """
         try:
             namespace, name = table_identifier(identifier)
         except InvalidInputError as error:

@@ -67,7 +67,12 @@ class TableMaintenance:
         return compute_partition_stats(self._table, **options)
 
     def rewrite_table_path(self, source_prefix: str, target_prefix: str, **options: Any) -> TablePathResult:
-        """Writes metadata with other paths, so that a copy of the table is a table; see `rewrite_table_path`."""
+        """Writes metadata with other paths, so that a copy of the table is a table; see `rewrite_table_path`.
+
+        Args:
+            source_prefix: the beginning of the paths to replace.
+            target_prefix: what replaces it.
+        """
         return rewrite_table_path(self._table, source_prefix, target_prefix, **options)
 
 

@@ -303,6 +303,10 @@ class FileSystemTables:
     ) -> Table:
         """Creates an empty table at a path; arguments as of `Catalog.create_table`.
 
+        Args:
+            schema, location, partition_spec, sort_order, properties: as `Catalog.create_table` takes
+                them.
+
         Raises:
             TableAlreadyExistsError: there is one.
         """

@@ -30,6 +30,10 @@ class InspectTable:
     def table(self, name: str, snapshot_id: int | None = None) -> pa.Table:
         """A metadata table by its name.
 
+        Args:
+            name: such as `files`, `entries`, `partitions` or `history`.
+            snapshot_id: the snapshot; None takes the current one.
+
         Raises:
             InvalidInputError: there is no such metadata table.
         """
@@ -80,7 +84,13 @@ class InspectTable:
         row_filter: str | BooleanExpression | None = None,
         case_sensitive: bool = True,
     ) -> pa.Table:
-        """What each partition of a snapshot holds; with a filter, of those that may hold a row that matches."""
+        """What each partition of a snapshot holds; with a filter, of those that may hold a row that matches.
+
+        Args:
+            snapshot_id: the snapshot; None takes the current one.
+            row_filter: a filter on columns of the table.
+            case_sensitive: whether names of columns must match in case.
+        """
         expression = parse(row_filter) if isinstance(row_filter, str) else row_filter
         request = replace(self._request(snapshot_id), row_filter=expression, case_sensitive=case_sensitive)
         found = metadata_table("partitions", request)

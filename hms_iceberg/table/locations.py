@@ -41,5 +41,10 @@ class LocationProvider:
 
 
 def load_location_provider(table_location: str, table_properties: Mapping[str, str]) -> LocationProvider:
-    """The locations of a table's new files."""
+    """The locations of a table's new files.
+
+    Args:
+        table_location: the folder of the table.
+        table_properties: its properties; `write.data.path` and `write.object-storage.enabled` matter.
+    """
     return LocationProvider(table_location, table_properties)

@@ -189,7 +189,13 @@ class TableTransaction(RowWriteMethods, ChangeMethods):
         snapshot_properties: Mapping[str, str] | None = None,
         branch: str | None = MAIN_BRANCH,
     ) -> TableTransaction:
-        """Appends data files that exist already, described as manifests do; giving up leaves them where they are."""
+        """Appends data files that exist already, described as manifests do; giving up leaves them where they are.
+
+        Args:
+            files: the files, with their metrics and partitions.
+            snapshot_properties: entries for the snapshot's summary.
+            branch: the branch; None stages the snapshot.
+        """
         options = ChangeOptions.of(self._transaction.metadata, snapshot_properties, branch)
         self._transaction.add(FastAppend(tuple(files), **options.update_fields()), preview=False)
         return self

@@ -123,6 +123,9 @@ class CatalogViews(ABC):
     ) -> View:
         """Creates a view, or gives the one that is there another query; its earlier versions and properties stay.
 
+        Args:
+            identifier, schema, view_version, location, properties: as `create_view` takes them.
+
         Raises:
             TableAlreadyExistsError: the name is a table's.
             InvalidInputError: see `create_view` and `View.replace`.
@@ -143,6 +146,10 @@ class CatalogViews(ABC):
 
     def register_view(self, identifier: str | Identifier, metadata_location: str) -> View:
         """Makes an existing metadata file the view of that name. Its file is used as it is.
+
+        Args:
+            identifier: the name: `database.view`, or a tuple of both.
+            metadata_location: the metadata file.
 
         Raises:
             ViewAlreadyExistsError, TableAlreadyExistsError: the name is taken.
@@ -190,6 +197,10 @@ class CatalogViews(ABC):
 
     def rename_view(self, from_identifier: str | Identifier, to_identifier: str | Identifier) -> View:
         """Renames a view; its files stay where they are.
+
+        Args:
+            from_identifier: the name that it has.
+            to_identifier: the name that it gets; its namespace must exist.
 
         Raises:
             NoSuchViewError: no view of the old name.

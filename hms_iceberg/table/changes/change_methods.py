@@ -46,7 +46,13 @@ class ChangeMethods(ABC):
     # ---------------------------------------------------------------------------------------- definition
 
     def update_schema(self, allow_incompatible_changes: bool = False, case_sensitive: bool = True) -> UpdateSchema:
-        """Begins a change of the schema."""
+        """Begins a change of the schema.
+
+        Args:
+            allow_incompatible_changes: whether changes are possible that break readers, such as a new
+                required column.
+            case_sensitive: whether names of columns must match in case.
+        """
         return UpdateSchema(self._begin(), allow_incompatible_changes, case_sensitive)
 
     def update_spec(self, case_sensitive: bool = True) -> UpdateSpec:

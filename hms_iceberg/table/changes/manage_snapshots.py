@@ -55,6 +55,15 @@ class ManageSnapshots(PendingChange):
     ) -> ManageSnapshots:
         """Creates a branch at a snapshot; None stands for the current one.
 
+        Args:
+            snapshot_id: the snapshot; None stands for the current one.
+            branch_name: a name that no branch or tag has.
+            max_ref_age_ms: after how many milliseconds the branch expires itself; None keeps it.
+            max_snapshot_age_ms: how old its snapshots may become, in milliseconds; None takes the
+                table's setting.
+            min_snapshots_to_keep: how many of its snapshots never expire; None takes the table's
+                setting.
+
         Raises:
             InvalidInputError: the two are exchanged.
             RefAlreadyExistsError: the name is taken.
@@ -73,7 +82,13 @@ class ManageSnapshots(PendingChange):
         )
 
     def create_tag(self, snapshot_id: int | None, tag_name: str, max_ref_age_ms: int | None = None) -> ManageSnapshots:
-        """Creates a tag at a snapshot; None stands for the current one. Raises as `create_branch` does."""
+        """Creates a tag at a snapshot; None stands for the current one. Raises as `create_branch` does.
+
+        Args:
+            snapshot_id: the snapshot; None stands for the current one.
+            tag_name: a name that no branch or tag has.
+            max_ref_age_ms: after how many milliseconds the tag expires itself; None keeps it.
+        """
         _check_order(snapshot_id, tag_name, "create_tag")
         return self._add(CreateRef(tag_name, snapshot_id, SnapshotRefType.TAG, max_ref_age_ms=max_ref_age_ms))
 
@@ -86,35 +101,76 @@ class ManageSnapshots(PendingChange):
         return self._add(RemoveRef(tag_name, SnapshotRefType.TAG))
 
     def rename_branch(self, name: str, new_name: str) -> ManageSnapshots:
-        """Gives a branch another name."""
+        """Gives a branch another name.
+
+        Args:
+            name: the branch; not main.
+            new_name: a name that no branch or tag has.
+        """
         return self._add(RenameBranch(name, new_name))
 
     def replace_branch(self, name: str, snapshot_id: int | None = None, source: str | None = None) -> ManageSnapshots:
-        """Points a branch at another snapshot, given by its id or by another ref."""
+        """Points a branch at another snapshot, given by its id or by another ref.
+
+        Args:
+            name: the branch.
+            snapshot_id: the snapshot, unless `source` is given.
+            source: a branch or tag at the snapshot.
+        """
         return self._add(ReplaceRef(name, SnapshotRefType.BRANCH, snapshot_id, source))
 
     def replace_tag(self, name: str, snapshot_id: int) -> ManageSnapshots:
-        """Points a tag at another snapshot."""
+        """Points a tag at another snapshot.
+
+        Args:
+            name: the tag.
+            snapshot_id: the snapshot.
+        """
         return self._add(ReplaceRef(name, SnapshotRefType.TAG, snapshot_id))
 
     def fast_forward_branch(self, branch_name: str, source: str) -> ManageSnapshots:
-        """Moves a branch forward to where `source` is, which must be its descendant."""
+        """Moves a branch forward to where `source` is, which must be its descendant.
+
+        Args:
+            branch_name: the branch that moves.
+            source: the branch or tag that it moves to.
+        """
         return self._add(FastForward(branch_name, source))
 
     def set_min_snapshots_to_keep(self, branch_name: str, min_snapshots_to_keep: int) -> ManageSnapshots:
-        """How many snapshots of a branch never expire."""
+        """How many snapshots of a branch never expire.
+
+        Args:
+            branch_name: the branch.
+            min_snapshots_to_keep: 1 or more.
+        """
         return self._add(SetRetention(branch_name, min_snapshots_to_keep=min_snapshots_to_keep))
 
     def set_max_snapshot_age_ms(self, branch_name: str, max_snapshot_age_ms: int) -> ManageSnapshots:
-        """How old snapshots of a branch may become before they expire."""
+        """How old snapshots of a branch may become before they expire.
+
+        Args:
+            branch_name: the branch.
+            max_snapshot_age_ms: milliseconds.
+        """
         return self._add(SetRetention(branch_name, max_snapshot_age_ms=max_snapshot_age_ms))
 
     def set_max_ref_age_ms(self, name: str, max_ref_age_ms: int) -> ManageSnapshots:
-        """How old a branch or tag may become before it expires itself."""
+        """How old a branch or tag may become before it expires itself.
+
+        Args:
+            name: the branch or tag.
+            max_ref_age_ms: milliseconds.
+        """
         return self._add(SetRetention(name, max_ref_age_ms=max_ref_age_ms))
 
     def set_current_snapshot(self, snapshot_id: int | None = None, ref_name: str | None = None) -> ManageSnapshots:
-        """Points main at any snapshot, given by its id or by a ref."""
+        """Points main at any snapshot, given by its id or by a ref.
+
+        Args:
+            snapshot_id: the snapshot, unless `ref_name` is given.
+            ref_name: a branch or tag at the snapshot.
+        """
         return self._add(SetCurrentSnapshot(snapshot_id, ref_name))
 
     def rollback_to_snapshot(self, snapshot_id: int) -> ManageSnapshots:

@@ -105,7 +105,12 @@ class UpdateSchema(PendingChange):
         return self._add(DeleteColumn(_path(path)))
 
     def rename_column(self, path_from: Name, new_name: str) -> UpdateSchema:
-        """Renames a column; `new_name` is its own name, without that of a struct around it."""
+        """Renames a column; `new_name` is its own name, without that of a struct around it.
+
+        Args:
+            path_from: the column; a nested one with dots, or as a tuple.
+            new_name: its own new name, without that of a struct around it.
+        """
         return self._add(RenameColumn(_path(path_from), new_name))
 
     def update_column(
@@ -116,6 +121,12 @@ class UpdateSchema(PendingChange):
         doc: str | None = None,
     ) -> UpdateSchema:
         """Changes what is given: promotes the type, makes the column optional or required, describes it.
+
+        Args:
+            path: the column; a nested one with dots, or as a tuple.
+            field_type: the new type; None leaves it.
+            required: whether nulls are refused; None leaves it.
+            doc: the new comment; None leaves it.
 
         Raises:
             InvalidSchemaChangeError: the type is no promotion, or optional becomes required without
@@ -129,7 +140,12 @@ class UpdateSchema(PendingChange):
         return self._add(UpdateColumn(_path(path), required=False))
 
     def set_default_value(self, path: Name, default_value: Any) -> UpdateSchema:
-        """What rows written from now on hold if they have no value; None removes it. Needs format version 3."""
+        """What rows written from now on hold if they have no value; None removes it. Needs format version 3.
+
+        Args:
+            path: the column; a nested one with dots, or as a tuple.
+            default_value: a Python value of the column's type; None removes the default.
+        """
         default = None
         if default_value is not None:
             schema = self.apply() if self._changes else self._metadata.schema()
@@ -141,11 +157,21 @@ class UpdateSchema(PendingChange):
         return self._add(MoveColumn(_path(path)))
 
     def move_before(self, path: Name, before_path: Name) -> UpdateSchema:
-        """Moves a column before another one of its struct."""
+        """Moves a column before another one of its struct.
+
+        Args:
+            path: the column that moves; a nested one with dots, or as a tuple.
+            before_path: a column of the same struct.
+        """
         return self._add(MoveColumn(_path(path), self._neighbour(path, before_path)))
 
     def move_after(self, path: Name, after_path: Name) -> UpdateSchema:
-        """Moves a column after another one of its struct."""
+        """Moves a column after another one of its struct.
+
+        Args:
+            path: the column that moves; a nested one with dots, or as a tuple.
+            after_path: a column of the same struct.
+        """
         return self._add(MoveColumn(_path(path), self._neighbour(path, after_path), after=True))
 
     def _neighbour(self, path: Name, other: Name) -> tuple[str, ...]:

@@ -48,6 +48,12 @@ class UpdateSpec(PendingChange):
     ) -> UpdateSpec:
         """Partitions by a transform (`DayTransform()`, `"bucket[16]"`) of a column.
 
+        Args:
+            source_column_name: the column; a nested one with dots.
+            transform: a transform, or its text.
+            partition_field_name: the name of the partition field; None makes one of column and
+                transform.
+
         Raises:
             InvalidPartitionSpecError: the transform does not fit, or there is such a field already.
         """
@@ -62,7 +68,12 @@ class UpdateSpec(PendingChange):
         return self._add(RemovePartitionField(name))
 
     def rename_field(self, name: str, new_name: str) -> UpdateSpec:
-        """Renames a field."""
+        """Renames a field.
+
+        Args:
+            name: the name of a partition field.
+            new_name: a name that no column and no other partition field has.
+        """
         return self._add(RenamePartitionField(name, new_name))
 
 
@@ -93,7 +104,13 @@ class UpdateSortOrder(PendingChange):
         transform: Transform | str | None = None,
         null_order: NullOrder = NullOrder.NULLS_LAST,
     ) -> UpdateSortOrder:
-        """Adds an ascending key; nulls come last unless told otherwise, as in PyIceberg."""
+        """Adds an ascending key; nulls come last unless told otherwise, as in PyIceberg.
+
+        Args:
+            source_column_name: the column; a nested one with dots.
+            transform: what is sorted by; the column itself by default.
+            null_order: whether nulls come first or last.
+        """
         return self._add(SortKey(source_column_name, _transform(transform), SortDirection.ASC, null_order))
 
     def desc(
@@ -102,7 +119,13 @@ class UpdateSortOrder(PendingChange):
         transform: Transform | str | None = None,
         null_order: NullOrder = NullOrder.NULLS_LAST,
     ) -> UpdateSortOrder:
-        """Adds a descending key."""
+        """Adds a descending key.
+
+        Args:
+            source_column_name: the column; a nested one with dots.
+            transform: what is sorted by; the column itself by default.
+            null_order: whether nulls come first or last.
+        """
         return self._add(SortKey(source_column_name, _transform(transform), SortDirection.DESC, null_order))
 
 

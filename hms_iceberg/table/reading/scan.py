@@ -186,7 +186,12 @@ class RowSource(ABC):
     def to_duckdb(
         self, table_name: str, connection: duckdb.DuckDBPyConnection | None = None
     ) -> duckdb.DuckDBPyConnection:
-        """Registers the rows as a table of a DuckDB connection (a new one in memory by default), and returns it."""
+        """Registers the rows as a table of a DuckDB connection (a new one in memory by default), and returns it.
+
+        Args:
+            table_name: the name in DuckDB.
+            connection: a connection of DuckDB; None opens one in memory.
+        """
         try:
             import duckdb
         except ImportError as error:
