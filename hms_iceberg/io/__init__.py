@@ -21,7 +21,7 @@ def load_file_io(properties: Mapping[str, str] | None = None, location: str | No
 
     Args:
         properties: storage properties; see the guide on storage.
-        location: a location whose scheme is to be checked; None checks nothing.
+        location: not needed here, as the scheme of each file's location tells its store.
     """
     return FileIO(ArrowStorage(dict(properties or {})))
 
