@@ -94,7 +94,7 @@ class HiveTables:
 
     @property
     def table_rows(self) -> HiveTableRows:
-        """Where the files of all tables are."""
+        """The tables and partitions of the metastore with the folders of their files."""
         return HiveTableRows(self._client)
 
     def find(self, database: str, name: str) -> HiveTable | None:

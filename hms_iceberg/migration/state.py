@@ -96,12 +96,12 @@ class MigrationState:
 
     @property
     def is_done(self) -> bool:
-        """Whether the name is the migrated Iceberg table's."""
+        """Whether the table's name leads to the Iceberg table that this migration made."""
         return self.table is not None and self.table.is_iceberg and self._is_ours(self.table)
 
     @property
     def is_between_renames(self) -> bool:
-        """Whether the name is nobody's, and the Iceberg table ready to take it."""
+        """Whether no table has the name, and the Iceberg table is ready to take it."""
         return self.table is None and self.backup is not None and self.staging is not None
 
     @property

@@ -111,7 +111,7 @@ class _FolderServer(_Server):
 
 
 class _PortServer(_Server):
-    """On loopback. The two parts of an answer do not wait for each other."""
+    """Listens on a port of loopback, without delay between the two parts of an answer."""
 
     def get_request(self) -> tuple[socket.socket, Any]:
         connection, address = super().get_request()

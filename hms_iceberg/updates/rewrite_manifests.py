@@ -110,5 +110,5 @@ def _partition_key(first: list[int], file: DataFile) -> tuple[Any, ...]:
 
 
 def _sortable(value: Any) -> Any:
-    """NaN above every other number."""
+    """A key to sort values by, with NaN above every other number."""
     return (math.isnan(value), 0.0 if math.isnan(value) else value) if isinstance(value, float) else value

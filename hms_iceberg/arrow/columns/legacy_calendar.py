@@ -205,7 +205,7 @@ def _proleptic(array: pa.Array, rules: Iterator[Rule | None]) -> pa.Array:
 
 
 def old_times(columns: Iterable[str]) -> list[str]:
-    """Why engines disagree about columns whose writer counted as Java's old classes do; nothing if there are none."""
+    """The finding for columns whose old dates and times engines read differently; empty without columns."""
     names = ", ".join(columns)
     if not names:
         return []

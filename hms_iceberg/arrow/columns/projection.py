@@ -218,7 +218,7 @@ class FileProjection:
 
 
 def _constant(constants: Mapping[int, Any], field_id: int) -> str:
-    """A constant in a form that tells -0.0 from 0.0, and no constant from a null one."""
+    """Text of a field's constant that differs for -0.0 and 0.0, and for null and no constant at all."""
     return repr(constants[field_id]) if field_id in constants else ""
 
 

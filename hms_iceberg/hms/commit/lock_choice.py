@@ -20,12 +20,12 @@ _MODES = ("true", "false", "auto")
 
 @dataclass(frozen=True)
 class LockChoice:
-    """The locks of one metastore.
+    """Decides whether the commits to a metastore take its lock, or compare and swap.
 
     Attributes:
         client: the metastore.
         capability: what it can compare.
-        settings: of its locks.
+        settings: how locks are asked for and held.
         default: `true`, `false`, or `auto` for no lock if the server can do without.
     """
 

@@ -295,6 +295,6 @@ def _refused(address: Address, login: Login, why: str) -> MetastoreAuthenticatio
 
 
 def _said(error: BaseException) -> str:
-    """What an error says; those of Kerberos say it in nested tuples of text and number."""
+    """The text of an error; errors of Kerberos hold it in nested tuples of text and number."""
     parts = [str(part[0]) if isinstance(part, tuple) and part else str(part) for part in error.args]
     return ": ".join(parts) or type(error).__name__

@@ -40,10 +40,10 @@ def good(subject: str, said: str) -> Diagnosis:
 
 
 def doubtful(subject: str, said: str, remedy: str) -> Diagnosis:
-    """It may do harm."""
+    """The diagnosis of something that may do harm."""
     return Diagnosis(subject, Health.DOUBTFUL, said, remedy)
 
 
 def bad(subject: str, said: str, remedy: str) -> Diagnosis:
-    """It does not work."""
+    """The diagnosis of something that does not work."""
     return Diagnosis(subject, Health.BAD, said, remedy)

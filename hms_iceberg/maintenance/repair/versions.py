@@ -35,9 +35,14 @@ def current_version(pointer: TablePointer, storage: Storage) -> tuple[MetadataVe
 
 
 def newest_whole_version(pointer: TablePointer, storage: Storage) -> MetadataVersion | None:
-    """The newest version of the table that can be read: before a damaged one; of all, if the row names none of its own.
+    """The newest version of a table whose metadata can be read.
 
-    None if there is none, or if two files could be it: one of them was never committed.
+    Args:
+        pointer: what the metastore's row says. If it names a damaged version, only versions before that one count.
+        storage: where the metadata files are.
+
+    Returns:
+        None if there is no such version, or if two files could be it, one of which was never committed.
     """
     for candidates in _candidates(pointer, storage):
         found = [version for location in candidates if (version := _version_of(pointer, location, storage)) is not None]

@@ -108,7 +108,7 @@ class _Look:
             return TablePlan(name, State.IMPOSSIBLE, (str(error),))
 
     def _at_iceberg_table(self, table: HiveTable) -> TablePlan:
-        """Nothing is to be done, but for the last step of a migration that was killed before it."""
+        """The plan of an Iceberg table: nothing to do, or the last step of a migration that was killed before it."""
         mark, name = table.parameters.get(MIGRATION_ID), staging_name(table.name)
         staging = self._hive.find(table.database, name) if mark is not None else None
         if staging is not None and staging.parameters.get(MIGRATION_ID) == mark:

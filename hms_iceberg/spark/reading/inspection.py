@@ -107,7 +107,7 @@ def _batches(kind: str, request: MetadataRequest) -> Iterator[pa.RecordBatch]:
 def _schema(
     metadata: TableMetadata, storage: Storage, kind: str, table: str, metrics: dict[str, list[str]] | None = None
 ) -> Schema:
-    """The columns do not depend on snapshots, and without any there are no files to read."""
+    """The columns of a metadata table, read from metadata without snapshots, so that no file is opened for them."""
     empty = replace(metadata, current_snapshot_id=None, snapshots=(), snapshot_log=(), refs={})
     request = MetadataRequest(empty, storage, metrics=metrics)
     schema = position_deletes_schema(request) if kind == _POSITION_DELETES else metadata_table(kind, request).schema

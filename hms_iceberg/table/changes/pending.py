@@ -27,7 +27,7 @@ class StartedChange:
     finish: Callable[[], object] | None = None
 
     def end(self) -> None:
-        """The change is made."""
+        """Commits what the change belongs to, if it was begun on the table itself; called when it is complete."""
         if self.finish is not None:
             self.finish()
 
