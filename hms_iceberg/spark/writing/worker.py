@@ -1,5 +1,7 @@
 """The process beside a task of Spark that writes its ORC and Avro files: the bridge's class PythonWriter starts it.
 
+It serves one task after the other, and ends if none comes for a minute.
+
 A message is JSON and bytes, each with its length before it (four bytes, big endian); so is the answer, without bytes.
 """
 
@@ -9,6 +11,7 @@ import base64
 import json
 import os
 import pickle
+import select
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +27,8 @@ from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
+
+_IDLE_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -94,15 +99,25 @@ class _Files:
 
 
 def serve(source: BinaryIO, target: BinaryIO) -> None:
-    """Answers messages until there are no more; files that are open then are given up."""
+    """Answers messages until there are no more, or no task comes; files that are open then are given up."""
     files: _Files | None = None
+    answer: dict[str, Any]
+    is_idle = False
     try:
-        while (length := source.read(4)) and len(length) == 4:
+        while not is_idle or select.select([source], [], [], _IDLE_SECONDS)[0]:
+            length = source.read(4)
+            if len(length) < 4:
+                return
             message = json.loads(source.read(int.from_bytes(length, "big")))
             data = source.read(int.from_bytes(source.read(4), "big"))
             try:
+                is_idle = message["call"] == "rest"
                 if message["call"] == "begin":
                     files, answer = _Files(pickle.loads(data)), {}
+                elif is_idle:
+                    if files is not None:
+                        files.abandon()
+                    files, answer = None, {}
                 else:
                     assert files is not None
                     answer = _answer(files, message, data)

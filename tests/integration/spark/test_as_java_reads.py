@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import os
+import signal
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -134,6 +137,33 @@ def test_workers_of_a_local_session_run_the_drivers_python(
     extended.sql(f"insert into {orcs} values (3)")
     assert rows_of(extended, f"select id from {orcs}") == [(1,), (2,), (3,)]
     assert spark.sparkContext.pythonExec == sys.executable  # which functions of the user's own run, too
+
+
+def test_a_process_that_wrote_for_a_task_writes_for_the_next_one_and_one_that_died_is_replaced(
+    spark: SparkSession, orcs: str
+) -> None:
+    handle: Any = spark.sparkContext._jvm.java.lang.ProcessHandle  # type: ignore[union-attr]
+    jvm = str(handle.current().pid())
+
+    def writers() -> set[int]:
+        found = set()
+        for status in Path("/proc").glob("[0-9]*/stat"):
+            with suppress(OSError):
+                command = (status.parent / "cmdline").read_bytes()
+                if status.read_text().rpartition(")")[2].split()[1] == jvm and b"writing.worker" in command:
+                    found.add(int(status.parent.name))
+        return found
+
+    statement = "insert into {} select /*+ coalesce(1) */ {}"
+    spark.sql(statement.format(orcs, 3))
+    first = writers()
+    spark.sql(statement.format(orcs, 4))
+    assert first and writers() == first
+    for process in first:
+        os.kill(process, signal.SIGKILL)
+    spark.sql(statement.format(orcs, 5))
+    assert len(writers()) == 1 and not writers() & first
+    assert rows_of(spark, f"select id from {orcs}") == [(1,), (2,), (3,), (4,), (5,)]
 
 
 def test_workers_run_the_python_that_the_user_says_and_errors_name_it(

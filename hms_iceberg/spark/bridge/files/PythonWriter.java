@@ -11,6 +11,7 @@ import java.io.File;
 import java.io.IOException;
 import java.io.Serializable;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -40,22 +41,72 @@ final class PythonWriter {
       "    sys.exit(1)",
       "main()"});
 
+  /** Processes without a task: to start one costs more than to write a small file. They end after a minute. */
+  private static final Map IDLE = new HashMap();
+
+  private final List kind;
   private final String python;
   private final Process process;
   private final DataOutputStream to;
   private final DataInputStream from;
+  private boolean isBroken;
 
-  PythonWriter(Start start) throws IOException {
+  private PythonWriter(Start start, String path) throws IOException {
     ProcessBuilder builder = new ProcessBuilder(
         new String[] {start.python, "-c", PROGRAM});
     builder.environment().putAll(start.environment);
-    builder.environment().put("PYTHONPATH", start.pythonPath());
+    builder.environment().put("PYTHONPATH", path);
     builder.redirectError(ProcessBuilder.Redirect.INHERIT);
+    this.kind = kind(start, path);
     this.python = start.python;
     this.process = builder.start();
     this.to = new DataOutputStream(new BufferedOutputStream(process.getOutputStream(), 1048576));
     this.from = new DataInputStream(new BufferedInputStream(process.getInputStream()));
-    ask("begin", -1, start.job);
+  }
+
+  /** A process for a task: one that is idle and was started in the same way, or a new one. */
+  static PythonWriter begun(Start start) throws IOException {
+    String path = start.pythonPath();
+    PythonWriter writer = idle(kind(start, path));
+    while (writer != null) {
+      try {
+        writer.ask("begin", -1, start.job);
+        return writer;
+      } catch (IOException e) { // it has just ended; a new one tells what is wrong
+        writer.end();
+        writer = idle(kind(start, path));
+      }
+    }
+    writer = new PythonWriter(start, path);
+    writer.ask("begin", -1, start.job);
+    return writer;
+  }
+
+  private static List kind(Start start, String path) {
+    List kind = new ArrayList();
+    kind.add(start.python);
+    kind.add(path);
+    kind.add(start.environment);
+    return kind;
+  }
+
+  private static synchronized PythonWriter idle(List kind) {
+    List some = (List) IDLE.get(kind);
+    return some == null || some.isEmpty() ? null : (PythonWriter) some.remove(some.size() - 1);
+  }
+
+  private static synchronized void keep(PythonWriter writer) {
+    List some = (List) IDLE.get(writer.kind);
+    if (some == null) {
+      some = new ArrayList();
+      IDLE.put(writer.kind, some);
+    }
+    for (int i = some.size() - 1; i >= 0; i--) {
+      if (!((PythonWriter) some.get(i)).process.isAlive()) {
+        some.remove(i);
+      }
+    }
+    some.add(writer);
   }
 
   JsonNode ask(String call, int file, byte[] data) throws IOException {
@@ -68,6 +119,7 @@ final class PythonWriter {
     message.put("file", file);
     message.put("location", location);
     JsonNode answer;
+    boolean done = false;
     try {
       byte[] text = message.toString().getBytes(StandardCharsets.UTF_8);
       to.writeInt(text.length);
@@ -78,10 +130,13 @@ final class PythonWriter {
       byte[] answered = new byte[from.readInt()];
       from.readFully(answered);
       answer = Json.read(new String(answered, StandardCharsets.UTF_8));
+      done = !answer.has("error");
     } catch (IOException e) {
       throw new IOException("UnsupportedError: Python writes ORC and Avro files of Iceberg tables, and its process ("
           + python + ") ended (its error is in this executor's stderr). Install the same hms_iceberg[spark] on all executors as on the"
           + " driver, or set spark.pyspark.python to a Python that has it.", e);
+    } finally {
+      isBroken |= !done;
     }
     if (answer.has("error")) {
       throw new IOException(answer.get("error").asText());
@@ -89,7 +144,21 @@ final class PythonWriter {
     return answer;
   }
 
+  /** Gives up the files that are open, and leaves the process to the next task; one that failed ends. */
   void close() {
+    if (!isBroken) {
+      try {
+        ask("rest", -1, new byte[0]);
+        keep(this);
+        return;
+      } catch (IOException e) {
+        // It ends.
+      }
+    }
+    end();
+  }
+
+  private void end() {
     try {
       to.close(); // the process ends with its input
       from.close();

@@ -78,7 +78,7 @@ final class TaskFiles implements TaskCompletionListener {
       return new ParquetOutput(rules, conf, location);
     }
     if (python == null) {
-      python = new PythonWriter(rules.python);
+      python = PythonWriter.begun(rules.python);
     }
     return new PythonOutput(python, rules, count, location);
   }
