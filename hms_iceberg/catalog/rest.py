@@ -9,8 +9,10 @@ from hms_iceberg.catalog.rest_storage import RestStorage
 from hms_iceberg.metastore import Identifier, MetadataVersion, table_identifier, text_properties
 from hms_iceberg.rest_client.channel import RestChannel
 from hms_iceberg.rest_client.documents import Documents
+from hms_iceberg.rest_client.planning import planner
 from hms_iceberg.rest_client.rest_metastore import RestMetastore
 from hms_iceberg.scan.manifests.cache import planning_ready
+from hms_iceberg.scan.tasks import TaskPlanner
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partitions.partition_specs import spec_to_json
 from hms_iceberg.spec.schema import Schema
@@ -48,7 +50,7 @@ class RestCatalog(Catalog):
 
     def _table(self, identifier: Identifier, version: MetadataVersion, freshness: Freshness | None = None) -> Table:
         storage = self._storage_for(identifier)
-        return Table(identifier, version, self.metastore, storage, self.name, self, freshness)
+        return _RestTable(identifier, version, self.metastore, storage, self.name, self, freshness)
 
     def _defining(self, name: Identifier, origin: Origin) -> TableTransaction:
         transaction = Transaction(name, origin, self.metastore, self._storage_for(name))
@@ -75,3 +77,13 @@ class RestCatalog(Catalog):
         if resolved.location:
             body["location"] = resolved.location
         return self._channel_metastore.new_table(identifier, body)
+
+
+class _RestTable(Table):
+    """A table whose scans the server plans, if it and the user want that."""
+
+    def _planner(self) -> TaskPlanner | None:
+        metastore = self.metastore
+        assert isinstance(metastore, RestMetastore)
+        config = {**metastore.channel.properties, **metastore.config(self._identifier)}
+        return planner(metastore.channel, self._identifier, config)

@@ -131,6 +131,10 @@ class RestChannel:
         """
         return self._decoded(self._sent("POST", self._url(path), {}, body, what, False))
 
+    def ask(self, path: str, body: Any, what: str) -> dict[str, Any]:
+        """What a request with a body asks for; it changes nothing, and is repeated as `get` is."""
+        return self._decoded(self._sent("POST", self._url(path), {}, body, what, True))
+
     def delete(self, path: str, what: str, query: Mapping[str, str] | None = None) -> None:
         """Removes what is at a path; as `post`."""
         self._sent("DELETE", self._url(path), query or {}, None, what, False)
@@ -156,7 +160,7 @@ class RestChannel:
         data = None if body is None else json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8")
         headers = self._headers(data is not None)
         if not repeatable:
-            headers["Idempotency-Key"] = _uuid7()
+            headers["Idempotency-Key"] = new_key()
         address = f"{url}?{urlencode(query)}" if query else url
         for attempt in range(1, self._attempts + 1):
             is_last = attempt == self._attempts
@@ -176,6 +180,11 @@ class RestChannel:
                         f"The REST catalog at {self._uri} does not answer: {error}."
                     ) from error
             else:
+                if answer.status in (401, 419) and attempt == 1 and not is_last and self._is_renewable():
+                    # Nothing was done. Not every server says when its tokens end.
+                    self._token = None
+                    headers.update(self._login())
+                    continue
                 # 429 and 503 say that nothing was done.
                 if answer.status not in (429, 503) or is_last:
                     if answer.status >= 400 and fails:
@@ -193,10 +202,14 @@ class RestChannel:
         for key, value in self.properties.items():
             if key.startswith("header."):
                 headers[key[len("header.") :]] = value
+        return {**headers, **self._login()}
+
+    def _login(self) -> dict[str, str]:
         token = self._bearer()
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
-        return headers
+        return {"Authorization": f"Bearer {token}"} if token else {}
+
+    def _is_renewable(self) -> bool:
+        return self._token is not None and bool(self.properties.get("credential"))
 
     def _bearer(self) -> str | None:
         """The token; one that was got for a credential is got anew before it ends."""
@@ -244,7 +257,7 @@ def table_path(identifier: tuple[str, ...], kind: str = "tables") -> str:
     return f"{namespace_path(namespace)}/{kind}/{quote(identifier[-1], safe='')}"
 
 
-def _uuid7() -> str:
-    """A UUID of version 7: the time in milliseconds, and 74 random bits."""
+def new_key() -> str:
+    """An `Idempotency-Key`: a UUID of version 7, which is the time in milliseconds, and 74 random bits."""
     bits = uuid.uuid4().int & ~(((1 << 48) - 1) << 80) & ~(0xF << 76)
     return str(uuid.UUID(int=bits | (time.time_ns() // 1_000_000 << 80) | (0x7 << 76)))

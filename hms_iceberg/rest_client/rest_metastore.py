@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -12,8 +11,9 @@ from hms_iceberg.errors import (
     NoSuchTableError,
 )
 from hms_iceberg.metastore import Identifier, MetadataVersion, TablePointer
-from hms_iceberg.rest_client.channel import RestChannel, namespace_path, table_path
+from hms_iceberg.rest_client.channel import RestChannel, namespace_path
 from hms_iceberg.rest_client.documents import Documents
+from hms_iceberg.rest_client.names import RestNames
 from hms_iceberg.rest_client.rest_views import RestViews
 from hms_iceberg.spec.changes.differences import table_requirements, table_updates
 from hms_iceberg.spec.metadata.metadata_json import metadata_from_dict, metadata_from_json
@@ -34,6 +34,7 @@ class RestMetastore:
         self.channel = channel
         self.documents = documents
         self.views = RestViews(channel, documents)
+        self.tables = RestNames(channel, documents, "table")
         self._configs: dict[Identifier, dict[str, str]] = {}
 
     def close(self) -> None:
@@ -44,8 +45,7 @@ class RestMetastore:
 
     def load(self, identifier: Identifier) -> TablePointer:
         """The table's current pointer; the metadata that comes with it is kept. See the port."""
-        told = self.channel.get(table_path(identifier), "table")
-        location = self.kept(told)
+        told, location = self.tables.load(identifier)
         config = self._note_config(identifier, told)
         return TablePointer(identifier, location, config, str(told["metadata"].get("location", "")))
 
@@ -65,14 +65,6 @@ class RestMetastore:
             self._configs.clear()
         self._configs[identifier] = config
         return config
-
-    def kept(self, told: Mapping[str, Any]) -> str:
-        """Keeps the metadata of an answer; returns its location."""
-        location, metadata = told.get("metadata-location"), told.get("metadata")
-        if not isinstance(location, str) or not isinstance(metadata, dict):
-            raise NoSuchTableError(f"The REST catalog at {self.channel} told of a table without its metadata.")
-        self.documents.tell(location, json.dumps(metadata).encode("utf-8"))
-        return location
 
     def shows(self, location: str, new: MetadataVersion) -> bool:
         """Whether the metadata that the server told for a location has what `new` was to have. See the port."""
@@ -132,25 +124,23 @@ class RestMetastore:
 
     def list_iceberg_tables(self, namespace: str) -> list[Identifier]:
         """Tables of a namespace, sorted. See the port."""
-        listed = self.channel.pages(f"{namespace_path(namespace)}/tables", "namespace", "identifiers")
-        return sorted((namespace, str(each["name"])) for each in listed)
+        return self.tables.list(namespace)
 
     def table_exists(self, identifier: Identifier) -> bool:
         """Whether a table of that name exists."""
-        return self.channel.exists(table_path(identifier), "table")
+        return self.tables.exists(identifier)
 
     def drop_table(self, identifier: Identifier) -> None:
         """Drops a table and keeps its files. See the port."""
-        self.channel.delete(table_path(identifier), "table")
+        self.tables.drop(identifier)
 
     def purge_table(self, identifier: Identifier) -> None:
         """Has the server drop a table and delete its files."""
-        self.channel.delete(table_path(identifier), "table", {"purgeRequested": "true"})
+        self.tables.drop(identifier, {"purgeRequested": "true"})
 
     def rename_table(self, source: Identifier, target: Identifier) -> None:
         """Renames a table. See the port."""
-        names = [{"namespace": list(each[:-1]), "name": each[-1]} for each in (source, target)]
-        self.channel.post("tables/rename", {"source": names[0], "destination": names[1]}, "table")
+        self.tables.rename(source, target)
 
 
 class RestLease:
@@ -172,23 +162,16 @@ class RestLease:
 
     def swap(self, base: MetadataVersion | None, new: MetadataVersion) -> MetadataVersion:
         """Asks the server for the changes between two versions, or registers a file that is there. See the port."""
-        documents, channel = self._metastore.documents, self._metastore.channel
-        if not documents.is_prepared(new.location):
-            body = {
-                "name": self._identifier[-1],
-                "metadata-location": new.location,
-                "overwrite": base is not None,
-            }
-            told = channel.post(f"{namespace_path(self._identifier[0])}/register", body, "table")
+        tables = self._metastore.tables
+        if not tables.documents.is_prepared(new.location):
+            told = tables.register(self._identifier, new.location, overwrite=base is not None)
         else:
             updates = table_updates(base.metadata if base else None, new.metadata)
             requirements = table_requirements(base.metadata if base else None, updates)
             name = {"namespace": list(self._identifier[:-1]), "name": self._identifier[-1]}
             body = {"identifier": name, "requirements": requirements, "updates": updates}
-            told = channel.post(table_path(self._identifier), body, "commit")
-        location = self._metastore.kept(told)
-        content = documents.get(location)
-        assert content is not None
+            told = tables.channel.post(tables.path(self._identifier), body, "commit")
+        location, content = tables.committed(told)
         return MetadataVersion(location, metadata_from_json(content, location))
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from hms_iceberg.errors import NoSuchTableError, NoSuchViewError
 from hms_iceberg.metastore import Identifier, TablePointer, ViewMetadataVersion
-from hms_iceberg.rest_client.channel import RestChannel, namespace_path, table_path
+from hms_iceberg.rest_client.channel import RestChannel, namespace_path
 from hms_iceberg.rest_client.documents import Documents
+from hms_iceberg.rest_client.names import RestNames
 from hms_iceberg.spec.changes.differences import view_updates
 from hms_iceberg.spec.schema_json import schema_to_json
 from hms_iceberg.spec.views.view_metadata import ViewMetadata
@@ -26,26 +25,17 @@ class RestViews:
     """
 
     def __init__(self, channel: RestChannel, documents: Documents) -> None:
-        self.channel = channel
-        self.documents = documents
+        self.names = RestNames(channel, documents, "view")
+        self._documents = documents
 
     def load(self, identifier: Identifier) -> TablePointer:
         """The view's current pointer. See the port."""
-        try:
-            told = self.channel.get(_path(identifier), "view")
-        except NoSuchTableError as error:  # of a server that says 404 alone
-            raise NoSuchViewError(str(error)) from error
-        return TablePointer(identifier, self.kept(told), {}, str(told["metadata"].get("location", "")))
-
-    def kept(self, told: Mapping[str, Any]) -> str:
-        """Keeps the metadata of an answer; returns its location."""
-        location = str(told["metadata-location"])
-        self.documents.tell(location, json.dumps(told["metadata"]).encode("utf-8"))
-        return location
+        told, location = self.names.load(identifier)
+        return TablePointer(identifier, location, {}, str(told["metadata"].get("location", "")))
 
     def shows(self, location: str, new: ViewMetadataVersion) -> bool:
         """Whether the metadata that the server told for a location is that of `new`. See the port."""
-        content = self.documents.get(location)
+        content = self._documents.get(location)
         if location == new.location or content is None:
             return location == new.location
         found = view_metadata_from_json(content, location)
@@ -58,8 +48,7 @@ class RestViews:
 
     def list(self, namespace: str) -> list[Identifier]:
         """Views of a namespace, sorted. See the port."""
-        listed = self.channel.pages(f"{namespace_path(namespace)}/views", "namespace", "identifiers")
-        return sorted((namespace, str(each["name"])) for each in listed)
+        return self.names.list(namespace)
 
     def names_file(self, metadata_location: str) -> bool:
         """That it may: the server deletes what nobody needs. See the port."""
@@ -67,12 +56,11 @@ class RestViews:
 
     def drop(self, identifier: Identifier) -> None:
         """Drops a view. See the port."""
-        self.channel.delete(_path(identifier), "view")
+        self.names.drop(identifier)
 
     def rename(self, source: Identifier, target: Identifier) -> None:
         """Renames a view. See the port."""
-        names = [{"namespace": list(each[:-1]), "name": each[-1]} for each in (source, target)]
-        self.channel.post("views/rename", {"source": names[0], "destination": names[1]}, "view")
+        self.names.rename(source, target)
 
 
 class RestViewLease:
@@ -94,35 +82,27 @@ class RestViewLease:
 
     def swap(self, base: ViewMetadataVersion | None, new: ViewMetadataVersion) -> ViewMetadataVersion:
         """Asks the server for a new view, for changes of one, or to register a file that is there. See the port."""
-        channel, documents = self._views.channel, self._views.documents
-        namespace, name = namespace_path(self._identifier[0]), self._identifier[-1]
-        if not documents.is_prepared(new.location):
-            body: dict[str, Any] = {"name": name, "metadata-location": new.location}
-            told = channel.post(f"{namespace}/register-view", body, "view")
+        names = self._views.names
+        if not names.documents.is_prepared(new.location):
+            told = names.register(self._identifier, new.location)
         elif base is None:
             metadata = new.metadata
-            body = {
-                "name": name,
+            body: dict[str, Any] = {
+                "name": self._identifier[-1],
                 "location": metadata.location,
                 "schema": schema_to_json(metadata.schema()),
                 "view-version": view_version_to_json(metadata.current_version()),
                 "properties": dict(metadata.properties),
             }
-            told = channel.post(f"{namespace}/views", body, "view")
+            told = names.channel.post(f"{namespace_path(self._identifier[0])}/views", body, "view")
         else:
             body = {
                 "requirements": [{"type": "assert-view-uuid", "uuid": base.uuid}],
                 "updates": view_updates(base.metadata, new.metadata),
             }
-            told = channel.post(_path(self._identifier), body, "commit")
-        location = self._views.kept(told)
-        content = documents.get(location)
-        assert content is not None
+            told = names.channel.post(names.path(self._identifier), body, "commit")
+        location, content = names.committed(told)
         return ViewMetadataVersion(location, view_metadata_from_json(content, location))
-
-
-def _path(identifier: Identifier) -> str:
-    return table_path(identifier, "views")
 
 
 def _essence(metadata: ViewMetadata) -> tuple[object, ...]:

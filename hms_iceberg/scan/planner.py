@@ -156,7 +156,7 @@ def begin_plan(request: ScanRequest, storage: Storage, manifest_cache: ManifestC
     with named_table(request.metadata.location, request.table_name):
         row_filter = bind(schema, request.row_filter, request.case_sensitive)
     source = manifest_source(request.metadata, storage, manifest_cache)
-    planner = Planner(request.metadata, schema, row_filter, source, request.decide, request.whole_files)
+    planner = Planner(request.metadata, schema, row_filter, source, request.decide, request.whole_files, request.stats)
     begun = BegunPlan(planner, snapshot, ())
     if snapshot is None or isinstance(row_filter, AlwaysFalse):
         return begun
@@ -253,6 +253,7 @@ class Planner:
         source: where manifests come from.
         decide: find the files of which every row matches.
         whole_files: the filter chooses files, of which all live rows are wanted.
+        stats: ids and types of fields whose metrics data files are to have.
     """
 
     def __init__(
@@ -263,6 +264,7 @@ class Planner:
         source: ManifestSource,
         decide: bool = False,
         whole_files: bool = False,
+        stats: Mapping[int, IcebergType] | None = None,
     ) -> None:
         self.metadata = metadata
         self.schema = schema
@@ -270,6 +272,7 @@ class Planner:
         self._partitions = source.partitions
         self._source = source
         self._whole_files = whole_files
+        self._stats = stats or {}
         self._of_files = FileFilter(row_filter, source.partitions)
         self._by_metrics = only_tests(row_filter, is_of_table)
         self._complement = only_tests(complement(row_filter), is_of_table) if decide else None
@@ -304,7 +307,7 @@ class Planner:
 
     def data_files(self, manifests: Sequence[ManifestFile], key_types: Mapping[int, IcebergType]) -> KeptFiles:
         """The data files that may hold a row that matches."""
-        kept = self.keep(manifests)
+        kept, key_types = self.keep(manifests), {**key_types, **self._stats}
         found = self._source.map(
             kept,
             lambda spec_id, decoded: self._keep_files(spec_id, decoded, key_types),
@@ -322,6 +325,7 @@ class Planner:
         index = DeleteIndex(self._partitions, unpartitioned, deletes.key_types)
         delete_files, assignments = index.assign(data.frame, deletes.frame)
         metrics = [name for field_id in deletes.key_types for name in key_metric_columns(field_id)]
+        of_keys_only = [name for key in deletes.key_types.keys() - self._stats for name in key_metric_columns(key)]
         return ScanPlan(
             metadata=self.metadata,
             snapshot=snapshot,
@@ -329,7 +333,7 @@ class Planner:
             row_filter=AlwaysTrue() if self._whole_files else self.row_filter,
             file_filter=self.row_filter if self._whole_files else None,
             partitions=self._partitions,
-            files=data.frame.drop(metrics, strict=False),
+            files=data.frame.drop(of_keys_only, strict=False),
             delete_files=delete_files.drop(metrics, strict=False),
             assignments=assignments,
             metrics=PlanMetrics(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, repeat
 from typing import Any, Protocol
@@ -20,7 +20,7 @@ from hms_iceberg.expressions.visitors import bound_predicates
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.metadata_filter import file_constants, is_of_file
 from hms_iceberg.scan.partition_columns import PartitionColumns
-from hms_iceberg.spec.data_types import StructType, UUIDType
+from hms_iceberg.spec.data_types import IcebergType, StructType, UUIDType
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.schema import Schema
@@ -222,6 +222,11 @@ def planned_tasks(plan: TaskSource) -> Iterator[FileScanTask]:
     return chain.from_iterable(stretches)
 
 
+def residuals(plan: TaskSource) -> Callable[[DataFile], BooleanExpression]:
+    """A function from a data file of a plan to what is left of the filter in it; bound."""
+    return _Shared(plan).residual
+
+
 def content_files(frame: pl.DataFrame, partitions: PartitionColumns) -> list[DataFile]:
     """The rows of a plan's frame as data files without metrics, in order.
 
@@ -372,6 +377,8 @@ class ScanRequest:
         decide: also find the files of which every row matches, by their metrics; nothing is left to filter in these.
         whole_files: the filter chooses files, of which all live rows are wanted, as where files are written anew.
         table_name: what errors call the table; None takes its location.
+        stats: ids and types of fields whose metrics the plan's data files have in columns beside the others; see
+            :func:`~hms_iceberg.scan.delete_index.key_metric_columns`.
     """
 
     metadata: TableMetadata
@@ -382,6 +389,11 @@ class ScanRequest:
     decide: bool = False
     whole_files: bool = False
     table_name: str | None = None
+    stats: Mapping[int, IcebergType] = field(default_factory=dict)
+
+
+TaskPlanner = Callable[[ScanRequest], Iterator[FileScanTask] | None]
+"""Has somebody else plan a scan; None if that does not plan such scans."""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from hms_iceberg.expressions.tree import AlwaysTrue, BooleanExpression
 from hms_iceberg.hooks import Hook
 from hms_iceberg.lazy import pl
 from hms_iceberg.metastore import Identifier, MetadataVersion
+from hms_iceberg.scan.tasks import TaskPlanner
 from hms_iceberg.spec.field_mapping import NameMapping
 from hms_iceberg.spec.json_model import column_names
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
@@ -231,6 +232,7 @@ class ReadableTable:
             options=dict(options or {}),
             limit=limit,
             table_name=".".join(self._identifier),
+            planner=self._planner(),
         )
         if ref is not None:
             return scan.use_ref(ref)
@@ -241,6 +243,10 @@ class ReadableTable:
     def to_polars(self) -> pl.LazyFrame:
         """The table as a polars LazyFrame, which reads what its query needs when it is collected."""
         return self.scan().to_polars_lazy()
+
+    def _planner(self) -> TaskPlanner | None:
+        """Who plans scans instead of this process; nobody, if the catalog does not."""
+        return None
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """All rows as a stream of Arrow's C interface: `pa.table(table)`; see the same of a scan.

@@ -164,11 +164,14 @@ class _Attempt(Generic[V]):
         if self.base is None:
             # A create that is under way is made when the name is free again.
             return Outcome.UNKNOWN if version.uuid == self.new.uuid else unless_pending
+        drawn = self.new.snapshot_ids - self.base.snapshot_ids
+        # A REST server gives the metadata file a name of its own.
+        is_drawn_here = not follows_base or self.new.location in self.used
+        if is_drawn_here and version.uuid == self.new.uuid and drawn & version.snapshot_ids:
+            return Outcome.MADE
         if follows_base:
             return Outcome.LOST if self.refuses_late else unless_pending
-        drawn = self.new.snapshot_ids - self.base.snapshot_ids
-        is_same = version.uuid == self.new.uuid
-        return Outcome.MADE if is_same and drawn & version.snapshot_ids else Outcome.UNKNOWN
+        return Outcome.UNKNOWN
 
 
 class Commit(Generic[V]):

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,10 +17,14 @@ import pytest
 
 from hms_iceberg.catalog import Catalog, load_catalog
 from tests.interop.conftest import CACHE
+from tests.interop.engines.engines import PYTHON_ENGINES
+from tests.interop.engines.trino import Trino
 from tests.support.guides import Block, block
 from tests.support.maven import UnavailableError
 from tests.support.rest_kit import run_kit
 from tests.support.rest_server import RestServer, served
+from tests.support.s3_store import BUCKET, s3_store, s3a_jars
+from tests.support.store_tables import metastore_in
 
 pytestmark = pytest.mark.interop
 
@@ -35,8 +40,18 @@ def hive(metastore: Any) -> Iterator[Catalog]:
 
 
 @pytest.fixture(scope="module")
-def server(hive: Catalog) -> Iterator[RestServer]:
-    with served(hive) as running:
+def answered() -> Counter[str]:
+    """How often each route of the server was answered with success."""
+    return Counter()
+
+
+@pytest.fixture(scope="module")
+def server(hive: Catalog, answered: Counter[str]) -> Iterator[RestServer]:
+    def note(method: str, route: str, status: int, seconds: float) -> None:
+        if status < 300:
+            answered[f"{method} {route.rpartition('/')[2]}"] += 1
+
+    with served(hive, observer=note) as running:
         yield running
 
 
@@ -149,7 +164,9 @@ def test_java_on_spark_reads_writes_and_changes_tables(
     assert not hive.table_exists(f"{name}_made")
 
 
-def test_pyiceberg_reads_what_the_server_planned(server: RestServer, hive: Catalog, name: str) -> None:
+def test_pyiceberg_reads_what_the_server_planned(
+    server: RestServer, answered: Counter[str], hive: Catalog, name: str
+) -> None:
     from pyiceberg.catalog import load_catalog as load_peer
 
     table = hive.create_table(name, ROWS.schema, properties={"write.delete.mode": "merge-on-read"})
@@ -158,7 +175,29 @@ def test_pyiceberg_reads_what_the_server_planned(server: RestServer, hive: Catal
     table.delete("id = 2")
     peer = load_peer("planned", type="rest", uri=server.url, **{"scan-planning-mode": "server"}).load_table(name)
     assert sorted(peer.scan().to_arrow()["id"].to_pylist()) == [1, 1, 1, 3, 3, 3]
+    before = answered["POST plan"]
     assert peer.scan("city = 'Bonn'").to_arrow()["id"].to_pylist() == [1, 1, 1]
+    assert answered["POST plan"] == before + 1
+
+
+@pytest.mark.spark
+def test_java_on_spark_reads_what_the_server_planned(
+    server: RestServer, answered: Counter[str], hive: Catalog, iceberg_java: Any, name: str
+) -> None:
+    settings = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "rest", ".uri": server.url}
+    for key, value in {**settings, ".scan-planning-mode": "server"}.items():
+        iceberg_java.sql(f"SET `spark.sql.catalog.planned{key}`=`{value}`")
+    table = hive.create_table(name, ROWS.schema, properties={"write.delete.mode": "merge-on-read"})
+    with table.update_spec() as spec:
+        spec.add_identity("city")
+    for _ in range(3):
+        table.append(ROWS)
+    table.delete("id = 2")
+    first, before = table.snapshots()[0].snapshot_id, answered["POST plan"]
+    assert iceberg_java.sql(f"SELECT count(*), sum(id) FROM planned.{name}") == [[6, 12]]
+    assert iceberg_java.sql(f"SELECT id FROM planned.{name} WHERE city = 'Bonn'") == [[1], [1], [1]]
+    assert iceberg_java.sql(f"SELECT id FROM planned.{name} VERSION AS OF {first} ORDER BY id") == [[1], [2], [3]]
+    assert answered["POST plan"] >= before + 3
 
 
 DUCK = """
@@ -231,6 +270,7 @@ def test_duckdb_reads_inserts_travels_and_deletes(
         "select count(*) from {t}",
         "create table {t}_made (i bigint, v varchar)",
         "insert into {t}_made select range, 'v' || range from range(5)",
+        "create table {t}_at_once as select id, upper(city) city from {t}",
     )
     rows = [[1, "Bonn"], [2, None], [3, ""]]
     assert answers[0] == rows
@@ -239,3 +279,87 @@ def test_duckdb_reads_inserts_travels_and_deletes(
     found = hive.load_table(name).scan().to_arrow().sort_by("id")
     assert found["id"].to_pylist() == [2, 3, 4, 5] and found["city"].to_pylist() == [None, "", "Paris", None]
     assert hive.load_table(f"{name}_made").scan().to_arrow()["i"].to_pylist() == [0, 1, 2, 3, 4]
+    made = hive.load_table(f"{name}_at_once").scan().to_arrow().sort_by("id").to_pydict()
+    assert made == {"id": [2, 3, 4, 5], "city": [None, "", "PARIS", None]}
+
+
+@pytest.mark.slow
+@pytest.mark.whole
+def test_trino_reads_writes_and_changes_tables(server: RestServer, hive: Catalog, name: str, tmp_path: Path) -> None:
+    table = hive.create_table(name, ROWS.schema, properties={"write.delete.mode": "merge-on-read"})
+    table.append(ROWS)
+    try:
+        with Trino(server.url, tmp_path) as trino:
+            assert trino.sql(f"select id, city from ice.{name} order by id") == [[1, "Bonn"], [2, None], [3, ""]]
+            trino.sql(f"insert into ice.{name} values (4, 'x=1'), (5, null)")
+            trino.sql(f"delete from ice.{name} where id = 1")
+            trino.sql(f"update ice.{name} set city = 'new' where id = 2")
+            trino.sql(f"alter table ice.{name} add column more integer")
+            table.refresh().append(pa.table({"id": pa.array([6], pa.int64()), "city": ["ours"]}))
+            trino.sql(f"create table ice.{name}_made with (partitioning = ARRAY['city']) as select * from ice.{name}")
+            trino.sql(f"create view ice.{name}_seen as select count(*) n from ice.{name}")
+            assert trino.sql(f"select n from ice.{name}_seen") == [[5]]
+            assert [name.partition(".")[2]] in trino.sql("show tables from ice.others")
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    expected = [[2, "new", None], [3, "", None], [4, "x=1", None], [5, None, None], [6, "ours", None]]
+    for each in (name, f"{name}_made"):
+        found = hive.load_table(each).scan().to_arrow().sort_by("id").to_pylist()
+        assert [list(row.values()) for row in found] == expected
+
+
+CLICKHOUSE = """
+import json, sys
+import chdb
+
+connection = chdb.connect(":memory:")
+for statement in json.load(sys.stdin):
+    text = str(connection.query(statement, "JSONCompactEachRow"))
+    print(json.dumps([json.loads(line) for line in text.splitlines()]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.whole
+def test_clickhouse_reads_and_writes_a_table_in_s3() -> None:
+    (engine,) = (each for each in PYTHON_ENGINES if each.title == "ClickHouse")
+    try:
+        home = engine.folder()
+    except UnavailableError as error:
+        pytest.skip(str(error))
+    with (
+        s3_store() as store,
+        metastore_in(f"s3a://{BUCKET}/hive", s3a_jars, store.hadoop) as running,
+        load_catalog("behind", uri=running.uri, **store.properties) as hive,
+        served(hive) as server,
+    ):
+        hive.create_namespace("lake")
+        table = hive.create_table("lake.t", ROWS.schema, properties={"write.delete.mode": "merge-on-read"})
+        table.append(ROWS)
+        table.append(ROWS)
+        table.delete("id = 2")
+        statements = [
+            "set allow_database_iceberg = 1, allow_insert_into_iceberg = 1",
+            "set write_full_path_in_iceberg_metadata = 1",
+            f"create database ice engine = DataLakeCatalog('{server.url}/v1', 'key', 'secret') settings "
+            f"catalog_type = 'rest', warehouse = 'behind', storage_endpoint = '{store.endpoint}/{BUCKET}', "
+            "vended_credentials = 0",
+            "show tables from ice",
+            "select id, city from ice.`lake.t` order by id",
+            "select count() from ice.`lake.t` where city = 'Bonn'",
+            "insert into ice.`lake.t` values (4, 'Paris'), (5, null)",
+        ]
+        done = subprocess.run(
+            [sys.executable, "-c", CLICKHOUSE],
+            input=json.dumps(statements),
+            capture_output=True,
+            text=True,
+            timeout=180,
+            env={**os.environ, "PYTHONPATH": str(home)},
+        )
+        assert done.returncode == 0, done.stderr[-3000:]
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        assert answers[3] == [["lake.t"]] and answers[5] in ([[2]], [["2"]])
+        assert [[int(number), city] for number, city in answers[4]] == [[1, "Bonn"], [1, "Bonn"], [3, ""], [3, ""]]
+        found = table.refresh().scan().to_arrow().sort_by("id")
+        assert found["id"].to_pylist() == [1, 1, 3, 3, 4, 5] and found["city"].to_pylist()[-2:] == ["Paris", None]

@@ -47,6 +47,15 @@ class KitResult:
     text: str
 
 
+def kit_jars() -> Path:
+    """The folder of the kit's jars; its reference server is among them.
+
+    Raises:
+        UnavailableError: they cannot be fetched.
+    """
+    return fetched(f"rest-kit-{VERSION}", _ARTIFACTS)
+
+
 def run_kit(url: str, warehouse: str, folder: Path) -> KitResult:
     """Runs the kit against a server.
 
@@ -56,7 +65,7 @@ def run_kit(url: str, warehouse: str, folder: Path) -> KitResult:
     java = shutil.which("java")
     if java is None:
         raise UnavailableError("the REST Compatibility Kit needs Java")
-    jars = fetched(f"rest-kit-{VERSION}", _ARTIFACTS)
+    jars = kit_jars()
     settings = {
         "rck.local": "false",
         "uri": url,

@@ -82,14 +82,18 @@ def rest(
 
     Example: hms-iceberg rest --uri thrift://metastore:9083 --port 8181
     """
-    from hms_iceberg.errors import ConfigurationError
+    from hms_iceberg.errors import ConfigurationError, MetastoreUnavailableError
     from hms_iceberg.rest.security.jwt_login import JwtSettings
     from hms_iceberg.rest.server import ServerSettings, serve
     from hms_iceberg.rest.settings import MEBIBYTE, Limits, RestSettings, StorageSettings
 
     if jwt_keys and not (jwt_issuer and jwt_audience):
         raise ConfigurationError("Tokens (JWT) need --jwt-keys, --jwt-issuer and --jwt-audience. Give all of them.")
-    with open_catalog(catalog_name, uri, properties) as catalog:  # a wrong address is told before it listens
+    try:
+        open_catalog(catalog_name, uri, properties).close()
+    except MetastoreUnavailableError as error:  # which may be restarted just now: requests get 503 until it answers
+        click.echo(f"Warning: {error}", err=True)
+    with open_catalog(catalog_name, uri, properties, patient=True) as catalog:
         name, found = catalog.name, dict(catalog.properties)
     settings = ServerSettings(
         catalog_name=name,

@@ -9,6 +9,7 @@ from typing import Any
 
 from hms_iceberg.errors import (
     IcebergError,
+    InvalidInputError,
     MetastoreAnswerLostError,
     MetastoreError,
     NamespaceAlreadyExistsError,
@@ -356,4 +357,6 @@ def _typed(error: TException, method: str, subject: str, server: str) -> Iceberg
             return NoSuchTableError(f"The {subject} does not exist in the metastore at {server}. Check its name.")
         if method.startswith("alter_table") and "already exists" in said:
             return TableAlreadyExistsError(f"Cannot rename {subject}, the new name is taken: {said}")
+    if isinstance(error, ttypes.InvalidObjectException | ttypes.InvalidOperationException) and "not a valid" in said:
+        return InvalidInputError(f"The metastore at {server} takes no such name: {said}. Use letters, digits and '_'.")
     return MetastoreError(f"The metastore at {server} refused `{method}` for {subject}: {said}")

@@ -11,8 +11,9 @@ from hms_iceberg.rest.door import Door
 from hms_iceberg.rest.errors import RefusedError
 from hms_iceberg.rest.serving.calls import Answer, Call
 from hms_iceberg.spec.changes.requirements import read_table_requirements
-from hms_iceberg.spec.changes.table_changes import new_table, read_table_changes
+from hms_iceberg.spec.changes.table_changes import added_snapshots, new_table, read_table_changes
 from hms_iceberg.spec.metadata.metadata_definition import now_ms
+from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.transaction.outcome import Approach
 from hms_iceberg.transaction.transaction import Created, Existing, Origin, Transaction
 from hms_iceberg.updates.requested_changes import RequestedChanges
@@ -39,11 +40,11 @@ def commit_table(door: Door, call: Call) -> Answer:
         start: MetadataVersion | None = None
         metadata = new_table(changes, now_ms())
         door.locations.check_table(metadata, None)
-        return committed(door, _committed_as_new(door, identifier, Created(metadata)))
+        return committed(door, _made_new(door, identifier, metadata))
     identifier, start = door.writable(identifier)
     transaction = _transaction(door, identifier, Existing(start))
     try:
-        transaction.add(RequestedChanges(requirements, changes))
+        transaction.add(RequestedChanges(requirements, changes, added_snapshots(asked.updates or [])))
         door.locations.check_table(transaction.metadata, start.metadata)
     except (RefusedError, InvalidInputError, CommitConflictError):
         transaction.abandon()
@@ -51,10 +52,13 @@ def commit_table(door: Door, call: Call) -> Answer:
     return committed(door, transaction.commit())
 
 
-def _committed_as_new(door: Door, identifier: Identifier, origin: Origin) -> MetadataVersion:
+def _made_new(door: Door, identifier: Identifier, metadata: TableMetadata) -> MetadataVersion:
     if door.catalog.table_exists(identifier):
-        raise CommitConflictError(f"Requirement failed: table already exists: {'.'.join(identifier)}")
-    return _transaction(door, identifier, origin).commit()
+        _, version = door.current(identifier)
+        if version.uuid != metadata.table_uuid:
+            raise CommitConflictError(f"Requirement failed: table already exists: {'.'.join(identifier)}")
+        return version  # it was made by this request, whose answer was lost
+    return _transaction(door, identifier, Created(metadata)).commit()
 
 
 def _transaction(door: Door, identifier: Identifier, origin: Origin) -> Transaction:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import uuid
+from contextlib import suppress
 from typing import Any
 
-from hms_iceberg.errors import CorruptFileError, InvalidInputError
-from hms_iceberg.metastore import table_identifier
-from hms_iceberg.rest.access import Right
-from hms_iceberg.rest.catalog.bodies import CreateTable, Register, Rename
+from hms_iceberg.errors import StorageError
+from hms_iceberg.rest.catalog.bodies import CreateTable, Register
 from hms_iceberg.rest.catalog.loading import loaded, staged
-from hms_iceberg.rest.catalog.pages import page
+from hms_iceberg.rest.catalog.names import listed, new_name, renamed, to_register
 from hms_iceberg.rest.door import Door
 from hms_iceberg.rest.errors import RefusedError
-from hms_iceberg.rest.serving.calls import NOTHING, Answer, Call, one_level
+from hms_iceberg.rest.serving.calls import NOTHING, Answer, Call
 from hms_iceberg.spec.metadata.metadata_json import metadata_to_dict
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, spec_from_fields_json
 from hms_iceberg.spec.schema_json import schema_from_json
 from hms_iceberg.spec.sort_orders import UNSORTED, sort_order_from_json
+from hms_iceberg.storage import Storage
 from hms_iceberg.transaction.workspace import read_version
 
 logger = logging.getLogger(__name__)
@@ -26,19 +27,13 @@ logger = logging.getLogger(__name__)
 
 def list_tables(door: Door, call: Call) -> Answer:
     """The Iceberg tables of a namespace that the caller may see."""
-    namespace = call.namespace
-    names = [name for _, name in door.list_tables(namespace) if call.access.allows(Right.READ, namespace, name)]
-    shown, token = page(call, names, door.settings.limits.page_size)
-    return Answer(
-        {"identifiers": [{"namespace": [namespace], "name": name} for name in shown], "next-page-token": token}
-    )
+    return listed(door, call, door.list_tables(call.namespace))
 
 
 def create_table(door: Door, call: Call) -> Answer:
     """A new table; or only its metadata, for a client that commits it later together with its data."""
     asked = call.read(CreateTable)
-    identifier = table_identifier((call.namespace, asked.name))
-    door.check(call, Right.MANAGE, *identifier)
+    identifier = new_name(door, call, asked.name)
     order = UNSORTED if asked.write_order is None else sort_order_from_json(asked.write_order)
     properties = dict(asked.properties or {})
     if asked.stage_create:
@@ -59,9 +54,21 @@ def create_table(door: Door, call: Call) -> Answer:
     if asked.stage_create:
         metadata = transaction.metadata
         transaction.abandon()
+        _make_local_folders(door.catalog.storage, metadata.location)
         return staged(door, call, identifier, metadata)
     table = transaction.commit_transaction()
     return loaded(door, call, identifier, door.version_at(table.metadata_location))
+
+
+def _make_local_folders(storage: Storage, location: str) -> None:
+    """Folders of a table that is staged on a disk: some clients, such as DuckDB, write only where there are folders."""
+    if location.partition(":")[0] not in ("file", location):
+        return
+    with suppress(StorageError):  # a disk that is the client's alone
+        for folder in ("data", "metadata"):
+            mark = f"{location}/{folder}/.{uuid.uuid4()}"
+            storage.create(mark, b"")
+            storage.delete(mark)
 
 
 def _spec(data: dict[str, Any]) -> Any:
@@ -103,14 +110,7 @@ def unregister_table(door: Door, call: Call) -> Answer:
 def register_table(door: Door, call: Call) -> Answer:
     """Makes an existing metadata file the table of a name."""
     asked = call.read(Register)
-    identifier = table_identifier((call.namespace, asked.name))
-    door.check(call, Right.MANAGE, *identifier)
-    door.locations.check(asked.metadata_location, "metadata file")
-    door.catalog.load_namespace_properties(identifier[0])
-    try:
-        version = read_version(asked.metadata_location, door.catalog.storage)
-    except CorruptFileError as error:
-        raise InvalidInputError(str(error)) from error
+    identifier, version = to_register(door, call, asked, lambda file: read_version(file, door.catalog.storage))
     door.locations.check_table(version.metadata, None)
     table = door.catalog.register_table(identifier, asked.metadata_location, overwrite=bool(asked.overwrite))
     return loaded(door, call, identifier, door.version_at(table.metadata_location))
@@ -118,14 +118,7 @@ def register_table(door: Door, call: Call) -> Answer:
 
 def rename_table(door: Door, call: Call) -> Answer:
     """Gives a table another name; its files stay."""
-    asked = call.read(Rename)
-    source = table_identifier((one_level(asked.source.namespace), asked.source.name))
-    target = table_identifier((one_level(asked.destination.namespace), asked.destination.name))
-    door.check(call, Right.MANAGE, *source)
-    door.check(call, Right.MANAGE, *target)
-    door.catalog.metastore.load(source)  # of two things that are missing, clients expect this one to be told
-    door.catalog.rename_table(source, target)
-    return NOTHING
+    return renamed(door, call, door.catalog.metastore.load, door.catalog.rename_table)
 
 
 def report_metrics(door: Door, call: Call) -> Answer:

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 from hms_iceberg.errors import CorruptFileError, InvalidInputError
-from hms_iceberg.metastore import table_identifier
-from hms_iceberg.rest.access import Right
-from hms_iceberg.rest.catalog.bodies import Commit, CreateView, Register, Rename
-from hms_iceberg.rest.catalog.pages import page
+from hms_iceberg.rest.catalog.bodies import Commit, CreateView, Register
+from hms_iceberg.rest.catalog.names import listed, new_name, renamed, to_register
 from hms_iceberg.rest.door import Door
 from hms_iceberg.rest.errors import RefusedError
-from hms_iceberg.rest.serving.calls import NOTHING, Answer, Call, one_level
+from hms_iceberg.rest.serving.calls import NOTHING, Answer, Call
 from hms_iceberg.spec.changes.requirements import read_view_requirements
 from hms_iceberg.spec.changes.view_changes import changed_view, read_view_changes
 from hms_iceberg.spec.metadata.metadata_definition import now_ms
@@ -24,19 +22,13 @@ from hms_iceberg.view.view import View
 
 def list_views(door: Door, call: Call) -> Answer:
     """The Iceberg views of a namespace that the caller may see."""
-    namespace = call.namespace
-    names = [name for _, name in door.catalog.list_views(namespace) if call.access.allows(Right.READ, namespace, name)]
-    shown, token = page(call, names, door.settings.limits.page_size)
-    return Answer(
-        {"identifiers": [{"namespace": [namespace], "name": name} for name in shown], "next-page-token": token}
-    )
+    return listed(door, call, door.catalog.list_views(call.namespace))
 
 
 def create_view(door: Door, call: Call) -> Answer:
     """A new view."""
     asked = call.read(CreateView)
-    identifier = table_identifier((call.namespace, asked.name))
-    door.check(call, Right.MANAGE, *identifier)
+    identifier = new_name(door, call, asked.name)
     if asked.location is not None:
         door.locations.check(asked.location, "location")
     try:
@@ -87,27 +79,13 @@ def drop_view(door: Door, call: Call) -> Answer:
 
 def rename_view(door: Door, call: Call) -> Answer:
     """Gives a view another name."""
-    asked = call.read(Rename)
-    source = table_identifier((one_level(asked.source.namespace), asked.source.name))
-    target = table_identifier((one_level(asked.destination.namespace), asked.destination.name))
-    door.check(call, Right.MANAGE, *source)
-    door.check(call, Right.MANAGE, *target)
-    door.catalog.load_view(source)  # of two things that are missing, clients expect this one to be told
-    door.catalog.rename_view(source, target)
-    return NOTHING
+    return renamed(door, call, door.catalog.load_view, door.catalog.rename_view)
 
 
 def register_view(door: Door, call: Call) -> Answer:
     """Makes an existing metadata file the view of a name."""
     asked = call.read(Register)
-    identifier = table_identifier((call.namespace, asked.name))
-    door.check(call, Right.MANAGE, *identifier)
-    door.locations.check(asked.metadata_location, "metadata file")
-    door.catalog.load_namespace_properties(identifier[0])
-    try:
-        version = read_view(asked.metadata_location, door.catalog.storage)
-    except CorruptFileError as error:
-        raise InvalidInputError(str(error)) from error
+    identifier, version = to_register(door, call, asked, lambda file: read_view(file, door.catalog.storage))
     door.locations.check_view(version.metadata, None)
     return _loaded(door.catalog.register_view(identifier, asked.metadata_location))
 

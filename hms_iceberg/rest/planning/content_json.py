@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+from functools import lru_cache
 from typing import Any
 
-from hms_iceberg.scan.tasks import ScanPlan, content_files
+import msgspec
+
+from hms_iceberg.expressions.json_filters import filter_to_json
+from hms_iceberg.expressions.tree import BooleanExpression
+from hms_iceberg.lazy import pl
+from hms_iceberg.scan.delete_index import key_metric_columns
+from hms_iceberg.scan.tasks import ScanPlan, content_files, residuals
 from hms_iceberg.spec.data_types import IcebergType
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
 from hms_iceberg.spec.values.single_values import to_json
@@ -14,20 +22,30 @@ _CONTENTS = {
     DataFileContent.POSITION_DELETES: "position-deletes",
     DataFileContent.EQUALITY_DELETES: "equality-deletes",
 }
+# In the order of `key_metric_columns`.
+_METRICS = ("value-counts", "null-value-counts", "nan-value-counts", "lower-bounds", "upper-bounds")
 
 
-def tasks_json(plan: ScanPlan, start: int, length: int) -> dict[str, Any]:
+def tasks_json(plan: ScanPlan, start: int, length: int, stats: Collection[int] = ()) -> dict[str, Any]:
     """Some data files of a plan in a row, and the delete files that apply to them.
 
     Args:
         plan: the plan.
         start: the first file's row.
         length: how many.
+        stats: ids of the fields whose metrics are told; the plan must have them.
     """
     rows = plan.files.slice(start, length)
     types = {spec_id: _partition_types(plan, spec_id) for spec_id in plan.metadata.specs_by_id}
     files = content_files(rows, plan.partitions)
-    tasks: list[dict[str, Any]] = [{"data-file": _file_json(file, types[file.spec_id])} for file in files]
+    residual, written = residuals(plan), lru_cache(1000)(_residual_json)
+    # Iceberg's Java implementation fails on a partitioned table if no residual is told.
+    tasks: list[dict[str, Any]] = [
+        {"data-file": _file_json(file, types[file.spec_id]), "residual-filter": written(residual(file))}
+        for file in files
+    ]
+    for task, metrics in zip(tasks, _metrics_json(rows, stats), strict=bool(stats)):
+        task["data-file"].update(metrics)
     deletes: list[dict[str, Any]] = []
     if plan.has_deletes:
         part = plan.assignments.filter(plan.assignments["data_file"].is_between(start, start + rows.height - 1))
@@ -38,6 +56,29 @@ def tasks_json(plan: ScanPlan, start: int, length: int) -> dict[str, Any]:
         for data_file, delete_file in part.select("data_file", "delete_file").iter_rows():
             tasks[data_file - start].setdefault("delete-file-references", []).append(numbers[delete_file])
     return {"file-scan-tasks": tasks, "delete-files": deletes}
+
+
+def _metrics_json(rows: pl.DataFrame, stats: Collection[int]) -> Iterator[dict[str, Any]]:
+    """The metrics of each file, as maps from field id; bounds as stored, in hexadecimal digits."""
+    nothing = pl.Series([None] * rows.height)
+    columns = {
+        field_id: [rows.get_column(name, default=nothing).to_list() for name in key_metric_columns(field_id)]
+        for field_id in sorted(stats)
+    }
+    for row in range(rows.height if stats else 0):
+        maps: dict[str, Any] = {}
+        for field_id, series in columns.items():
+            for name, values in zip(_METRICS, series, strict=True):
+                value = values[row]
+                if value is not None:
+                    told = maps.setdefault(name, {"keys": [], "values": []})
+                    told["keys"].append(field_id)
+                    told["values"].append(value.hex() if isinstance(value, bytes) else value)
+        yield maps
+
+
+def _residual_json(residual: BooleanExpression) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(filter_to_json(residual)))
 
 
 def _partition_types(plan: ScanPlan, spec_id: int) -> list[IcebergType]:

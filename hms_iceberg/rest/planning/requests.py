@@ -8,11 +8,12 @@ from typing import Any
 import msgspec
 
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
+from hms_iceberg.expressions.json_filters import FilterReader
 from hms_iceberg.metastore import MetadataVersion
-from hms_iceberg.rest.planning.filters import FilterReader
 from hms_iceberg.scan.appends import AppendRequest, plan_appends
 from hms_iceberg.scan.planner import begin_plan, plan_part
 from hms_iceberg.scan.tasks import ScanPlan, ScanRequest
+from hms_iceberg.spec.data_types import IcebergType, PrimitiveType
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.storage import Storage
 
@@ -118,7 +119,15 @@ def _scan_request(plan: StoredPlan, version: MetadataVersion) -> ScanRequest:
         case_sensitive,
         schema,
         table_name=".".join(plan.table),
+        stats=stats_fields(plan, version),
     )
+
+
+def stats_fields(plan: StoredPlan, version: MetadataVersion) -> dict[int, IcebergType]:
+    """Ids and types of the fields whose metrics were asked for; values in lists, maps and structs have none."""
+    schema, case_sensitive = _schema(version, plan.body), plan.body.case_sensitive is not False
+    fields = (schema.find_field(name, case_sensitive) for name in plan.body.stats_fields or ())
+    return {each.field_id: each.field_type for each in fields if isinstance(each.field_type, PrimitiveType)}
 
 
 def _schema(version: MetadataVersion, body: PlanBody) -> Schema:

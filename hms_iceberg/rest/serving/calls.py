@@ -144,7 +144,7 @@ def one_level(levels: list[str] | tuple[str, ...]) -> str:
         NoSuchNamespaceError: there are several levels.
         InvalidInputError: it is no name.
     """
-    if len(levels) > 1:
+    if len(levels) > 1 or "." in levels[0].strip("."):
         raise NoSuchNamespaceError(
             f"Namespace {'.'.join(levels)[:200]!r} does not exist: a Hive Metastore has one level of namespaces."
         )

@@ -19,12 +19,14 @@ from contextlib import suppress
 import msgspec
 
 from hms_iceberg.errors import IcebergError, InvalidInputError
+from hms_iceberg.processes import Process
 from hms_iceberg.rest.errors import RefusedError, told
 from hms_iceberg.rest.serving.calls import Answer, Call
 
 _WAIT_SECONDS = 0.05
 _TABLE = """create table if not exists repeats (
-    key text primary key, request text not null, begun real not null, status integer, headers blob, body blob)"""
+    key text primary key, request text not null, begun real not null, owner text not null, status integer, headers blob,
+    body blob)"""
 
 
 class Repeats:
@@ -37,6 +39,8 @@ class Repeats:
 
     def __init__(self, seconds: int, folder: str | None = None) -> None:
         self._seconds = seconds
+        this = Process.this()
+        self._host, self._owner = this.host, this.mark
         self._own = tempfile.TemporaryDirectory(prefix="hms-iceberg-rest-") if folder is None else None
         self._path = os.path.join(folder or (self._own.name if self._own else ""), "repeats.sqlite")
         self._lock = threading.Lock()
@@ -98,9 +102,26 @@ class Repeats:
             connection = self._connected()
             connection.execute("delete from repeats where begun < ?", (now - self._seconds,))
             made = connection.execute(
-                "insert or ignore into repeats (key, request, begun) values (?, ?, ?)", (key, request, now)
+                "insert or ignore into repeats (key, request, begun, owner) values (?, ?, ?, ?)",
+                (key, request, now, self._owner),
             )
-            return made.rowcount == 1
+            return made.rowcount == 1 or self._inherited(connection, key, request)
+
+    def _inherited(self, connection: sqlite3.Connection, key: str, request: str) -> bool:
+        """Whether the process of the first request has died over it, and this one is the first to see that.
+
+        Whatever it has done: a commit of snapshots that are there is told as made, and others do not fit any more.
+        """
+        row = connection.execute(
+            "select owner from repeats where key = ? and request = ? and status is null", (key, request)
+        ).fetchone()
+        owner = None if row is None else Process.find(self._host, row[0])
+        if owner is None or owner.may_be_alive():
+            return False
+        taken = connection.execute(
+            "update repeats set owner = ? where key = ? and owner = ? and status is null", (self._owner, key, row[0])
+        )
+        return taken.rowcount == 1
 
     def _kept(self, key: str, request: str) -> Answer | None:
         with self._lock:

@@ -54,6 +54,7 @@ from hms_iceberg.spec.metadata.table_metadata import DEFAULT_FORMAT_VERSION, Tab
 from hms_iceberg.spec.partitions.partition_fields import carry_field_ids
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, check_spec, spec_from_fields_json
 from hms_iceberg.spec.schema_json import schema_from_json
+from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.sort_orders import UNSORTED, check_sort_order, sort_order_from_json
 
 Step = Callable[[PendingTable], None]
@@ -75,6 +76,11 @@ def read_table_changes(data: Any) -> tuple[TableChange, ...]:
         InvalidInputError: it is no list of changes, or one of them is not known or cannot be read.
     """
     return tuple(TableChange(kind, step) for kind, step in read_by_kind(data, "update", "action", _CHANGES))
+
+
+def added_snapshots(data: Any) -> tuple[Snapshot, ...]:
+    """The snapshots that changes add, as parsed JSON that `read_table_changes` takes."""
+    return tuple(snapshot_from_json(each["snapshot"]) for each in data if each["action"] == "add-snapshot")
 
 
 def changed_table(changes: Sequence[TableChange], base: TableMetadata, at_ms: int) -> TableMetadata:

@@ -23,10 +23,10 @@ from hms_iceberg.scan.manifests.manifest_source import named_table
 from hms_iceberg.scan.metadata_filter import filter_schema
 from hms_iceberg.scan.planner import plan_parts, plan_scan
 from hms_iceberg.scan.splitting import ScanTaskGroup, SplitOptions, task_groups
-from hms_iceberg.scan.tasks import FileScanTask, ScanPlan, ScanRequest
+from hms_iceberg.scan.tasks import FileScanTask, ScanPlan, ScanRequest, TaskPlanner
 from hms_iceberg.spec.json_model import column_names, snapshot_number, whole_number
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.spec.metadata_columns import metadata_column
+from hms_iceberg.spec.metadata_columns import is_metadata_column, metadata_column
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.values.datetimes import format_milliseconds
@@ -87,7 +87,7 @@ class RowSource(ABC):
         told = [self.table_name or self.metadata.location]
         for each in fields(self):
             value = getattr(self, each.name)
-            if each.name in ("metadata", "storage", "table_name") or value == _default_of(each):
+            if not each.repr or each.name in ("metadata", "storage", "table_name") or value == _default_of(each):
                 continue
             told.append(f"{each.name}={str(value)!r}" if each.name == "row_filter" else f"{each.name}={value!r}")
         return f"{type(self).__name__}({', '.join(told)})"
@@ -264,10 +264,12 @@ class TableScan(RowSource):
     Attributes:
         snapshot_id: the snapshot that is read; None for the current one.
         schema_id: the schema of the result; None for the table's current one.
+        planner: who plans tasks instead of this process, if somebody does. Columns of a plan (`plan`) are made here.
     """
 
     snapshot_id: int | None = None
     schema_id: int | None = None
+    planner: TaskPlanner | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     def _repr_html_(self) -> str:
         """What a notebook shows."""
@@ -363,6 +365,11 @@ class TableScan(RowSource):
 
         A large table is planned in parts, as tasks are taken.
         """
+        # Who reads columns of the files' own, such as `_last_updated_sequence_number`, needs more than is told.
+        if self.planner is not None and not any(is_metadata_column(each.field_id) for each in self.projection().fields):
+            tasks = self.planner(self._request())
+            if tasks is not None:
+                return tasks
         parts = plan_parts(self._request(), self.storage)
         first = next(parts)
         return chain.from_iterable(plan.tasks() for plan in chain([first], parts))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,16 +14,10 @@ import urllib3
 
 from hms_iceberg.catalog import load_catalog
 from hms_iceberg.errors import MetastoreAuthenticationError
+from tests.support.rest_server import free_port
 from tests.support.tls_front import Certificates
 
 TOKEN = "a-token-that-nobody-guesses"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @pytest.mark.slow

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pytest
+from pyarrow import orc
 
 from hms_iceberg.catalog import Catalog, load_catalog
+from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.rest import RestSettings
-from tests.support.hive_warehouse import HiveWarehouse, write_files
+from tests.support.hive_warehouse import HiveWarehouse, local_path, write_files
 from tests.support.rest_server import RestServer, served
 
+SERDES = {"orc": "org.apache.hadoop.hive.ql.io.orc.OrcSerde", "avro": "org.apache.hadoop.hive.serde2.avro.AvroSerDe"}
 TABLE = "/v1/namespaces/oldhive/tables/flights"
 
 
@@ -61,6 +65,26 @@ def test_a_hive_table_is_read_and_follows_what_hive_does(
         assert client.load_table("oldhive.flights").scan().count() == 6
         plan = server.ask("POST", f"{TABLE}/plan", {"filter": {"type": "eq", "term": "month", "value": 7}})
         assert len(plan.body["file-scan-tasks"]) == 1
+
+
+@pytest.mark.parametrize("kind", ["orc", "avro"])
+def test_a_hive_table_of_other_files_is_read_like_one_of_parquet(
+    server: RestServer, warehouse: HiveWarehouse, kind: str
+) -> None:
+    serde = ttypes.SerDeInfo(serializationLib=SERDES[kind], parameters={})
+    folder = local_path(warehouse.create(kind, "id int, name string", serdeInfo=serde).table.sd.location)
+    expected = [{"id": 1, "name": "n1"}, {"id": -5, "name": None}, {"id": None, "name": ""}]
+    if kind == "orc":
+        orc.write_table(pa.Table.from_pylist(expected, rows(1).schema), folder / "000000_0")
+    else:
+        fields = [{"name": "id", "type": ["null", "int"]}, {"name": "name", "type": ["null", "string"]}]
+        with open(folder / "000000_0", "wb") as file:
+            fastavro.writer(file, {"type": "record", "name": "row", "fields": fields}, expected)
+    for mode in ("client", "server"):
+        with load_catalog("client", uri=server.url, **{"scan-planning-mode": mode}) as client:
+            table = client.load_table(f"oldhive.{kind}")
+            assert table.scan().to_arrow().to_pylist() == expected
+            assert table.scan("id < 0 or name = ''").to_arrow().to_pylist() == expected[1:]
 
 
 def test_a_hive_table_is_not_changed(server: RestServer, warehouse: HiveWarehouse, hive: Catalog) -> None:

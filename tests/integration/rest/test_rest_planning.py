@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import struct
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hms_iceberg.catalog import Catalog, load_catalog
@@ -23,6 +26,7 @@ SCHEMA = Schema(
 )
 UTC = dt.timezone.utc
 PLAN = "/v1/namespaces/plans/tables/t/plan"
+ROUTE = "/v1/namespaces/{namespace}/tables/{table}/plan"
 TASKS = "/v1/namespaces/plans/tables/t/tasks"
 
 
@@ -55,10 +59,15 @@ def hive(table: Table) -> Catalog:
 
 
 @pytest.fixture(scope="module")
-def server(hive: Catalog) -> Iterator[RestServer]:
-    with served(
-        hive, RestSettings(limits=Limits(plan_page_files=2, plan_part_files=3), server_planning=True)
-    ) as running:
+def answered() -> Counter[str]:
+    """How often each route of the server was asked."""
+    return Counter()
+
+
+@pytest.fixture(scope="module")
+def server(hive: Catalog, answered: Counter[str]) -> Iterator[RestServer]:
+    settings = RestSettings(limits=Limits(plan_page_files=2, plan_part_files=3), server_planning=True)
+    with served(hive, settings, observer=lambda method, route, status, _: answered.update([route])) as running:
         yield running
 
 
@@ -111,11 +120,50 @@ def all_files(server: RestServer, body: dict[str, Any]) -> dict[str, set[str]]:
     ],
 )
 def test_the_pages_of_a_plan_hold_every_file_once_with_its_deletes(
-    server: RestServer, table: Table, filter_json: Any, text: str | None
+    server: RestServer, table: Table, answered: Counter[str], filter_json: Any, text: str | None
 ) -> None:
     scan = table.scan(text)
     here = {task.file.file_path: {each.file_path for each in task.delete_files} for task in scan.plan_files()}
     assert all_files(server, {} if filter_json is None else {"filter": filter_json}) == here
+    with load_catalog("client", uri=server.url) as client:
+        before, mine = answered[ROUTE], client.load_table("plans.t").scan(text)
+        planned = list(mine.plan_files())
+        assert {each.file.file_path: {one.file_path for one in each.delete_files} for each in planned} == here
+        assert [each.residual for each in planned] == [each.residual for each in scan.plan_files()]
+        assert mine.to_arrow().sort_by("id").equals(scan.to_arrow().sort_by("id"))
+        assert answered[ROUTE] == before + 2
+
+
+def test_what_the_server_does_not_plan_is_planned_by_the_client(server: RestServer, table: Table) -> None:
+    first = table.snapshots()[0].snapshot_id
+    with load_catalog("client", uri=server.url) as client:
+        mine = client.load_table("plans.t")
+        assert mine.scan(snapshot_id=first).to_arrow().num_rows == 10
+        named = mine.scan("_pos = 0", selected_fields=("id", "_file")).to_arrow().sort_by("id")
+        assert named.equals(table.scan("_pos = 0", selected_fields=("id", "_file")).to_arrow().sort_by("id"))
+        assert mine.scan().count() == 37
+    with load_catalog("client", uri=server.url, **{"header.X-Iceberg-Access-Delegation": ""}) as client:
+        assert client.load_table("plans.t").scan(limit=3).to_arrow().num_rows == 3
+
+
+def test_a_plan_tells_the_metrics_of_the_fields_that_were_asked_for(server: RestServer, table: Table) -> None:
+    plain = server.ask("POST", PLAN, {}).body["file-scan-tasks"][0]["data-file"]
+    assert "value-counts" not in plain and "lower-bounds" not in plain
+    pages = [server.ask("POST", PLAN, {"stats-fields": ["id", "day"]}).body]
+    files = []
+    while pages:
+        page = pages.pop()
+        files += [each["data-file"] for each in page["file-scan-tasks"]]
+        pages += [server.ask("POST", TASKS, {"plan-task": each}).body for each in page["plan-tasks"]]
+    for each in files:
+        path, count = each["file-path"], each["record-count"]
+        ids = pq.ParquetFile(path.removeprefix("file:")).read()["id"].to_pylist()
+        low, high = (each[f"{side}-bounds"]["values"][0] for side in ("lower", "upper"))
+        assert [struct.unpack("<q", bytes.fromhex(bound))[0] for bound in (low, high)] == [min(ids), max(ids)]
+        assert each["value-counts"] == {"keys": [1, 2], "values": [count, count]}
+        nulls = count if each["partition"] == [None] else 0
+        assert each["null-value-counts"] == {"keys": [1, 2], "values": [0, nulls]}
+    assert len(files) == 12
 
 
 def test_a_plan_is_of_the_snapshot_that_was_asked_for(server: RestServer, table: Table) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 from hms_iceberg.catalog import Catalog, load_catalog
 from hms_iceberg.rest import Limits, RestSettings
@@ -200,7 +201,9 @@ DEEP = b'{"name":' + b"[" * 100_000
         ("POST", "/v1/namespaces", {"namespace": ["n"], "properties": {"a": 1}}, 400),
         ("GET", "/v1/namespaces/a%1Fb", None, 404),
         ("GET", "/v1/namespaces/a%2Fb", None, 404),
+        ("GET", "/v1/namespaces/a.b", None, 404),
         ("GET", "/v1/namespaces?parent=door%1Fx", None, 404),
+        ("POST", "/v1/namespaces", {"namespace": ["a-b"]}, 400),
         ("GET", "/v1/namespaces/door/tables/..%2F..%2Fx", None, 400),
         ("GET", "/v1/namespaces/door/tables/a%00b", None, 400),
         ("GET", "/v1/namespaces/door/tables/a%0Ab", None, 400),
@@ -306,6 +309,36 @@ def test_the_doctor_looks_at_a_rest_catalog(client: Catalog) -> None:
 
     said = {each.subject: each for each in examine_surroundings(client)}
     assert str(said["metastore"].state) == "good" and "REST catalog" in said["metastore"].said
+
+
+def test_commands_care_for_a_table_through_the_server(server: RestServer, hive: Catalog, name: str) -> None:
+    from hms_iceberg.cli.main import cli
+
+    table = hive.create_table(name, ROWS.schema, properties={"write.delete.mode": "merge-on-read"})
+    for _ in range(3):
+        table.append(ROWS)
+    table.delete("id = 2")
+
+    def said(*words: str) -> str:
+        result = CliRunner().invoke(cli, ["--uri", server.url, *words])
+        assert result.exit_code == 0, (words, result.output, result.exception)
+        return result.output
+
+    assert f"{name}: ok" in said("check", name)
+    said("tag", "create", name, "before")
+    assert "into 1" in said("rewrite-data-files", name)
+    said("rewrite-manifests", name)
+    said("compute-table-stats", name)
+    assert "1 tables looked at" in said("maintain", "--once", "--table", name)
+    assert "before" in said("list-refs", name)
+    said("expire-snapshots", name)
+    said("rollback", name, "before")
+    assert f"{name}: ok" in said("check", name)
+    table.refresh()
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == [1, 1, 1, 3, 3, 3]
+    assert len(list(table.scan().plan_files())) == 3
+    said("drop", "table", name, "--purge")
+    assert not hive.table_exists(name)
 
 
 def test_a_server_that_is_gone_is_told(client: Catalog) -> None:

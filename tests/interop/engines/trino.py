@@ -80,10 +80,10 @@ def _java() -> Path:
 
 
 class Trino:
-    """A server with the catalog `ice` on a metastore, as a context manager.
+    """A server with the catalog `ice`, as a context manager.
 
     Args:
-        uri: of the metastore.
+        uri: of the metastore, or of a server of the Iceberg REST protocol (`http://…`).
         folder: an empty folder for its settings and log.
     """
 
@@ -140,10 +140,11 @@ class Trino:
             "memory.heap-headroom-per-node": "256MB",
             "catalog.config-dir": str(self._folder / "etc" / "catalog"),
         }
+        behind_door = {"iceberg.catalog.type": "rest", "iceberg.rest-catalog.uri": self._uri}
+        on_metastore = {"iceberg.catalog.type": "hive_metastore", "hive.metastore.uri": self._uri}
         iceberg = {
             "connector.name": "iceberg",
-            "iceberg.catalog.type": "hive_metastore",
-            "hive.metastore.uri": self._uri,
+            **(behind_door if self._uri.startswith("http") else on_metastore),
             "fs.hadoop.enabled": "true",
             "iceberg.unique-table-location": "true",
         }

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 from hms_iceberg.errors import IcebergError, InvalidInputError
+from hms_iceberg.expressions.bound import (
+    BoundLiteralPredicate,
+    BoundPredicate,
+    BoundSetPredicate,
+    BoundTerm,
+    BoundTransform,
+)
 from hms_iceberg.expressions.literals import Literal, Operator, Reference, Term, Transformed, stored_literal
 from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, And, BooleanExpression, Not, Or, predicate
+from hms_iceberg.expressions.visitors import ExpressionVisitor, fold
 from hms_iceberg.spec.data_types import (
     IcebergType,
     IntegerType,
@@ -22,6 +31,15 @@ _OPERATORS = {operator.name.lower().replace("_", "-"): operator for operator in 
 _UNARY = {Operator.IS_NULL, Operator.NOT_NULL, Operator.IS_NAN, Operator.NOT_NAN}
 _SETS = {Operator.IN, Operator.NOT_IN}
 _DEEPEST = 200
+
+
+def filter_to_json(bound: BooleanExpression) -> Any:
+    """A bound predicate as JSON-ready Python; `FilterReader` reads it back.
+
+    Raises:
+        UnsupportedError: it has a value that has no JSON form.
+    """
+    return fold(bound, _Writer())
 
 
 class FilterReader:
@@ -107,3 +125,32 @@ def _literal(value: Any, kind: IcebergType) -> Literal:
         return stored_literal(single_values.from_json(kind, value), kind)
     except IcebergError as error:
         raise InvalidInputError(f"Cannot read a value of a filter: {error}") from error
+
+
+class _Writer(ExpressionVisitor[Any]):
+    def visit_true(self) -> Any:
+        return True
+
+    def visit_false(self) -> Any:
+        return False
+
+    def visit_and(self, operands: Sequence[Any]) -> Any:
+        return reduce(lambda left, right: {"type": "and", "left": left, "right": right}, operands)
+
+    def visit_or(self, operands: Sequence[Any]) -> Any:
+        return reduce(lambda left, right: {"type": "or", "left": left, "right": right}, operands)
+
+    def visit_bound(self, predicate: BoundPredicate) -> Any:
+        term = predicate.term
+        body = {"type": predicate.operation.name.lower().replace("_", "-"), "term": _term_json(term)}
+        if isinstance(predicate, BoundLiteralPredicate):
+            body["value"] = single_values.to_json(term.type, predicate.value)
+        elif isinstance(predicate, BoundSetPredicate):
+            body["values"] = [single_values.to_json(term.type, each) for each in predicate.values]
+        return body
+
+
+def _term_json(term: BoundTerm) -> Any:
+    if not isinstance(term, BoundTransform):
+        return term.name
+    return {"type": "transform", "transform": str(term.transform), "term": term.name}

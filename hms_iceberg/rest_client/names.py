@@ -1,0 +1,80 @@
+"""Requests that are alike for the tables and the views of a REST catalog."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from hms_iceberg.errors import MetastoreError, NoSuchTableError, NoSuchViewError
+from hms_iceberg.metastore import Identifier
+from hms_iceberg.rest_client.channel import RestChannel, namespace_path, table_path
+from hms_iceberg.rest_client.documents import Documents
+
+
+class RestNames:
+    """Tables, or views.
+
+    Args:
+        channel: the catalog.
+        documents: where metadata is kept that the server tells.
+        kind: which of the two.
+    """
+
+    def __init__(self, channel: RestChannel, documents: Documents, kind: Literal["table", "view"]) -> None:
+        self.channel = channel
+        self.documents = documents
+        self._kind = kind
+
+    def path(self, identifier: Identifier) -> str:
+        """The path of a name."""
+        return table_path(identifier, f"{self._kind}s")
+
+    def load(self, identifier: Identifier) -> tuple[dict[str, Any], str]:
+        """What the server tells of a name, and the location of its metadata, which is kept."""
+        try:
+            told = self.channel.get(self.path(identifier), self._kind)
+        except NoSuchTableError as error:  # also of a server that says 404 alone
+            if self._kind == "table":
+                raise
+            raise NoSuchViewError(str(error)) from error
+        return told, self.kept(told)
+
+    def kept(self, told: Mapping[str, Any]) -> str:
+        """Keeps the metadata of an answer; returns its location."""
+        location, metadata = told.get("metadata-location"), told.get("metadata")
+        if not isinstance(location, str) or not isinstance(metadata, dict):
+            raise MetastoreError(f"The REST catalog at {self.channel} told of a {self._kind} without its metadata.")
+        self.documents.tell(location, json.dumps(metadata).encode("utf-8"))
+        return location
+
+    def committed(self, told: Mapping[str, Any]) -> tuple[str, bytes]:
+        """The metadata that a change has led to: its location and its content."""
+        location = self.kept(told)
+        content = self.documents.get(location)
+        assert content is not None
+        return location, content
+
+    def list(self, namespace: str) -> list[Identifier]:
+        """Names in a namespace, sorted."""
+        listed = self.channel.pages(f"{namespace_path(namespace)}/{self._kind}s", "namespace", "identifiers")
+        return sorted((namespace, str(each["name"])) for each in listed)
+
+    def exists(self, identifier: Identifier) -> bool:
+        """Whether there is something of a name."""
+        return self.channel.exists(self.path(identifier), self._kind)
+
+    def register(self, identifier: Identifier, location: str, **more: Any) -> dict[str, Any]:
+        """Makes a metadata file that is there the one of a name."""
+        endpoint = "register" if self._kind == "table" else "register-view"
+        body = {"name": identifier[-1], "metadata-location": location, **more}
+        return self.channel.post(f"{namespace_path(identifier[0])}/{endpoint}", body, self._kind)
+
+    def drop(self, identifier: Identifier, query: Mapping[str, str] | None = None) -> None:
+        """Drops a name."""
+        self.channel.delete(self.path(identifier), self._kind, query)
+
+    def rename(self, source: Identifier, target: Identifier) -> None:
+        """Gives a name up for another."""
+        names = [{"namespace": list(each[:-1]), "name": each[-1]} for each in (source, target)]
+        self.channel.post(f"{self._kind}s/rename", {"source": names[0], "destination": names[1]}, self._kind)
