@@ -321,7 +321,7 @@ for statement in json.load(sys.stdin):
 
 @pytest.mark.slow
 @pytest.mark.whole
-def test_clickhouse_reads_and_writes_a_table_in_s3() -> None:
+def test_the_guides_clickhouse_reads_and_writes_a_table_in_s3() -> None:
     (engine,) = (each for each in PYTHON_ENGINES if each.title == "ClickHouse")
     try:
         home = engine.folder()
@@ -333,21 +333,22 @@ def test_clickhouse_reads_and_writes_a_table_in_s3() -> None:
         load_catalog("behind", uri=running.uri, **store.properties) as hive,
         served(hive) as server,
     ):
-        hive.create_namespace("lake")
-        table = hive.create_table("lake.t", ROWS.schema, properties={"write.delete.mode": "merge-on-read"})
+        hive.create_namespace("db")
+        table = hive.create_table("db.events", ROWS.schema, properties={"write.delete.mode": "merge-on-read"})
         table.append(ROWS)
         table.append(ROWS)
         table.delete("id = 2")
+        guide = told(block("rest", "ClickHouse", "sql"), server)
+        guide = guide.replace("http://store:9000/bucket", f"{store.endpoint}/{BUCKET}").replace("'default'", "'behind'")
+        attach, select = (each.strip() for each in guide.strip().rstrip(";").split(";"))
         statements = [
             "set allow_database_iceberg = 1, allow_insert_into_iceberg = 1",
             "set write_full_path_in_iceberg_metadata = 1",
-            f"create database ice engine = DataLakeCatalog('{server.url}/v1', 'key', 'secret') settings "
-            f"catalog_type = 'rest', warehouse = 'behind', storage_endpoint = '{store.endpoint}/{BUCKET}', "
-            "vended_credentials = 0",
+            attach,
             "show tables from ice",
-            "select id, city from ice.`lake.t` order by id",
-            "select count() from ice.`lake.t` where city = 'Bonn'",
-            "insert into ice.`lake.t` values (4, 'Paris'), (5, null)",
+            f"{select} order by id",
+            "select count() from ice.`db.events` where city = 'Bonn'",
+            "insert into ice.`db.events` values (4, 'Paris'), (5, null)",
         ]
         done = subprocess.run(
             [sys.executable, "-c", CLICKHOUSE],
@@ -359,7 +360,7 @@ def test_clickhouse_reads_and_writes_a_table_in_s3() -> None:
         )
         assert done.returncode == 0, done.stderr[-3000:]
         answers = [json.loads(line) for line in done.stdout.splitlines()]
-        assert answers[3] == [["lake.t"]] and answers[5] in ([[2]], [["2"]])
+        assert answers[3] == [["db.events"]] and answers[5] in ([[2]], [["2"]])
         assert [[int(number), city] for number, city in answers[4]] == [[1, "Bonn"], [1, "Bonn"], [3, ""], [3, ""]]
         found = table.refresh().scan().to_arrow().sort_by("id")
         assert found["id"].to_pylist() == [1, 1, 3, 3, 4, 5] and found["city"].to_pylist()[-2:] == ["Paris", None]
