@@ -13,7 +13,7 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import METADATA_PATH, metadata_folder
 from hms_iceberg.table import Table
 from hms_iceberg.table.needed.ways_back import MIGRATION_ID
-from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
 
 
 class InPlace:

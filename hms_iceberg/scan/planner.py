@@ -19,12 +19,11 @@ from hms_iceberg.expressions.tree import AlwaysFalse, AlwaysTrue, BooleanExpress
 from hms_iceberg.expressions.visitors import complement
 from hms_iceberg.lazy import pl
 from hms_iceberg.scan.delete_index import DELETE_FILE_PATH_ID, DeleteIndex, key_metric_columns
-from hms_iceberg.scan.manifest_pruning import keep_manifests
 from hms_iceberg.scan.manifests.cache import ManifestCache, ManifestFrame, shared_cache
 from hms_iceberg.scan.manifests.manifest_frames import DELETE_ONLY, FILE_COLUMNS, METRIC_COLUMNS, file_dtypes
 from hms_iceberg.scan.manifests.manifest_source import ManifestSource, manifests_of, named_snapshot, named_table
 from hms_iceberg.scan.manifests.metric_columns import Metric
-from hms_iceberg.scan.metadata_filter import FileFilter, is_of_table, only_tests
+from hms_iceberg.scan.metadata_filter import FileFilter, is_of_table, keep_manifests, only_tests
 from hms_iceberg.scan.metrics_filter import may_match, metrics_of
 from hms_iceberg.scan.partition_columns import as_text, field_types, partition_columns, partition_predicate
 from hms_iceberg.scan.tasks import PlanMetrics, ScanPlan, ScanRequest

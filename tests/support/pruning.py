@@ -6,7 +6,7 @@ from hms_iceberg.expressions.binding import bind
 from hms_iceberg.expressions.projection.residuals import inclusive_projection
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.expressions.visitors import complement
-from hms_iceberg.scan.manifest_pruning import manifests_may_match
+from hms_iceberg.scan.metadata_filter import manifests_may_match
 from hms_iceberg.scan.metrics_filter import files_may_match
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestFile
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec

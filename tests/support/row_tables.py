@@ -18,7 +18,7 @@ from hms_iceberg.spec.sort_orders import UNSORTED, SortOrder
 from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.transaction import Created, Transaction
 from hms_iceberg.transaction.workspace import read_version
-from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.tables import QUICK, SCHEMA, check_snapshot
 

@@ -21,7 +21,7 @@ from hms_iceberg.spec.values.single_values import to_bytes
 from hms_iceberg.table.static import StaticTable
 from hms_iceberg.transaction.transaction import Created, Existing, Transaction
 from hms_iceberg.transaction.workspace import read_version
-from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.rows.append import FastAppend
 from tests.support.memory_metastore import InMemoryMetastore

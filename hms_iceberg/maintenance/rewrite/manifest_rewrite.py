@@ -13,7 +13,7 @@ from hms_iceberg.spec.manifests.manifest_values import ManifestContent, Manifest
 from hms_iceberg.spec.partitions.partition_specs import PartitionSpec
 from hms_iceberg.spec.table_properties import MANIFEST_TARGET_SIZE_BYTES
 from hms_iceberg.table.table import Table
-from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
+from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
 
 

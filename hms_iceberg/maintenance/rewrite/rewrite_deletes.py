@@ -32,7 +32,7 @@ from hms_iceberg.storage import Storage
 from hms_iceberg.table.table import Table
 from hms_iceberg.updates.machinery.content import parent_on
 from hms_iceberg.updates.machinery.file_matching import FileMatcher
-from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from hms_iceberg.metastore import TableRows
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent
 from hms_iceberg.spec.table_properties import GC_ENABLED, IS_SNAPSHOT_TABLE, MANIFEST_TARGET_SIZE_BYTES
 from hms_iceberg.table.table import Table
-from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
+from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 
 ORPHANS_LOOKED_FOR = f"{SERVICE_STATE}orphans-looked-for-ms"
 Stop = Callable[[], bool]

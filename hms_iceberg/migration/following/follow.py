@@ -40,7 +40,7 @@ from hms_iceberg.table.needed.others import needed_by_others
 from hms_iceberg.table.needed.ways_back import table_rows_of
 from hms_iceberg.transaction.transaction import Existing, Transaction
 from hms_iceberg.updates.machinery.content import Isolation
-from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
 from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.rows.overwrite import Overwrite
 from hms_iceberg.updates.snapshots.expire_snapshots import ExpireSnapshots, unreachable_files

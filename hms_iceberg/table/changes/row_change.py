@@ -39,7 +39,7 @@ from hms_iceberg.spec.table_properties import (
 from hms_iceberg.table.changes.assignments import Assignments
 from hms_iceberg.transaction.transaction import Transaction
 from hms_iceberg.updates.machinery.content import Isolation, isolation_of, parent_on
-from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
+from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.require_unchanged import RequireUnchanged
 from hms_iceberg.updates.rows.append import FastAppend, MergeAppend

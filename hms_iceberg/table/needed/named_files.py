@@ -11,7 +11,7 @@ from hms_iceberg.spec.table_properties import metadata_folder
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.needed.deleting import path_of
 from hms_iceberg.updates.machinery.file_matching import live_files
-from hms_iceberg.updates.machinery.manifests.listed_manifests import OnUnreadable, manifests_of_all
+from hms_iceberg.updates.machinery.listed_manifests import OnUnreadable, manifests_of_all
 
 METADATA_LOCATION = "metadata_location"
 """The property of a row that tells where a table's metadata file is."""

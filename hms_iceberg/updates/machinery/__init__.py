@@ -1,1 +1,1 @@
-"""What updates share: manifests, conflicts, snapshots and their summaries."""
+"""What updates share: manifests as they read and write them, conflicts, snapshots and their summaries."""

@@ -20,7 +20,7 @@ from hms_iceberg.spec.metadata.metadata_changes import add_snapshot
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.snapshots_and_refs import MAIN_BRANCH, Operation, Snapshot, Summary
 from hms_iceberg.spec.table_properties import ISOLATION_LEVELS, SUMMARY_PARTITION_LIMIT
-from hms_iceberg.updates.machinery.manifests.manifest_files import (
+from hms_iceberg.updates.machinery.manifest_files import (
     ListFacts,
     check_specs,
     extend_manifest_list,
@@ -28,7 +28,7 @@ from hms_iceberg.updates.machinery.manifests.manifest_files import (
     metadata_file,
     write_added,
 )
-from hms_iceberg.updates.machinery.manifests.manifest_filter import Removal, merge_manifests, remove_files
+from hms_iceberg.updates.machinery.manifest_filter import Removal, merge_manifests, remove_files
 from hms_iceberg.updates.machinery.update import Workspace
 
 _TOTALS = (

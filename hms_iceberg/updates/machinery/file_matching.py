@@ -13,14 +13,14 @@ from hms_iceberg.expressions.projection.residuals import inclusive_projection, s
 from hms_iceberg.expressions.tree import BooleanExpression
 from hms_iceberg.expressions.visitors import complement
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.manifest_pruning import manifests_may_match
 from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder, columnar_schema
+from hms_iceberg.scan.metadata_filter import manifests_may_match
 from hms_iceberg.scan.metrics_filter import files_may_match
 from hms_iceberg.scan.partition_columns import partition_columns
 from hms_iceberg.spec.manifests.manifest_avro import decode_manifest
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
-from hms_iceberg.updates.machinery.manifests.listed_manifests import OnUnreadable, in_batches, tell
+from hms_iceberg.updates.machinery.listed_manifests import OnUnreadable, in_batches, tell
 from hms_iceberg.updates.machinery.update import FileReader
 
 

@@ -17,7 +17,7 @@ from hms_iceberg.updates.machinery.content import (
     commit_content,
     write_snapshot,
 )
-from hms_iceberg.updates.machinery.manifests.manifest_files import check_specs, write_added
+from hms_iceberg.updates.machinery.manifest_files import check_specs, write_added
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 

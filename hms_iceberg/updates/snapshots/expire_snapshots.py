@@ -27,8 +27,8 @@ from hms_iceberg.spec.table_properties import (
     MIN_SNAPSHOTS_TO_KEEP,
 )
 from hms_iceberg.updates.machinery.file_matching import live_files
-from hms_iceberg.updates.machinery.manifests.listed_manifests import manifests_of_all
-from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
+from hms_iceberg.updates.machinery.listed_manifests import manifests_of_all
+from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.update import FileReader, Update, Workspace
 
 logger = logging.getLogger(__name__)

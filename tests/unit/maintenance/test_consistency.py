@@ -49,7 +49,7 @@ from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
 from hms_iceberg.spec.statistics_files import PartitionStatisticsFile
 from hms_iceberg.table import StaticTable, Table
-from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of
+from hms_iceberg.updates.machinery.manifest_files import entries_of
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.spread import ALL
 from tests.support.tables import QUICK

@@ -19,7 +19,7 @@ from hms_iceberg.metastore import MetadataVersion
 from hms_iceberg.spec.statistics_files import StatisticsFile
 from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.workspace import read_version
-from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.operations import BY_CITY, MERGE_ON_READ, SCHEMA, begin, rows
 from tests.support.row_tables import NAME, create, other_writer

@@ -28,7 +28,7 @@ from hms_iceberg.maintenance.dangling_deletes import dangling_deletes
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent
 from hms_iceberg.table import Table
 from hms_iceberg.transaction.workspace import read_version
-from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
+from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 from tests.support.interruptions import CHANGES, Disrepair, InterruptingStorage, Killed
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.spread import ALL

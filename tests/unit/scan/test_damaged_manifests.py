@@ -17,7 +17,7 @@ import pytest
 from hms_iceberg.errors import IcebergError
 from hms_iceberg.scan.manifests.cache import shared_cache
 from hms_iceberg.table.table import Table
-from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
+from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 from tests.support.damage import damaged, damaged_inside
 from tests.support.operations import BY_CITY, MERGE_ON_READ, SCHEMA, begin
 from tests.support.row_tables import create

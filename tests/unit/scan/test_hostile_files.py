@@ -20,7 +20,7 @@ from hms_iceberg.scan.manifests.cache import shared_cache
 from hms_iceberg.spec.manifests.avro_container import encode_long, read_blocks, read_container
 from hms_iceberg.table.table import Table
 from hms_iceberg.transaction.workspace import read_version
-from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
 from tests.support.row_tables import create
 
 ROWS = pa.table({"id": [1, 2], "amount": pa.array([1, 2], pa.int32())})

@@ -16,8 +16,8 @@ from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTrans
 from hms_iceberg.spec.partitions.partition_specs import UNPARTITIONED, PartitionField, PartitionSpec
 from hms_iceberg.transaction.workspace import FileWorkspace
 from hms_iceberg.updates import rewrite_manifests
-from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
-from hms_iceberg.updates.machinery.manifests.manifest_splice import ManifestSplice
+from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.machinery.manifest_splice import ManifestSplice
 from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests
 from hms_iceberg.updates.rows.append import MergeAppend

@@ -16,7 +16,7 @@ from hms_iceberg.expressions.tree import EqualTo
 from hms_iceberg.spec.data_types import StringType
 from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.updates.machinery.content import Isolation
-from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
+from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.properties import SetProperties
 from hms_iceberg.updates.rewrite_manifests import RewriteManifests

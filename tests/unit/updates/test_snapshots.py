@@ -19,7 +19,7 @@ from hms_iceberg.spec.manifests.manifest_values import DataFile
 from hms_iceberg.spec.partition_transforms import IdentityTransform
 from hms_iceberg.spec.snapshots_and_refs import SnapshotRefType
 from hms_iceberg.spec.statistics_files import PartitionStatisticsFile, StatisticsFile
-from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
+from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.update import Update
 from hms_iceberg.updates.partition_spec import AddPartitionField, PartitionSpecUpdate
 from hms_iceberg.updates.properties import SetProperties

@@ -18,7 +18,7 @@ from hms_iceberg.maintenance.relocation.table_path import TablePathResult
 from hms_iceberg.spec.manifests.manifest_values import ManifestEntryStatus
 from hms_iceberg.table import Table
 from hms_iceberg.table.static import StaticTable
-from hms_iceberg.updates.machinery.manifests.manifest_files import entries_of, manifest_list_of
+from hms_iceberg.updates.machinery.manifest_files import entries_of, manifest_list_of
 from tests.support.operations import BY_CITY, MERGE_ON_READ, OPERATIONS, SCHEMA, begin, rows
 from tests.support.row_tables import create
 

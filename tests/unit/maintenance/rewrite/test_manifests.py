@@ -8,7 +8,7 @@ import pytest
 
 from hms_iceberg.errors import InvalidInputError
 from hms_iceberg.maintenance import ManifestRewriteResult, check_table, rewrite_manifests
-from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
+from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 from tests.support.operations import BY_CITY, MERGE_ON_READ, SCHEMA, rows
 from tests.support.row_tables import create
 

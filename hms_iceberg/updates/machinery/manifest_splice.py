@@ -26,7 +26,7 @@ from hms_iceberg.spec.manifests.manifest_list_avro import PartitionSummary
 from hms_iceberg.spec.manifests.manifest_values import DataFile, ManifestContent, ManifestEntryStatus, ManifestFile
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import MANIFEST_TARGET_SIZE_BYTES
-from hms_iceberg.updates.machinery.manifests.manifest_files import metadata_file
+from hms_iceberg.updates.machinery.manifest_files import metadata_file
 from hms_iceberg.updates.machinery.update import Workspace
 
 _NUMBERS = ("sequence_number", "file_sequence_number")

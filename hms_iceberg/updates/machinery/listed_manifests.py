@@ -27,7 +27,7 @@ from hms_iceberg.spec.manifests.manifest_layout import manifest_list_layout
 from hms_iceberg.spec.manifests.manifest_list_avro import check_listed, decode_manifest_list
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent, ManifestFile
 from hms_iceberg.spec.snapshots_and_refs import Snapshot
-from hms_iceberg.updates.machinery.manifests.manifest_files import manifest_list_of
+from hms_iceberg.updates.machinery.manifest_files import manifest_list_of
 from hms_iceberg.updates.machinery.update import FileReader
 
 T = TypeVar("T")

@@ -30,8 +30,8 @@ from hms_iceberg.spec.table_properties import (
     MANIFEST_MIN_COUNT_TO_MERGE,
     MANIFEST_TARGET_SIZE_BYTES,
 )
-from hms_iceberg.updates.machinery.manifests.manifest_files import write_entries
-from hms_iceberg.updates.machinery.manifests.manifest_splice import ManifestSplice, changed_fields, write_spliced
+from hms_iceberg.updates.machinery.manifest_files import write_entries
+from hms_iceberg.updates.machinery.manifest_splice import ManifestSplice, changed_fields, write_spliced
 from hms_iceberg.updates.machinery.update import Workspace
 
 FileKey = tuple[str, int | None]

@@ -1,1 +1,0 @@
-"""Manifests as updates read and write them."""
