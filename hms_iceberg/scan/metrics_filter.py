@@ -92,7 +92,7 @@ def may_match(expression: BooleanExpression, metrics: MetricColumns, only: Colle
 
 
 def files_may_match(expression: BooleanExpression, files: Sequence[ContentMetrics]) -> list[bool]:
-    """The same of files (or row groups) that are objects: False only if certainly no row matches."""
+    """Whether files (or row groups), given as objects, may hold a matching row: False only if none certainly does."""
     return may_match(expression, MetricColumns(ObjectMetrics(files))).to_list()
 
 

@@ -34,7 +34,7 @@ class OpenSessionCatalog(msgspec.Struct, frozen=True):
 
 
 class InCatalog(msgspec.Struct, frozen=True):
-    """What is in a catalog, or in a namespace of it (`NamedCatalog`).
+    """Asks for the names in a catalog, or in a namespace of it (`NamedCatalog`).
 
     Args:
         catalog: the number of an open catalog.

@@ -63,7 +63,7 @@ def load_bridge(spark: SparkSession) -> Any:
 
 
 def java_version(gateway: Any) -> int:
-    """That of the driver's JVM, such as 8 or 17."""
+    """The version of Java that the driver's JVM has, such as 8 or 17."""
     return int(str(gateway.jvm.java.lang.System.getProperty("java.specification.version")).removeprefix("1."))
 
 

@@ -80,7 +80,7 @@ _KNOWN = (*TRAVELS, START, END, *_SIZES, *_STREAMING, *_IGNORED, *_OF_WRITES)
 
 @dataclass(frozen=True)
 class Selection:
-    """What is read of a table.
+    """The part of a table that a read wants.
 
     Args:
         scan: the snapshot and the schema.

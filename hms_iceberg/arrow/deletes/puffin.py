@@ -23,7 +23,7 @@ from hms_iceberg.storage import Storage
 
 MAGIC = b"PFA1"
 TAIL = struct.Struct("<iI4s")
-"""What is behind the footer's payload: its size, flags and magic bytes."""
+"""The bytes behind the footer's payload: its size, flags and magic bytes."""
 
 _COMPRESSED = 1
 

@@ -126,7 +126,7 @@ def read_all(
 
 
 def _parts(task: FileScanTask) -> Iterable[FileScanTask]:
-    """What is read side by side of a file."""
+    """The parts of a file that several threads read."""
     return split(task, _ORC_PART_BYTES) if task.file.file_format.upper() == "ORC" else (task,)
 
 

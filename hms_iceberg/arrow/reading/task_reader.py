@@ -469,7 +469,7 @@ def _pruned(schema: Schema, field_id: int) -> NestedField:
 
 
 def _positions_of(rows: RowRange) -> RangeMetrics:
-    """What is known of the positions of a range of rows."""
+    """The least and the greatest position of a range of rows, as metrics."""
     first, last = (to_bytes(LongType(), each) for each in (rows.start, rows.start + rows.rows - 1))
     return RangeMetrics(rows.rows, ColumnMetrics(lower_bounds={_POSITION: first}, upper_bounds={_POSITION: last}))
 

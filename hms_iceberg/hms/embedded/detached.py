@@ -87,7 +87,7 @@ def start(
 
 
 def status(data_dir: str | os.PathLike[str] | None = None) -> MetastoreStatus:
-    """What is known of the metastore on a data folder; `running` is False if there is none."""
+    """The state of the metastore on a data folder; `running` is False if there is none."""
     folder = Path(data_dir or default_data_dir()).absolute()
     try:
         record = json.loads((folder / _PID_FILE).read_text())

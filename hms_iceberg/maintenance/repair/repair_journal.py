@@ -113,7 +113,7 @@ def needed_for_undo(table: Table) -> Iterator[str]:
 
 
 def _pass_over(error: Exception) -> None:
-    """What is damaged names nothing; what could not be read for another reason may name anything.
+    """Passes over an error of a missing or damaged file, which names no other; raises any other error.
 
     Raises:
         StorageError: the storage did not let a file be read.

@@ -267,7 +267,7 @@ def _state(table: Table) -> object:
 
 
 class _Budget:
-    """What is left of the limits of a run."""
+    """The time and the bytes that a run may still use."""
 
     def __init__(self, limits: Limits, stop: threading.Event) -> None:
         self._end = None if limits.seconds is None else time.monotonic() + limits.seconds

@@ -1,4 +1,4 @@
-"""What is shown of a table of a warehouse's migration: its state, why it is so, and its size."""
+"""The words that show a table in the migration of a warehouse: its state, the reasons, and its size."""
 
 from __future__ import annotations
 

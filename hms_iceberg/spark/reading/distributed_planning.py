@@ -164,7 +164,7 @@ def _is_distributed(mode: str, manifests: Sequence[ManifestFile], slots: int, ha
 
 @dataclass(frozen=True)
 class _Task:
-    """What is to be found in manifests.
+    """The work of one task: manifests, and the entries to find in them.
 
     Args:
         content: what they hold.

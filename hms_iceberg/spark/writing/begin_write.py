@@ -90,7 +90,7 @@ def begun(
 def decided(
     asked: BeginWrite, settings: WriteSettings, metadata: TableMetadata, distribution: Distribution
 ) -> dict[str, Any]:
-    """What is decided for the commit; see `begun`."""
+    """The choices that the commit of a write keeps to: sort order, branch, properties, and when it began."""
     return msgspec.to_builtins(
         Decided(
             sort_order_id=_sort_order_id(settings, metadata, metadata.sort_order(), distribution),

@@ -103,7 +103,7 @@ def backup_of(
 
 
 def looked_for(look: Callable[[], T]) -> T:
-    """What is found in the rows of a metastore, in which tables may be renamed meanwhile: then it is looked for again.
+    """The result of a search in the rows of a metastore; it is repeated if a table is renamed meanwhile.
 
     Raises:
         NoSuchTableError: they are renamed again and again.

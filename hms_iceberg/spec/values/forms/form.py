@@ -1,4 +1,4 @@
-"""What is known of the values of one primitive type."""
+"""The record of a primitive type: every form that its values have."""
 
 from __future__ import annotations
 
