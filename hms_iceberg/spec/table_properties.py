@@ -78,7 +78,7 @@ MANIFEST_MERGE_ENABLED = BoolProperty(
     True,
 )
 MANIFEST_MERGE_ON_APPEND = replace(MANIFEST_MERGE_ENABLED, default=False)
-"""`commit.manifest-merge.enabled` as an append reads it: PyIceberg's appends are fast ones unless the property asks for merging."""
+"""That property as appends read it: they merge only if it is set, as in PyIceberg."""
 SUMMARY_PARTITION_LIMIT = IntProperty(
     "write.summary.partition-limit", "A summary names changed partitions up to this number.", _COMMITS, 0
 )
