@@ -92,7 +92,7 @@ def may_match(expression: BooleanExpression, metrics: MetricColumns, only: Colle
 
 
 def files_may_match(expression: BooleanExpression, files: Sequence[ContentMetrics]) -> list[bool]:
-    """Whether files (or row groups), given as objects, may hold a matching row: False only if certainly none matches."""
+    """Whether files (or row groups), as objects, may hold a matching row: False only if certainly none matches."""
     return may_match(expression, MetricColumns(ObjectMetrics(files))).to_list()
 
 
