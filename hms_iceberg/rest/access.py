@@ -45,6 +45,11 @@ class Access:
     caller: Caller
     rule: Rule
 
+    @property
+    def allows_everything(self) -> bool:
+        """Whether there is no policy."""
+        return self.rule is everything
+
     def allows(self, right: Right, namespace: str, name: str | None = None) -> bool:
         """Whether the caller has a right on a namespace, or on a table or view in it."""
         return right is Right.NONE or self.rule(self.caller, right, namespace.lower(), name and name.lower())

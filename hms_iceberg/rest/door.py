@@ -15,12 +15,16 @@ from hms_iceberg.rest.files.signing import RequestSigner
 from hms_iceberg.rest.files.vending import CredentialVendor
 from hms_iceberg.rest.hive_tables import HiveTablesBehind, read_only
 from hms_iceberg.rest.planning.store import PlanStore
-from hms_iceberg.rest.security.locations import AllowedLocations
+from hms_iceberg.rest.security.foreign_folders import check_folders
+from hms_iceberg.rest.security.locations import AllowedLocations, new_locations
 from hms_iceberg.rest.serving.bounded import BoundedCache
 from hms_iceberg.rest.serving.calls import Call
 from hms_iceberg.rest.settings import MEBIBYTE, RestSettings
 from hms_iceberg.scan.tasks import ScanPlan
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
+from hms_iceberg.table.needed.deleting import path_of
+from hms_iceberg.table.needed.named_files import OwnFolders, is_in
+from hms_iceberg.table.needed.ways_back import table_rows_of
 from hms_iceberg.transaction.workspace import read_version
 
 
@@ -67,6 +71,29 @@ class Door:
                 "ForbiddenException",
                 f"{call.access.caller.name} may not {right.name.lower()} {what}. The server's policy says who may.",
             )
+
+    def check_table(
+        self, call: Call, identifier: Identifier, new: TableMetadata, base: MetadataVersion | None, file: str = ""
+    ) -> None:
+        """Refuses a new version of a table with locations that are not allowed, or where others have their files.
+
+        Args:
+            call: who asks for it.
+            identifier: the table.
+            new: the version.
+            base: the version before it, whose locations are not looked at; None if the table is new.
+            file: the metadata file, if it is there already.
+
+        Raises:
+            RefusedError: there are such locations.
+        """
+        named = new_locations(new, None if base is None else base.metadata)
+        for what, location in named:
+            self.locations.check(location, what)
+        own = () if base is None else tuple(OwnFolders.of(base.metadata, base.location).all())
+        foreign = [each for each in named if not any(is_in(path_of(each[1]), folder) for folder in own)]
+        foreign += [("metadata file", file)] if file else []
+        check_folders(call.access, identifier, foreign, table_rows_of(self.catalog.metastore))
 
     def list_tables(self, namespace: str) -> list[Identifier]:
         """The tables of a namespace, sorted.

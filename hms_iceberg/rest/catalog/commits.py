@@ -39,13 +39,13 @@ def commit_table(door: Door, call: Call) -> Answer:
         door.catalog.load_namespace_properties(identifier[0])
         start: MetadataVersion | None = None
         metadata = new_table(changes, now_ms())
-        door.locations.check_table(metadata, None)
+        door.check_table(call, identifier, metadata, None)
         return committed(door, _made_new(door, identifier, metadata))
     identifier, start = door.writable(identifier)
     transaction = _transaction(door, identifier, Existing(start))
     try:
         transaction.add(RequestedChanges(requirements, changes, added_snapshots(asked.updates or [])))
-        door.locations.check_table(transaction.metadata, start.metadata)
+        door.check_table(call, identifier, transaction.metadata, start)
     except (RefusedError, InvalidInputError, CommitConflictError):
         transaction.abandon()
         raise

@@ -47,7 +47,7 @@ def create_table(door: Door, call: Call) -> Answer:
         properties,
     )
     try:
-        door.locations.check_table(transaction.metadata, None)
+        door.check_table(call, identifier, transaction.metadata, None)
     except RefusedError:
         transaction.abandon()
         raise
@@ -111,7 +111,7 @@ def register_table(door: Door, call: Call) -> Answer:
     """Makes an existing metadata file the table of a name."""
     asked = call.read(Register)
     identifier, version = to_register(door, call, asked, lambda file: read_version(file, door.catalog.storage))
-    door.locations.check_table(version.metadata, None)
+    door.check_table(call, identifier, version.metadata, None, asked.metadata_location)
     table = door.catalog.register_table(identifier, asked.metadata_location, overwrite=bool(asked.overwrite))
     return loaded(door, call, identifier, door.version_at(table.metadata_location))
 

@@ -50,19 +50,18 @@ class AllowedLocations:
                 "only. Choose one there.",
             )
 
-    def check_table(self, new: TableMetadata, base: TableMetadata | None) -> None:
-        """Refuses a new version of a table that names a location outside the folders, and did not before."""
-        known = set() if base is None else set(_table_locations(base))
-        for what, location in _table_locations(new):
-            if (what, location) not in known:
-                self.check(location, what)
-
     def check_view(self, new: ViewMetadata, base: ViewMetadata | None) -> None:
         """Refuses a new version of a view that is elsewhere."""
         known = set() if base is None else set(_own_locations(base.location, base.properties.items()))
         for what, location in _own_locations(new.location, new.properties.items()):
             if (what, location) not in known:
                 self.check(location, what)
+
+
+def new_locations(new: TableMetadata, base: TableMetadata | None) -> list[tuple[str, str]]:
+    """What a version of a table names and the one before it did not: what each is, and the location."""
+    known = set() if base is None else set(_table_locations(base))
+    return [each for each in _table_locations(new) if each not in known]
 
 
 def _own_locations(location: str, properties: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:

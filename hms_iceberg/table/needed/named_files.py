@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from hms_iceberg.arrow.storage.data_locations import LocationRules
+from hms_iceberg.metastore import TableRow
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.table_properties import metadata_folder
 from hms_iceberg.storage import Storage
@@ -48,6 +49,14 @@ class OwnFolders:
         yield self.location
         yield from self.metadata
         yield self.data
+
+
+def folders_of_row(row: TableRow) -> Iterator[str]:
+    """The folders that a row of a metastore tells of: an Iceberg table's own ones, or where another table is."""
+    if not row.is_iceberg:
+        yield _path(row.location)
+        return
+    yield from OwnFolders.by_properties(row.location, row.properties, row.properties.get(METADATA_LOCATION, "")).all()
 
 
 def is_in(path: str, folder: str) -> bool:

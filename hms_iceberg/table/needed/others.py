@@ -12,7 +12,7 @@ from hms_iceberg.errors import MissingFileError
 from hms_iceberg.metastore import Identifier, MetadataVersion, TableRow, TableRows
 from hms_iceberg.storage import Storage
 from hms_iceberg.table.needed.deleting import path_of
-from hms_iceberg.table.needed.named_files import METADATA_LOCATION, OwnFolders, files_of, is_in
+from hms_iceberg.table.needed.named_files import METADATA_LOCATION, OwnFolders, files_of, folders_of_row, is_in
 from hms_iceberg.table.needed.ways_back import backup_of, looked_for
 from hms_iceberg.transaction.workspace import read_version
 
@@ -84,14 +84,9 @@ def _owners(paths: Collection[str], but: Collection[str], rows: TableRows) -> di
     for row in rows.rows():
         if str(row).lower() in but:
             continue
-        places: Iterable[str] = (path_of(row.location).rstrip("/"),)
-        if row.is_iceberg:
-            places = OwnFolders.by_properties(
-                row.location, row.properties, row.properties.get(METADATA_LOCATION, "")
-            ).all()
-        elif row.has_partitions:
+        if row.has_partitions and not row.is_iceberg:
             partitioned.append(row)
-        owners.update(dict.fromkeys(places, str(row)))
+        owners.update(dict.fromkeys(folders_of_row(row), str(row)))
 
     with ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="iceberg-partitions") as pool:
         asked = pool.map(lambda row: list(rows.partition_locations(row.identifier)), partitioned)

@@ -17,6 +17,7 @@ from hms_iceberg.rest import Limits, RestSettings
 from hms_iceberg.rest.access import Caller, Right
 from hms_iceberg.rest.security.logins import StaticTokens
 from hms_iceberg.rest.security.policy import Policy, PolicyRule
+from hms_iceberg.spec.metadata.metadata_json import metadata_to_dict
 from tests.support.rest_server import RestServer, served
 
 ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "city": ["Bonn", None, ""]})
@@ -302,6 +303,41 @@ def test_a_policy_is_kept_at_every_endpoint(hive: Catalog, name: str) -> None:
         listed = guarded.ask("GET", f"/v1/namespaces/{namespace}/tables", headers=mine).body["identifiers"]
         assert [each["name"] for each in listed] == [table]
     assert hive.table_exists(name)
+
+
+def test_nobody_gets_at_the_files_of_a_table_by_another_one_at_the_same_place(hive: Catalog, name: str) -> None:
+    secret = hive.create_table(name, ROWS.schema)
+    secret.append(ROWS)
+    location, mine = secret.location(), f"{name.split('.')[0]}_mine"
+    hive.create_namespace(mine)
+    rules = (PolicyRule(Right.MANAGE, ("mallory",), namespaces=(mine,)), PolicyRule(Right.MANAGE, ("boss",)))
+    tokens = {"a-token-of-mallory": Caller("mallory"), "a-token-of-the-boss": Caller("boss")}
+    with served(hive, login=StaticTokens.of(tokens), rule=Policy(rules)) as guarded:
+
+        def ask(who: str, way: str, body: dict[str, Any]) -> Any:
+            return guarded.ask("POST", f"/v1/namespaces/{mine}/{way}", body, {"Authorization": f"Bearer {who}"})
+
+        mallory = "a-token-of-mallory"
+        table = {"name": "t", "schema": SCHEMA}
+        for place in (location, f"{location}/", f"{location}/data", location.rpartition("/")[0]):
+            for body in ({"location": place}, {"properties": {"write.data.path": place}}):
+                refused = ask(mallory, "tables", {**table, **body})
+                assert (refused.status, refused.error) == (403, "ForbiddenException"), (place, refused)
+        refused = ask(mallory, "register", {"name": "t", "metadata-location": secret.metadata_location})
+        assert refused.status == 403 and not hive.table_exists(f"{mine}.t")
+        assert ask(mallory, "tables", table).status == 200
+        snapshot = metadata_to_dict(secret.metadata)["snapshots"][0]
+        for update in (
+            {"action": "set-location", "location": location},
+            {"action": "set-properties", "updates": {"write.metadata.path": f"{location}/metadata"}},
+            {"action": "add-snapshot", "snapshot": snapshot},
+        ):
+            assert ask(mallory, "tables/t", {"updates": [update]}).status == 403, update
+        assert (
+            ask(mallory, "tables/t", {"updates": [{"action": "set-properties", "updates": {"a": "b"}}]}).status == 200
+        )
+        assert ask("a-token-of-the-boss", "tables", {**table, "name": "u", "location": f"{location}/u"}).status == 200
+    assert hive.load_table(name).metadata == secret.metadata
 
 
 def test_the_doctor_looks_at_a_rest_catalog(client: Catalog) -> None:
