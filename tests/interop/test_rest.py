@@ -285,11 +285,13 @@ def test_duckdb_reads_inserts_travels_and_deletes(
 
 @pytest.mark.slow
 @pytest.mark.whole
-def test_trino_reads_writes_and_changes_tables(server: RestServer, hive: Catalog, name: str, tmp_path: Path) -> None:
+def test_the_guides_trino_reads_writes_and_changes_tables(
+    server: RestServer, hive: Catalog, name: str, tmp_path: Path
+) -> None:
     table = hive.create_table(name, ROWS.schema, properties={"write.delete.mode": "merge-on-read"})
     table.append(ROWS)
     try:
-        with Trino(server.url, tmp_path) as trino:
+        with Trino("", tmp_path, told(block("rest", "Trino", "properties"), server)) as trino:
             assert trino.sql(f"select id, city from ice.{name} order by id") == [[1, "Bonn"], [2, None], [3, ""]]
             trino.sql(f"insert into ice.{name} values (4, 'x=1'), (5, null)")
             trino.sql(f"delete from ice.{name} where id = 1")

@@ -83,12 +83,14 @@ class Trino:
     """A server with the catalog `ice`, as a context manager.
 
     Args:
-        uri: of the metastore, or of a server of the Iceberg REST protocol (`http://…`).
+        uri: of the metastore.
         folder: an empty folder for its settings and log.
+        settings: the catalog's, if it is on something else.
     """
 
-    def __init__(self, uri: str, folder: Path) -> None:
+    def __init__(self, uri: str, folder: Path, settings: str = "") -> None:
         self._uri = uri
+        self._settings = settings
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
         with socket.create_server(("127.0.0.1", 0)) as free:
@@ -140,17 +142,18 @@ class Trino:
             "memory.heap-headroom-per-node": "256MB",
             "catalog.config-dir": str(self._folder / "etc" / "catalog"),
         }
-        behind_door = {"iceberg.catalog.type": "rest", "iceberg.rest-catalog.uri": self._uri}
-        on_metastore = {"iceberg.catalog.type": "hive_metastore", "hive.metastore.uri": self._uri}
         iceberg = {
             "connector.name": "iceberg",
-            **(behind_door if self._uri.startswith("http") else on_metastore),
+            "iceberg.catalog.type": "hive_metastore",
+            "hive.metastore.uri": self._uri,
             "fs.hadoop.enabled": "true",
             "iceberg.unique-table-location": "true",
         }
         for name, settings in (("config.properties", own), ("catalog/ice.properties", iceberg)):
             lines = (f"{key}={value}\n" for key, value in settings.items())
             (self._folder / "etc" / name).write_text("".join(lines))
+        if self._settings:
+            (self._folder / "etc" / "catalog" / "ice.properties").write_text(self._settings)
         (self._folder / "etc" / "log.properties").write_text("io.trino=WARN\n")
 
     def _ready(self) -> bool:
