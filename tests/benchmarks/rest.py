@@ -151,18 +151,27 @@ def timed(work: Callable[[], object], times: int) -> list[float]:
     return found
 
 
-def in_turns(title: str, works: dict[str, Callable[[], object]], rounds: int, times: int) -> None:
-    """Prints medians and slowest hundredths, and the ratio of the first to the last."""
-    found: dict[str, list[float]] = {name: [] for name in works}
+def in_turns(title: str, works: dict[Server, Callable[[], object]], rounds: int, times: int) -> None:
+    """Prints medians, slowest hundredths and the server's processor time, and the ratios of the first to the last."""
+    found: dict[Server, list[float]] = {server: [] for server in works}
+    spent = dict.fromkeys(works, 0.0)
     for work in works.values():
         timed(work, times // 4)
     for _ in range(rounds):
-        for name, work in works.items():
-            found[name] += timed(work, times)
-    shown = {name: (statistics.median(each), sorted(each)[int(0.99 * len(each))]) for name, each in found.items()}
-    text = ", ".join(f"{name} p50 {p50:.1f} ms p99 {p99:.1f} ms" for name, (p50, p99) in shown.items())
-    first, last = next(iter(shown.values())), list(shown.values())[-1]
-    say(f"{title:28} {text}: {first[0] / last[0]:.2f}x")
+        for server, work in works.items():
+            before = server.processor_seconds()
+            found[server] += timed(work, times)
+            spent[server] += server.processor_seconds() - before
+    shown = []
+    for server, each in found.items():
+        slowest = sorted(each)[int(0.99 * len(each))]
+        shown.append((statistics.median(each), min(each), 1000 * spent[server] / len(each)))
+        say(
+            f"{title:24} {server.name:10} p50 {shown[-1][0]:.1f} least {min(each):.1f} p99 {slowest:.1f}, processor "
+            f"{shown[-1][2]:.1f} ms"
+        )
+    ratios = [first / last if last else 0.0 for first, last in zip(shown[0], shown[-1], strict=True)]
+    say(f"{title:24} ratios: p50 {ratios[0]:.2f}x, least {ratios[1]:.2f}x, processor {ratios[2]:.2f}x")
 
 
 def asking(server: Server, method: str, path: str, body: Any = None, **headers: str) -> Callable[[], Any]:
@@ -181,20 +190,20 @@ def asking(server: Server, method: str, path: str, body: Any = None, **headers: 
 def load(servers: Sequence[Server]) -> None:
     """A table's metadata."""
     path = "/v1/namespaces/few/tables/t0"
-    in_turns("load of a table", {each.name: asking(each, "GET", path) for each in servers}, 5, 60)
-    unchanged = {}
+    in_turns("load of a table", {each: asking(each, "GET", path) for each in servers}, 5, 60)
+    unchanged: dict[Server, Callable[[], object]] = {}
     for each in servers:
         tag = asking(each, "GET", path)().headers.get("ETag", "")
-        unchanged[each.name] = asking(each, "GET", path, **{"If-None-Match": tag})
+        unchanged[each] = asking(each, "GET", path, **{"If-None-Match": tag})
     in_turns("load, unchanged", unchanged, 5, 60)
 
 
 def commit(servers: Sequence[Server]) -> None:
     """A property of a table of the side's own."""
-    works = {}
+    works: dict[Server, Callable[[], object]] = {}
     for number, each in enumerate(servers, 2):
         body = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "0"}}]}
-        works[each.name] = _committing(each, f"/v1/namespaces/few/tables/t{number}", body)
+        works[each] = _committing(each, f"/v1/namespaces/few/tables/t{number}", body)
     in_turns("commit", works, 4, 20)
 
 
@@ -214,7 +223,7 @@ def list_tables(servers: Sequence[Server]) -> None:
     path = "/v1/namespaces/many/tables"
     for each in servers:
         assert len(json.loads(asking(each, "GET", path)().data)["identifiers"]) == TABLES, each.name
-    in_turns(f"list of {TABLES} tables", {each.name: asking(each, "GET", path) for each in servers}, 3, 1)
+    in_turns(f"list of {TABLES} tables", {each: asking(each, "GET", path) for each in servers}, 3, 1)
 
 
 def clients(servers: Sequence[Server], seconds: float) -> None:

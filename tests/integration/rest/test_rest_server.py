@@ -17,6 +17,8 @@ from hms_iceberg.rest import Limits, RestSettings
 from hms_iceberg.rest.access import Caller, Right
 from hms_iceberg.rest.security.logins import StaticTokens
 from hms_iceberg.rest.security.policy import Policy, PolicyRule
+from hms_iceberg.rest_client.channel import new_key
+from hms_iceberg.spec.changes.differences import table_requirements, table_updates
 from hms_iceberg.spec.metadata.metadata_json import metadata_to_dict
 from tests.support.rest_server import RestServer, served
 
@@ -180,6 +182,29 @@ def test_a_request_with_a_key_is_done_once(server: RestServer, hive: Catalog, na
     assert not hive.table_exists(f"{namespace}.x")
     wrong = server.ask("POST", f"/v1/namespaces/{namespace}/tables", body, {"Idempotency-Key": str(uuid.uuid4())})
     assert wrong.error == "BadRequestException"
+
+
+def test_a_commit_that_is_sent_again_to_another_server_is_answered_as_made(
+    server: RestServer, hive: Catalog, name: str
+) -> None:
+    table = hive.create_table(name, ROWS.schema)
+    change = table.transaction()
+    change.append(ROWS)
+    updates = table_updates(table.metadata, change.metadata)
+    body = {"requirements": table_requirements(table.metadata, updates), "updates": updates}
+    assert server.ask("POST", path(name), body).status == 200
+    hive.load_table(name).append(ROWS)  # somebody else's, in between
+    with served(hive) as other:
+        again = other.ask("POST", path(name), body, {"Idempotency-Key": new_key()})
+        assert again.status == 200 and len(again.body["metadata"]["snapshots"]) == 2
+        updates[0]["snapshot"]["manifest-list"] += ".other"  # a client's next attempt, of the same id
+        assert other.ask("POST", path(name), body).status == 409
+        made = table_updates(None, hive.load_table(name).metadata)
+        new = {"requirements": [{"type": "assert-create"}], "updates": made}
+        assert other.ask("POST", path(name), new).status == 200
+        made[0]["uuid"] = str(uuid.uuid4())
+        assert other.ask("POST", path(name), new).status == 409
+    assert len(hive.load_table(name).snapshots()) == 2
 
 
 DEEP = b'{"name":' + b"[" * 100_000
