@@ -12,7 +12,9 @@ import pytest
 from hypothesis import settings
 
 from hms_iceberg.errors import JavaNotFoundError, MissingDependencyError
+from hms_iceberg.spark.spark_versions import release
 from tests.support import spread
+from tests.support.pyspark_home import spark_release
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,6 +33,24 @@ STARTED = pytest.StashKey["EmbeddedMetastore"]()
 # How long an example takes says more about the machine than about the code.
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What PySpark 3.5 itself does is no error of a test: it leaves sockets open, and uses what pandas lets go of."""
+    if spark_release() < (4, 0):
+        for warning in (
+            "unclosed <socket:ResourceWarning",
+            "Exception ignored in:pytest.PytestUnraisableExceptionWarning",
+        ):
+            config.addinivalue_line("filterwarnings", f"ignore:{warning}")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Leaves out what the Spark that runs does not have: `@pytest.mark.since_spark("4.1", "why")`."""
+    for mark in item.iter_markers("since_spark"):
+        first, reason = mark.args
+        if spark_release() < release(first):
+            pytest.skip(f"since Spark {first}: {reason}")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import threading
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,8 @@ def load_bridge(spark: SparkSession) -> Any:
     require_version(spark.version)
     sources = bridge_sources(spark.version)
     gateway: Any = spark.sparkContext._gateway
-    name = f"bridge-{_digest(sources, f'{spark.version} {java_version(gateway)}')}.jar"
+    versions = f"{spark.version} {_scala_version(gateway)} {java_version(gateway)}"
+    name = f"bridge-{_digest(sources, versions)}.jar"
     with _lock:
         is_first = _loaded_jar(gateway, name) is None
         if is_first:
@@ -67,7 +69,12 @@ def java_version(gateway: Any) -> int:
     return int(str(gateway.jvm.java.lang.System.getProperty("java.specification.version")).removeprefix("1."))
 
 
-def _digest(sources: dict[str, str], versions: str) -> str:
+def _scala_version(gateway: Any) -> str:
+    """Spark 3.5 is built with two of them, which have not the same classes."""
+    return str(gateway.jvm.scala.util.Properties.versionNumberString())
+
+
+def _digest(sources: Mapping[str, str], versions: str) -> str:
     return hashlib.sha256("\0".join((versions, *sources.values())).encode()).hexdigest()[:16]
 
 
@@ -80,7 +87,7 @@ def _load(gateway: Any, name: str, jar: Path) -> None:
     gateway.jvm.java.lang.System.setProperty(f"{PACKAGE}.{name}", str(jar))
 
 
-def _jar(gateway: Any, sources: dict[str, str], name: str) -> Path:
+def _jar(gateway: Any, sources: Mapping[str, str], name: str) -> Path:
     """The compiled classes, from the user's cache folder where they have been compiled before.
 
     What another user could have put there, or changed, is not taken: they are compiled anew.
@@ -115,7 +122,7 @@ def _driver_loader(gateway: Any) -> Any:
     return found
 
 
-def _compile(gateway: Any, sources: dict[str, str]) -> dict[str, bytes]:
+def _compile(gateway: Any, sources: Mapping[str, str]) -> dict[str, bytes]:
     jvm = gateway.jvm
     commons = jvm.org.codehaus.commons.compiler.util.resource
     units = gateway.new_array(commons.Resource, len(sources))

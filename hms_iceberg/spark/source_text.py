@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from importlib import resources
+from types import MappingProxyType
 
 from hms_iceberg.spark.spark_versions import release
 
@@ -23,8 +26,9 @@ _BEFORE_4 = (
 )
 
 
-def bridge_sources(spark_version: str) -> dict[str, str]:
-    """The text of each file of the bridge.
+@cache
+def bridge_sources(spark_version: str) -> Mapping[str, str]:
+    """The text of each file of the bridge, read once: the classes of a JVM stay what they are if the package changes.
 
     The files of most rooms are for all versions. Those of a room such as ``since_4_1`` take the place of others from
     that version on, those of ``until_3_5`` up to that one.
@@ -38,7 +42,7 @@ def bridge_sources(spark_version: str) -> dict[str, str]:
     for room in sorted((room for room in rooms if _is_for(room.name, version)), key=lambda room: _place(room.name)):
         found |= {file.name: file.read_text("utf-8") for file in room.iterdir() if file.name.endswith(".java")}
     moved = _BEFORE_4 if version < (4, 0) else ()
-    return {name: _moved(text, moved) for name, text in sorted(found.items())}
+    return MappingProxyType({name: _moved(text, moved) for name, text in sorted(found.items())})
 
 
 def _is_for(room: str, version: tuple[int, int]) -> bool:

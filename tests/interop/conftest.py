@@ -13,13 +13,17 @@ from typing import Any
 
 import pytest
 
-from tests.support.pyspark_home import CACHE, pyspark_home
+from tests.support.pyspark_home import CACHE, pyspark_home, spark_release
 
-# Spark 4.1 is the newest version that Apache Iceberg publishes a runtime for.
-PYSPARK = "4.1.4"
-RUNTIME = "iceberg-spark-runtime-4.1_2.13"
 RUNTIME_VERSION = "1.12.0"
-RUNTIME_SHA256 = "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82"
+if spark_release() < (4, 0):
+    PYSPARK = "3.5.9"
+    RUNTIME = "iceberg-spark-runtime-3.5_2.12"
+    RUNTIME_SHA256 = "8dd8c90e54ed1a20f2461309d047a255ee56382eb7c0a46162b27a4936fd86dc"
+else:  # Spark 4.1 is the newest version that Apache Iceberg publishes a runtime for.
+    PYSPARK = "4.1.4"
+    RUNTIME = "iceberg-spark-runtime-4.1_2.13"
+    RUNTIME_SHA256 = "3123c3798af642dd537230923548e013ef41cc28b6626e5225808cf5670a0f82"
 
 
 class JavaIceberg:
