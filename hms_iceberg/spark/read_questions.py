@@ -96,7 +96,7 @@ class PlanScan(msgspec.Struct, frozen=True):
         filter: the conditions, as the bridge's class FilterText writes them.
         whole_files: whether the filter chooses files, of which all rows are read.
         aggregates: the aggregates that metadata may answer, as MetadataAnswer writes them.
-        time_type: whether this Spark has the type time.
+        lacking_types: the names of Iceberg's types that this Spark does not have.
         partition_column: whether the query uses the column `_partition`.
         deleted_column: whether it uses the column `_deleted`.
         slots: tasks of executors that run at once, which may read manifests; 0 for none.
@@ -114,7 +114,7 @@ class PlanScan(msgspec.Struct, frozen=True):
     filter: dict[str, Any] | None = None
     whole_files: bool = False
     aggregates: list[dict[str, Any]] | None = None
-    time_type: bool = True
+    lacking_types: tuple[str, ...] = ()
     partition_column: bool = False
     deleted_column: bool = False
     slots: int = 0

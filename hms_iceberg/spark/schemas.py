@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -99,10 +99,15 @@ def spark_schema(schema: Schema, table: str) -> dict[str, Any]:
     return {"type": "struct", "fields": [spark_field(field, table, True) for field in schema.fields]}
 
 
-def is_held(field_type: IcebergType, time_type: bool = True) -> bool:
-    """Whether Spark can hold the values of a type; not every version can hold a time."""
+def is_held(field_type: IcebergType, lacking_types: Collection[str] = ()) -> bool:
+    """Whether Spark can hold the values of a type.
+
+    Args:
+        field_type: the type.
+        lacking_types: the names of Iceberg's types that this Spark does not have.
+    """
     return all(
-        time_type if isinstance(each, TimeType) else isinstance(each, DecimalType) or type(each) in _PRIMITIVES
+        (isinstance(each, DecimalType) or type(each) in _PRIMITIVES) and str(each) not in lacking_types
         for each in leaves(field_type)
     )
 

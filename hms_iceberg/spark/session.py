@@ -26,6 +26,7 @@ _S3A = {
     "fs.s3a.secret.key": "s3.secret-access-key",
     "fs.s3a.session.token": "s3.session-token",
 }
+_AWS = "s3.amazonaws.com"
 
 
 def extend(
@@ -127,6 +128,8 @@ def _session_properties(spark: SparkSession) -> dict[str, str]:
     own = {key[len(_PROPERTY_PREFIX) :]: value for key, value in settings if key.startswith(_PROPERTY_PREFIX)}
     hadoop = spark._jsparkSession.sessionState().newHadoopConf()
     found = {name: hadoop.getTrimmed(key) for key, name in _S3A.items()}
+    if found["s3.endpoint"] == _AWS:  # Spark 3.5 says so where nobody does; other regions have other addresses
+        found["s3.endpoint"] = ""
     if found["s3.endpoint"] and "://" not in found["s3.endpoint"]:
         scheme = "https" if hadoop.getBoolean("fs.s3a.connection.ssl.enabled", True) else "http"
         found["s3.endpoint"] = f"{scheme}://{found['s3.endpoint']}"

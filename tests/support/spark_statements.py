@@ -128,7 +128,7 @@ def _run(spark: SparkSession, statement: str, errors: list[str]) -> None:
         if statement.startswith("stream "):
             _, source, target, checkpoint, expression = statement.split(maxsplit=4)
             # toTable looks for its catalog in the settings of the thread's session, and a new thread has none
-            spark._get_j_spark_session_class(spark._jvm).setActiveSession(spark._jsparkSession)
+            spark._jvm.hms_iceberg.bridge.Bridge.makeDefault(spark._jsparkSession)
             frame = spark.readStream.schema("id bigint").parquet(source).selectExpr(f"{expression} as id", "id as v")
             write = frame.writeStream.trigger(availableNow=True).option("checkpointLocation", checkpoint)
             write.toTable(target).awaitTermination()

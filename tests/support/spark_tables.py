@@ -36,6 +36,25 @@ class Rows:
         return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema=self.schema)
 
 
+def arrow_of(frame: DataFrame) -> pa.Table:
+    """All rows of a query."""
+    if hasattr(frame, "toArrow"):
+        return frame.toArrow()
+    batches = frame._collect_as_arrow()  # Spark 3.5
+    if batches:
+        return pa.Table.from_batches(batches)
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(frame.schema).empty_table()
+
+
+def from_arrow(spark: SparkSession, table: pa.Table) -> DataFrame:
+    """A frame with the rows of a table of simple types."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    return spark.createDataFrame([tuple(row.values()) for row in table.to_pylist()], from_arrow_schema(table.schema))
+
+
 def plan_text(frame: DataFrame) -> str:
     """The physical plan of a query."""
     return frame._jdf.queryExecution().executedPlan().toString()

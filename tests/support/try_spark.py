@@ -3,12 +3,15 @@
     python -m tests.support.try_spark 4.4.0           # fetched with pip
     python -m tests.support.try_spark path/to/folder  # made with pip install --target
     python -m tests.support.try_spark                 # the one that is installed
+    python -m tests.support.try_spark 3.5.9 --java path/to/java-11 --master 'local-cluster[2,1,1024]'
 
 One line for each thing that was tried; the exit status is 0 if all of it went well.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,16 +25,21 @@ from tests.support.spark_session import extended_session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_TABLE = "create table t (id bigint, item string, at timestamp, tags array<string>) using iceberg"
+_COLUMNS = "id bigint, item string, at timestamp, tags array<string>, n int, price decimal(9, 2)"
+_TABLE = f"create table t ({_COLUMNS}) using iceberg"
 _MERGE = (
     "merge into t using (select 2L id, 'merged' item union all select 9L, 'new') s on t.id = s.id "
     "when matched then update set item = s.item when not matched then insert (id, item) values (s.id, s.item)"
 )
 # Statements, and the ids (or values) that a query gives after them.
 _STEPS: tuple[tuple[str, str, str, list[Any]], ...] = (
-    ("insert", "insert into t values (1, 'a', timestamp'2024-01-01 00:00:00', array('x')), (2, null, null, null), "
-     "(3, 'c', null, null)", "select id from t where item is not null", [1, 3]),
+    ("insert", "insert into t values (1, 'a', timestamp'2024-01-01 00:00:00', array('x'), 5, 0.5), "
+     "(2, null, null, null, null, null), (3, 'c', null, null, 7, 1.25)", "select id from t where item is not null", [1, 3]),
     ("branch", "alter table t create branch b", "select count(*) from t.branch_b", [3]),
+    ("wider type", "alter table t alter column n type bigint", "select n + 3000000000 from t where n > 5",
+     [3000000007]),
+    ("wider decimal", "alter table t alter column price type decimal(20, 2)",
+     "select cast(sum(price) as string) from t", ["1.75"]),
     ("partition field", "alter table t add partition field bucket(2, id)", "select id from t", [1, 2, 3]),
     ("delete", "delete from t where id = 1", "select id from t", [2, 3]),
     ("update", "update t set item = upper(item) where id = 3", "select item from t where item is not null", ["C"]),
@@ -45,14 +53,22 @@ _STEPS: tuple[tuple[str, str, str, list[Any]], ...] = (
 )  # fmt: skip
 
 
-def main(version: str | None = None) -> int:
+def main() -> int:
     """Tries a version, in a process of its own where it is another one than is installed."""
-    if version is not None:
-        home = Path(version) if Path(version).is_dir() else pyspark_home(version)
-        command = [sys.executable, "-W", "ignore", "-m", "tests.support.try_spark"]
+    parser = argparse.ArgumentParser(prog="python -m tests.support.try_spark")
+    parser.add_argument("version", nargs="?", help="of PySpark, or a folder with it")
+    parser.add_argument("--java", help="the home of the Java that Spark runs on; the metastore's is another")
+    parser.add_argument("--master", default="local[2]", help="Spark's master")
+    asked = parser.parse_args()
+    if asked.version is not None:
+        home = Path(asked.version) if Path(asked.version).is_dir() else pyspark_home(asked.version)
+        others = [f"--{name}={value}" for name in ("java", "master") if (value := getattr(asked, name))]
+        command = [sys.executable, "-W", "ignore", "-m", "tests.support.try_spark", *others]
         return subprocess.run(command, env=environment(home)).returncode
     with EmbeddedMetastore() as metastore:
-        spark = extended_session(metastore)
+        if asked.java is not None:
+            os.environ["JAVA_HOME"] = asked.java
+        spark = extended_session(metastore, spark_master=asked.master)
         try:
             return _tried(spark)
         finally:
@@ -72,7 +88,9 @@ def _tried(spark: SparkSession) -> int:
             failed += [] if (told := _step(spark, statement, query, expected)) is None else [f"{mode}, {name}: {told}"]
         spark.sql("use default")
         spark.sql("drop database d cascade")
-    sys.stdout.write("\n  ".join([f"Spark {spark.version}: {len(failed)} things are wrong", *failed]) + "\n")
+    java = spark.sparkContext._gateway.jvm.java.lang.System.getProperty("java.version")
+    title = f"Spark {spark.version} on Java {java}: {len(failed)} things are wrong"
+    sys.stdout.write("\n  ".join([title, *failed]) + "\n")
     return 1 if failed else 0
 
 
@@ -88,4 +106,4 @@ def _step(spark: SparkSession, statement: str, query: str, expected: list[Any]) 
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())

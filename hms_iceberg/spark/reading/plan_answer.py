@@ -25,12 +25,12 @@ class AnswerForm:
     """What decides how a plan is told.
 
     Args:
-        time_type: whether this Spark has the type time.
+        lacking_types: the names of Iceberg's types that this Spark does not have.
         partition_column: whether the query uses the column ``_partition``.
         deleted_column: whether the query uses the column ``_deleted``, and so gets deleted rows too.
     """
 
-    time_type: bool = True
+    lacking_types: tuple[str, ...] = ()
     partition_column: bool = False
     deleted_column: bool = False
 
@@ -49,7 +49,7 @@ def plan_answer(whole: ScanPlan, table: str, form: AnswerForm, aggregates: Seque
     """
     for frame in (whole.files, whole.delete_files):
         _check_readable(frame, table)
-    plan, in_workers = split(whole, form.time_type)
+    plan, in_workers = split(whole, form.lacking_types)
     partitions = _Partitions(plan, table, form.partition_column)
     groups = _EqualityGroups(plan, table)
     positions = plan.assignments.filter(~pl.col("delete_file").is_in(groups.delete_files.implode()))

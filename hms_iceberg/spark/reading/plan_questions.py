@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 def answer_form(asked: PlanScan) -> AnswerForm:
     """What the answer has beside the files."""
-    return AnswerForm(asked.time_type, asked.partition_column, asked.deleted_column)
+    return AnswerForm(asked.lacking_types, asked.partition_column, asked.deleted_column)
 
 
 def scan_answer(metadata: TableMetadata, storage: Storage, asked: PlanScan) -> bytes:

@@ -7,7 +7,7 @@ task, a row of a small relation that Spark spreads over its executors; ``read_in
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 _BATCH_ROWS = 10_000  # what Spark's own Arrow batches hold
 
 
-def split(plan: ScanPlan, time_type: bool) -> tuple[ScanPlan, ScanPlan | None]:
+def split(plan: ScanPlan, lacking_types: Collection[str]) -> tuple[ScanPlan, ScanPlan | None]:
     """The part of a plan that Spark's Parquet scan reads, and the part that it cannot read, if there is one.
 
     Args:
         plan: the whole.
-        time_type: whether this Spark has the type time.
+        lacking_types: the names of Iceberg's types that this Spark does not have.
     """
     others = _not_parquet(plan.files)
     deletes = _not_parquet(plan.delete_files) & plan.delete_files["content_size_in_bytes"].is_null()
-    deletes |= _of_unheld_keys(plan, time_type)
+    deletes |= _of_unheld_keys(plan, lacking_types)
     if not others.any() and not deletes.any():
         return plan, None
     numbers = plan.delete_files.with_row_index("delete_file").filter(deletes)["delete_file"]
@@ -54,7 +54,7 @@ def _not_parquet(frame: pl.DataFrame) -> pl.Series:
     return frame["file_format"].str.to_uppercase() != "PARQUET"
 
 
-def _of_unheld_keys(plan: ScanPlan, time_type: bool) -> pl.Series:
+def _of_unheld_keys(plan: ScanPlan, lacking_types: Collection[str]) -> pl.Series:
     """Which delete files have keys that Spark cannot compare, because it cannot hold them."""
     keys = plan.delete_files["equality_ids"]
     if keys.null_count() == len(keys):
@@ -63,7 +63,7 @@ def _of_unheld_keys(plan: ScanPlan, time_type: bool) -> pl.Series:
         field_id
         for schema in (plan.schema, *plan.metadata.schemas)
         for field_id, field in schema.index_by_id.items()
-        if not is_held(field.field_type, time_type)
+        if not is_held(field.field_type, lacking_types)
     }
     return pl.Series([any(each in unheld for each in ids or ()) for ids in keys.to_list()], dtype=pl.Boolean)
 

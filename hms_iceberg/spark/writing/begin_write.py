@@ -20,6 +20,7 @@ from hms_iceberg.spark.writing.row_schema import Checks, RowSchema
 from hms_iceberg.spark.writing.worker import write_job
 from hms_iceberg.spark.writing.write_questions import BeginWrite, Decided
 from hms_iceberg.spark.writing.write_settings import WriteSettings, output_spec_id
+from hms_iceberg.spec.data_types import NestedType
 from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.spec.partition_transforms import UnknownTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
@@ -112,7 +113,7 @@ def _checks(asked: BeginWrite, settings: WriteSettings) -> Checks:
 
 def _check_held(asked: BeginWrite, schema: Schema) -> None:
     for field_id, field in schema.index_by_id.items():
-        if field.field_type.is_primitive and not is_held(field.field_type, asked.time_type):
+        if not isinstance(field.field_type, NestedType) and not is_held(field.field_type, asked.lacking_types):
             raise UnsupportedError(
                 f"Cannot write to the table {asked.name} from Spark: its column {schema.find_column_name(field_id)} "
                 f"has the type {field.field_type}, which this Spark cannot hold. Write with the Python API."

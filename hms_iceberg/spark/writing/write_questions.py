@@ -23,7 +23,7 @@ class BeginWrite(msgspec.Struct, frozen=True):
         session: settings of the session that matter for writes.
         filter: of an overwrite, what the bridge's class PredicateText wrote.
         case_sensitive: whether columns are named in their case.
-        time_type: whether this Spark has the type time.
+        lacking_types: the names of Iceberg's types that this Spark does not have.
         has_functions: whether Spark knows a catalog of the table, which has Iceberg's transforms.
     """
 
@@ -38,7 +38,7 @@ class BeginWrite(msgspec.Struct, frozen=True):
     session: dict[str, str]
     filter: dict[str, Any] | None = None
     case_sensitive: bool = False
-    time_type: bool = True
+    lacking_types: tuple[str, ...] = ()
     has_functions: bool = True
 
 

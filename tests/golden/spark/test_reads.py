@@ -23,6 +23,7 @@ from hms_iceberg.spec.metadata_columns import LAST_UPDATED_SEQUENCE_NUMBER, ROW_
 from hms_iceberg.spec.schema import Schema
 from tests.support.golden_rows import comparable, encoded_rows
 from tests.support.spark_session import as_before
+from tests.support.spark_tables import arrow_of
 from tests.support.spread import ALL
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ def spark_rows(spark: SparkSession, catalog: Catalog, name: tuple[str, str], rea
     selected = select(frame, read)
     for time in times:  # PySpark turns them into Python's, but not into Arrow's
         selected = selected.withColumn(time, selected[time].cast("string"))
-    table = selected.toArrow()
+    table = arrow_of(selected)
     for time in times:
         values = [None if value is None else dt.time.fromisoformat(value) for value in table[time].to_pylist()]
         table = table.set_column(table.column_names.index(time), time, pa.array(values, pa.time64("us")))

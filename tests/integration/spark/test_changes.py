@@ -77,7 +77,12 @@ def test_options_choose_snapshots(spark: SparkSession, changed: Table, namespace
     assert ids(end_snapshot_id=first.snapshot_id) == [1, 2]
     assert ids(start_timestamp=first.timestamp_ms, end_timestamp=second.timestamp_ms) == [3, 4]
     assert ids(start_timestamp=third.timestamp_ms + 1) == []
-    in_sql = f"select id from {name} with (`start-snapshot-id` = '{second.snapshot_id}')"
+
+
+@pytest.mark.since_spark("4.0", "options of reads in SQL")
+def test_options_choose_snapshots_in_sql(spark: SparkSession, changed: Table, namespace: str) -> None:
+    second = changed.metadata.snapshots[1]
+    in_sql = f"select id from {namespace}.changed.changes with (`start-snapshot-id` = '{second.snapshot_id}')"
     assert rows_of(spark, in_sql) == [(3,), (4,), (4,)]
 
 

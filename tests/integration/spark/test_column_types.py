@@ -66,6 +66,7 @@ def test_a_time_is_read_where_spark_has_the_type(spark: SparkSession, catalog: C
         assert rows_of(spark, f"select * from {name}") == [(1, dt.time(23, 59, 59, 999_999)), (2, None)]
 
 
+@pytest.mark.since_spark("4.0", "the type variant")
 def test_a_variant_that_is_not_shredded_is_read(
     spark: SparkSession, catalog: Catalog, namespace: str, commit: Any
 ) -> None:

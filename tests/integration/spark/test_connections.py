@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hms_iceberg.spark import SparkEngine, compiler, extend
+from tests.support.spark_tables import arrow_of
 from tests.support.spread import ALL
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def test_many_queries_leave_no_connections_behind(spark: SparkSession, catalog: 
 
     def query(times: int) -> int:
         for _ in range(times):
-            assert spark.sql(f"select * from {namespace}.t where id > 1").toArrow().num_rows == 2
+            assert arrow_of(spark.sql(f"select * from {namespace}.t where id > 1")).num_rows == 2
         return len(os.listdir("/proc/self/fd"))
 
     before = query(5)
@@ -73,7 +74,7 @@ def test_what_has_ended_leaves_no_connection_behind(
             table.refresh().maintenance.rewrite_data_files(engine=SparkEngine(spark), options={"rewrite-all": "true"})
         elif what == "a session with a query":
             session = extend(spark, {"io.number": str(number)})
-            assert session.sql(f"select * from {namespace}.t where id > 1").toArrow().num_rows == 2
+            assert arrow_of(session.sql(f"select * from {namespace}.t where id > 1")).num_rows == 2
         else:
             with pytest.raises(ConnectionRefusedError):
                 extend(spark, {"io.number": str(number)})

@@ -13,7 +13,7 @@ from hms_iceberg.spec.data_types import FixedType, LongType, NestedField, String
 from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.spec.partitions.partition_specs import PartitionField, PartitionSpec
 from hms_iceberg.spec.schema import Schema
-from tests.support.spark_tables import data_files, delete_positions, rows_of
+from tests.support.spark_tables import arrow_of, data_files, delete_positions, rows_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ def test_they_are_those_of_the_python_api(spark: SparkSession, parted: Table, na
         expected = parted.inspect.table(name)
         found = spark.table(f"{namespace}.parted.{name}")
         assert found.columns == expected.column_names, name
-        assert found.toArrow().to_pylist() == expected.to_pylist(), name
+        assert arrow_of(found).to_pylist() == expected.to_pylist(), name
         assert found.count() == expected.num_rows, name
 
 
@@ -61,7 +61,7 @@ def test_position_deletes_are_rows_too(spark: SparkSession, parted: Table, names
     found = spark.table(f"{namespace}.parted.position_deletes")
     assert found.columns == expected.column_names
     # PySpark makes no Arrow of a null struct that has a field without nulls.
-    assert found.drop("row").toArrow().to_pylist() == expected.drop_columns(["row"]).to_pylist()
+    assert arrow_of(found.drop("row")).to_pylist() == expected.drop_columns(["row"]).to_pylist()
     assert found.where("pos = 0 and row is null").count() == expected.num_rows == 1
 
 

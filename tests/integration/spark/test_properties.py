@@ -28,6 +28,7 @@ from tests.support.expression_strategies import (
 from tests.support.memory_metastore import InMemoryMetastore
 from tests.support.random_tables import COLUMNS, RandomTable, random_tables
 from tests.support.spark_conditions import condition
+from tests.support.spark_tables import arrow_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,7 +83,7 @@ def test_spark_reads_any_table_as_the_python_api_and_filters_it_as_the_reference
     frame.createOrReplaceTempView("random_table")
 
     columns = [name for name in COLUMNS if name in made.kinds]
-    named = frame.selectExpr("n", *(f"{name} as `{name}`" for name in columns)).toArrow()
+    named = arrow_of(frame.selectExpr("n", *(f"{name} as `{name}`" for name in columns)))
     arrow = made.table.scan(selected_fields=("n", *columns)).to_arrow()
     flat = {"n": arrow["n"]}
     for name in columns:

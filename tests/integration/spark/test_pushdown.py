@@ -18,7 +18,7 @@ from hms_iceberg.spec.data_types import (
 )
 from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
 from hms_iceberg.spec.schema import Schema
-from tests.support.spark_tables import Rows, plan_text, rows_of
+from tests.support.spark_tables import Rows, from_arrow, plan_text, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -79,7 +79,7 @@ def test_comparisons_are_evaluated_before_patterns_and_functions(
     found = spark.sql(f"select id from {namespace}.orders where {condition}")
     (text,) = re.findall(r"Filter (.*)", found._jdf.queryExecution().executedPlan().toString())
     assert max(map(text.index, ("(id", " IN (", "(price"))) < min(map(text.index, ("RLIKE", "upper(")))
-    spark.createDataFrame(orders.scan().to_arrow()).createOrReplaceTempView("plain_orders")
+    from_arrow(spark, orders.scan().to_arrow()).createOrReplaceTempView("plain_orders")
     assert sorted(found.collect()) == sorted(spark.sql(f"select id from plain_orders where {condition}").collect())
 
 

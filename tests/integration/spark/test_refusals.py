@@ -47,6 +47,7 @@ def test_a_statement_that_would_change_the_table_is_refused(
     assert rows_of(spark, f"select count(*) from {name}") == [(6,)]
 
 
+@pytest.mark.since_spark("4.0", "scripts in SQL")
 def test_errors_of_scripts_are_those_of_spark(spark: SparkSession) -> None:
     with pytest.raises(Exception, match=r"^\s*\[LABELS_MISMATCH\]"):
         spark.sql("begin first: begin select 1; end second; end")

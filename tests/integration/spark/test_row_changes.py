@@ -12,7 +12,7 @@ import pytest
 
 from hms_iceberg.spec.data_types import LongType
 from hms_iceberg.spec.partition_transforms import BucketTransform, IdentityTransform
-from tests.support.spark_tables import Rows, check_files, data_files, rows_of
+from tests.support.spark_tables import Rows, check_files, data_files, from_arrow, rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -144,7 +144,7 @@ def test_random_statements_leave_the_rows_that_they_leave_in_another_database(
         source = random_rows(choice, 5, distinct=True)
         other.execute("delete from s")
         other.executemany(f"insert into s values ({', '.join('?' * width)})", [(*row, step)[:width] for row in source])
-        spark.createDataFrame(arrow([(*row, step)[:width] for row in source])).createOrReplaceTempView("source_rows")
+        from_arrow(spark, arrow([(*row, step)[:width] for row in source])).createOrReplaceTempView("source_rows")
         statement = random_statement(choice)
         theirs = statement.format(t="t", s="s").replace("update set *", star(width)).replace("insert *", insert(width))
         spark.sql(statement.format(t=name_of(table), s="source_rows")).collect()
@@ -196,7 +196,13 @@ def test_a_merge_on_read_joins_only_rows_that_a_small_source_has(
 # ----------------------------------------------------------------------------------------------------- files
 
 
-@pytest.mark.parametrize(("version", "mode"), FORMS)
+@pytest.mark.parametrize(
+    ("version", "mode"),
+    [
+        pytest.param(*form, marks=pytest.mark.since_spark("4.0", "copies with lineage")) if form == (3, COPY) else form
+        for form in FORMS
+    ],
+)
 def test_files_without_rows_that_change_stay_as_they_are(
     spark: SparkSession, make: Callable[..., Table], version: int, mode: str
 ) -> None:
@@ -440,6 +446,7 @@ BY_METADATA = {
     ("version", "mode", "file_format"),
     [(2, COPY, "parquet"), (3, COPY, "orc"), (3, MERGE, "parquet"), (2, MERGE, "avro")],
 )
+@pytest.mark.since_spark("4.0", "metadata columns in conditions of changes")
 def test_conditions_may_say_where_rows_are(
     spark: SparkSession, make: Callable[..., Table], version: int, mode: str, file_format: str
 ) -> None:

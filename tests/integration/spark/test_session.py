@@ -15,6 +15,7 @@ import pytest
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.spark import compiler, configure, extend
 from hms_iceberg.spark.compiler import load_bridge
+from tests.support.pyspark_home import spark_release
 from tests.support.spark_session import quiet_builder
 from tests.support.spark_tables import rows_of
 
@@ -76,7 +77,9 @@ def _wrapped(owner: SparkSession) -> Callable[[Any], SparkSession]:
 def _plain(spark: SparkSession) -> SparkSession:
     """A session over the same context, with nothing of ours."""
     context: Any = spark.sparkContext
-    session = type(spark)(context, context._jvm.org.apache.spark.sql.classic.SparkSession(context._jsc.sc()))
+    home = context._jvm.org.apache.spark.sql
+    made = (home.classic if spark_release() >= (4, 0) else home).SparkSession(context._jsc.sc())
+    session = type(spark)(context, made)
     extend(spark)  # the constructor made the new one the default
     return session
 

@@ -129,10 +129,15 @@ def test_the_table_describes_itself(spark: SparkSession, orders: Table, namespac
     properties = {row.key: row.value for row in spark.sql(f"show tblproperties {name}").collect()}
     assert properties["format-version"] == "2"
     assert properties["current-snapshot-id"] == str(orders.current_snapshot().snapshot_id)
-    assert [row.col_name for row in spark.sql(f"show columns in {name}").collect()] == ["id", "item", "price"]
     assert "USING iceberg" in spark.sql(f"show create table {name}").collect()[0][0]
     tables = spark.sql(f"show tables in {namespace}").where("not isTemporary").collect()
     assert [row.tableName for row in tables] == ["orders"]
+
+
+@pytest.mark.since_spark("4.0", "SHOW COLUMNS of tables of catalogs")
+def test_columns_are_shown(spark: SparkSession, orders: Table, namespace: str) -> None:
+    shown = spark.sql(f"show columns in {namespace}.orders").collect()
+    assert [row.col_name for row in shown] == ["id", "item", "price"]
 
 
 def test_explain_shows_snapshot_files_and_filters(spark: SparkSession, orders: Table, namespace: str) -> None:

@@ -105,7 +105,7 @@ def test_what_is_refused_says_so_and_changes_nothing(ice: SparkSession, table: T
         (f"alter table {name} set identifier fields s", "the column is optional"),
         (f"alter table {name} drop identifier fields id", "it is no identifier field"),
         (f"alter table {namespace}.h create branch b", "NotAnIcebergTableError.*h: it is not an Iceberg table"),
-        (f"alter table {namespace}.v create branch b", "EXPECT_TABLE_NOT_VIEW"),
+        (f"alter table {namespace}.v create branch b", "EXPECT_TABLE_NOT_VIEW|expects a table"),
         (f"alter table {namespace}.nope create branch b", "TABLE_OR_VIEW_NOT_FOUND"),
     ):
         with pytest.raises(AnalysisException, match=problem):

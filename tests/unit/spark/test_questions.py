@@ -23,7 +23,7 @@ from hms_iceberg.table import FileSystemTables
 from hms_iceberg.table.table import Table
 
 Ask = Callable[..., dict[str, Any]]
-VERSION = {"version": None, "as_of_micros": None, "time_type": True}
+VERSION = {"version": None, "as_of_micros": None, "lacking_types": []}
 
 
 @pytest.fixture
@@ -51,9 +51,9 @@ def test_a_read_is_described_and_planned(ask: Ask, table: Table) -> None:
     loaded = ask("load", **VERSION, options={"branch": "main"}, wap_branch="nowhere")
     assert loaded["snapshot_id"] == table.metadata.current_snapshot_id
     chosen = {name: loaded[name] for name in ("snapshot_id", "start_snapshot_id", "schema_id")}
-    assert ask("plan", **chosen, time_type=True, deleted_column=False)["files"] == 2
+    assert ask("plan", **chosen, lacking_types=[], deleted_column=False)["files"] == 2
     equal = {"op": "eq", "column": ["id"], "value": 3}
-    assert "error" not in ask("plan", **chosen, time_type=True, deleted_column=False, filter=equal, aggregates=[])
+    assert "error" not in ask("plan", **chosen, lacking_types=[], deleted_column=False, filter=equal, aggregates=[])
     assert "error" not in ask("worker-command", **chosen, columns=["id"], deleted_column=False)
 
 

@@ -133,7 +133,7 @@ public class IcebergTable
     if (question.has("batch")) {
       asked.set("batch", question.get("batch"));
     }
-    asked.put("time_type", SparkVersions.hasTimeType());
+    asked.set("lacking_types", UnsupportedTypes.lacking());
     source.addCatalog(asked);
     return asked;
   }

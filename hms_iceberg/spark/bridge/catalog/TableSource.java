@@ -60,7 +60,7 @@ abstract class TableSource {
     question.put("metadata_location", location);
     question.put("version", version);
     question.put("as_of_micros", asOfMicros);
-    question.put("time_type", SparkVersions.hasTimeType()); // for UnsupportedTypes: the answer is kept
+    question.set("lacking_types", UnsupportedTypes.lacking()); // for UnsupportedTypes: the answer is kept
     if (options != null) {
       question.set("options", Bridge.JSON.valueToTree(options));
     }

@@ -52,7 +52,8 @@ final class OptionsOfReads extends Rule {
   final class Resolve extends AbstractPartialFunction {
     public boolean isDefinedAt(Object plan) {
       return plan instanceof UnresolvedRelation
-          && (((UnresolvedRelation) plan).isStreaming() || !chosen((UnresolvedRelation) plan).isEmpty())
+          && (((UnresolvedRelation) plan).isStreaming() || !chosen((UnresolvedRelation) plan).isEmpty()
+              || Generation.travels((UnresolvedRelation) plan) != null)
           && !session.sessionState().catalog().isTempView(((UnresolvedRelation) plan).multipartIdentifier());
     }
 
@@ -62,7 +63,10 @@ final class OptionsOfReads extends Rule {
       }
       UnresolvedRelation relation = (UnresolvedRelation) plan;
       List parts = CollectionConverters.asJava(relation.multipartIdentifier());
-      Table table = TableReads.byName(session, (String[]) parts.toArray(new String[0]), null, null, chosen(relation));
+      Object travel = Generation.travels(relation);
+      Table table = TableReads.byName(
+          session, (String[]) parts.toArray(new String[0]), IcebergSource.version(travel), IcebergSource.micros(travel),
+          chosen(relation));
       if (table == null) {
         return plan;
       }

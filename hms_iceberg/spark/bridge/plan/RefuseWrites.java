@@ -6,10 +6,12 @@ import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.NoSuchTableException;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
 import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.Identifier;
+import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.datasources.CreateTable;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import scala.Option;
@@ -20,6 +22,9 @@ import scala.Option;
  * "iceberg", and refuses to replace it.
  */
 final class RefuseWrites extends Rule {
+  private static final boolean SAVE_DROPS =
+      Shapes.absent("org.apache.spark.sql.execution.command.SaveAsV1TableCommand", "") != null;
+
   private final SparkSession session;
 
   RefuseWrites(SparkSession session) {
@@ -36,7 +41,26 @@ final class RefuseWrites extends Rule {
           (LogicalPlan) plan, (CatalogTable) get(plan, "tableDesc"), (SaveMode) get(plan, "mode"),
           (LogicalPlan) get(plan, "query"));
     }
+    if (SAVE_DROPS && plan instanceof SubqueryAlias && ((SubqueryAlias) plan).child() instanceof DataSourceV2Relation) {
+      refuseDrop(((DataSourceV2Relation) ((SubqueryAlias) plan).child()).table());
+    }
     return (LogicalPlan) plan;
+  }
+
+  /**
+   * Until Spark 4.0, saveAsTable drops the table that it replaces without a plan that a rule could see. It reads the
+   * table just before, and does that for no other end.
+   */
+  private static void refuseDrop(Table table) {
+    if (!(table instanceof IcebergTable)) {
+      return;
+    }
+    StackTraceElement[] calls = new Throwable().getStackTrace();
+    for (int i = 0; i < calls.length; i++) {
+      if ("saveAsTable".equals(calls[i].getMethodName()) && calls[i].getClassName().endsWith(".DataFrameWriter")) {
+        throw MetastoreRows.notReplaceable(table.name());
+      }
+    }
   }
 
   private static Object get(TreeNode plan, String part) {

@@ -2,6 +2,7 @@ package hms_iceberg.bridge;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.types.ArrayType;
@@ -19,7 +20,25 @@ final class UnsupportedTypes {
   private static final String TYPE = "iceberg.unsupported";
   private static final String PREFIX = "iceberg:";
 
+  /** Iceberg's types that not every version of Spark has, and Spark's classes for them. */
+  private static final String[][] NEW = {{"time", "TimeType"}, {"variant", "VariantType"}};
+  private static final List LACKING = new ArrayList();
+
+  static {
+    for (int i = 0; i < NEW.length; i++) {
+      String type = StructType.class.getPackage().getName() + "." + NEW[i][1];
+      if (Shapes.absent(type, "") != null) {
+        LACKING.add(NEW[i][0]);
+      }
+    }
+  }
+
   private UnsupportedTypes() {}
+
+  /** The names of Iceberg's types that this Spark lacks; Python refuses to write them. */
+  static JsonNode lacking() {
+    return Bridge.JSON.valueToTree(LACKING);
+  }
 
   /** A struct from its JSON, in which the type of a column that Spark cannot hold is "iceberg:" and Iceberg's name. */
   static StructType parse(JsonNode struct) {
@@ -47,8 +66,9 @@ final class UnsupportedTypes {
   private static String missing(JsonNode type) {
     if (type.isTextual()) {
       String name = type.asText();
-      if (name.startsWith("time(") && !SparkVersions.hasTimeType()) {
-        return "time";
+      String kind = name.startsWith("time(") ? "time" : name;
+      if (LACKING.contains(kind)) {
+        return kind;
       }
       return name.startsWith(PREFIX) ? name.substring(PREFIX.length()) : null;
     }

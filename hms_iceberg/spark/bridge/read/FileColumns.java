@@ -133,7 +133,7 @@ final class FileColumns {
     if (isUuid(wanted, type)) {
       return BinaryType$.MODULE$;
     }
-    return timestampToRead(wanted, type);
+    return Generation.typeToRead(timestampToRead(wanted, type), type);
   }
 
   /** A variant, or parts of one: a struct whose fields have no ids, but say in their metadata what they are of it. */
@@ -223,7 +223,7 @@ final class FileColumns {
           ((MapType) read).valueType());
       return ColumnView.map(wanted, key, value);
     }
-    return isUuid(wanted, type) ? ColumnView.uuid() : ColumnView.same();
+    return isUuid(wanted, type) ? ColumnView.uuid() : Generation.view(wanted, read);
   }
 
   /** What a column has that the file lacks: its partition's value, else its default, else null. */
@@ -265,8 +265,7 @@ final class FileColumns {
           names((StructType) fields[i].dataType(), type.asGroupType(), child(names, fields[i]), name + ".",
               fileName + ".", found);
         }
-      } else if (type.isPrimitive() && !isUuid(fields[i].dataType(), type)
-          && timestampToRead(fields[i].dataType(), type).equals(fields[i].dataType())) {
+      } else if (type.isPrimitive() && typeToRead(fields[i], type, null).equals(fields[i].dataType())) {
         found.put(name, fileName);
       }
     }

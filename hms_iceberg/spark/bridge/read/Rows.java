@@ -77,7 +77,7 @@ final class Rows extends AbstractIterator implements Closeable {
         }
         if (live == null) {
           batch.setNumRows(count);
-          next = batch;
+          next = Generation.batch(batch);
           return true;
         }
         if (live.length > 0) {

@@ -102,13 +102,22 @@ public class IcebergSource implements SupportsCatalogOptions, StreamSourceProvid
 
   private static Table loaded(CaseInsensitiveStringMap options) {
     String path = path(options);
+    Object travel = travel(options);
+    return TableReads.load(path, version(travel), micros(travel), others(options));
+  }
+
+  /** Null if the options say none. */
+  static Object travel(CaseInsensitiveStringMap options) {
     Option travel = Generation.travel(options, TIMESTAMP, VERSION, SQLConf.get());
-    if (travel.isEmpty()) {
-      return TableReads.load(path, null, null, others(options));
-    }
-    return travel.get() instanceof AsOfVersion
-        ? TableReads.load(path, ((AsOfVersion) travel.get()).version(), null, others(options))
-        : TableReads.load(path, null, Long.valueOf(((AsOfTimestamp) travel.get()).timestamp()), others(options));
+    return travel.isEmpty() ? null : travel.get();
+  }
+
+  static String version(Object travel) {
+    return travel instanceof AsOfVersion ? ((AsOfVersion) travel).version() : null;
+  }
+
+  static Long micros(Object travel) {
+    return travel instanceof AsOfTimestamp ? Long.valueOf(((AsOfTimestamp) travel).timestamp()) : null;
   }
 
   private static Map others(CaseInsensitiveStringMap options) {

@@ -5,6 +5,7 @@ import java.util.Iterator;
 import java.util.List;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.Analyzer;
+import org.apache.spark.sql.catalyst.analysis.RewriteDeleteFromTable$;
 import org.apache.spark.sql.catalyst.rules.RuleExecutor;
 import scala.Function1;
 import scala.collection.Seq;
@@ -41,16 +42,31 @@ final class EarlyAnalyzer extends Analyzer {
     for (Iterator it = CollectionConverters.asJava(super.batches()).iterator(); it.hasNext();) {
       RuleExecutor.Batch batch = (RuleExecutor.Batch) it.next();
       if (BEFORE.equals(batch.name())) {
-        batches.add(first());
+        batches.add(batch("Early", early));
+        batches.add(batch(BEFORE, withCheck(CollectionConverters.asJava(batch.rules()))));
+      } else {
+        batches.add(batch);
       }
-      batches.add(batch);
     }
     return CollectionTools.seq(batches);
   }
 
-  private Object first() {
+  /** The check looks at statements before they are rewritten. */
+  private static List withCheck(List rules) {
+    List checked = new ArrayList();
+    for (Iterator it = rules.iterator(); it.hasNext();) {
+      Object rule = it.next();
+      if (rule == RewriteDeleteFromTable$.MODULE$) {
+        checked.add(new MetadataOfRows());
+      }
+      checked.add(rule);
+    }
+    return checked;
+  }
+
+  private Object batch(String name, List rules) {
     try {
-      Object[] arguments = new Object[] {this, "Early", fixedPoint(), CollectionTools.seq(early)};
+      Object[] arguments = new Object[] {this, name, fixedPoint(), CollectionTools.seq(rules)};
       return RuleExecutor.Batch.class.getConstructors()[0].newInstance(arguments);
     } catch (ReflectiveOperationException e) {
       throw new IllegalStateException("This version of Spark is not supported: " + RuleExecutor.Batch.class, e);

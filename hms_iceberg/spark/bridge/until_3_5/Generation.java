@@ -9,25 +9,33 @@ import java.util.List;
 import java.util.Map;
 import org.apache.parquet.column.ParquetProperties;
 import org.apache.parquet.hadoop.ParquetWriter;
+import org.apache.parquet.schema.Type;
+import org.apache.spark.QueryContext;
 import org.apache.spark.SparkThrowable;
+import org.apache.spark.sql.AnalysisException;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.analysis.Analyzer;
 import org.apache.spark.sql.catalyst.analysis.TimeTravelSpec$;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedNamespace;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
 import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
+import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.PythonMapInArrow;
 import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.catalyst.trees.Origin;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.internal.SessionState;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
 import scala.Option;
+import scala.collection.immutable.Map$;
 import scala.collection.Seq;
 
 /** What Spark 4 has otherwise; see the file of this name in the room `wire`. */
@@ -75,6 +83,11 @@ final class Generation {
     return TimeTravelSpec$.MODULE$.create(expression, Option.apply(options.get(version)), conf);
   }
 
+  /** Spark ignores such options, and would read the newest rows. */
+  static Object travels(UnresolvedRelation relation) {
+    return relation.isStreaming() ? null : IcebergSource.travel(relation.options());
+  }
+
   static boolean isCurrent(LogicalPlan namespace) {
     return namespace instanceof UnresolvedNamespace && ((UnresolvedNamespace) namespace).multipartIdentifier().isEmpty();
   }
@@ -113,6 +126,23 @@ final class Generation {
     return Integer.parseInt((String) properties.get("format-version")) < 3;
   }
 
+  static DataType typeToRead(DataType wanted, Type type) {
+    return WidenedColumn.typeToRead(wanted, type);
+  }
+
+  static ColumnView view(DataType wanted, DataType read) {
+    return WidenedColumn.of(wanted, read);
+  }
+
+  /** Those of a widened column are on the heap. */
+  static boolean keepsVectors(SQLConf conf) {
+    return !conf.offHeapColumnVectorEnabled();
+  }
+
+  static ColumnarBatch batch(ColumnarBatch made) {
+    return WidenedColumn.copied(made);
+  }
+
   /** Parquet's own builder does not hand it on before 1.14. */
   static void bloomFilterBytes(ParquetWriter.Builder builder, int bytes) {
     try {
@@ -128,7 +158,24 @@ final class Generation {
   static void statistics(ParquetWriter.Builder builder, String column, boolean enabled) {}
 
   static LogicalPlan call(SparkSession session, ParserInterface parser, String text) throws Exception {
-    return CallStatement.read(session, parser, text);
+    try {
+      return CallStatement.read(session, parser, text);
+    } catch (AnalysisException e) {
+      throw ofParser(e);
+    }
+  }
+
+  /** A parser may throw only errors of syntax; ours have no class that Spark would know. */
+  private static Exception ofParser(AnalysisException error) {
+    if (condition(error) != null) {
+      return error;
+    }
+    Option none = Option.empty();
+    Origin nowhere = new Origin(none, none, none, none, none, none, none);
+    scala.collection.immutable.Map empty = (scala.collection.immutable.Map) Map$.MODULE$.empty();
+    Exception made = new ParseException(none, error.message(), nowhere, nowhere, none, empty, new QueryContext[0]);
+    made.initCause(error);
+    return made;
   }
 
   static ProcedureParameter parameter(String name, DataType type, String defaultSql) {

@@ -78,6 +78,10 @@ abstract class ViewCommand extends LogicalPlan implements LeafRunnableCommand {
     return this;
   }
 
+  public TreeNode makeCopy(Object[] elements) {
+    return this;
+  }
+
   public LogicalPlan clone() {
     return this;
   }

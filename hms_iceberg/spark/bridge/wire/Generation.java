@@ -7,11 +7,13 @@ import java.net.UnixDomainSocketAddress;
 import java.util.List;
 import java.util.Map;
 import org.apache.parquet.hadoop.ParquetWriter;
+import org.apache.parquet.schema.Type;
 import org.apache.spark.SparkThrowable;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.analysis.Analyzer;
 import org.apache.spark.sql.catalyst.analysis.CurrentNamespace$;
 import org.apache.spark.sql.catalyst.analysis.TimeTravelSpec$;
+import org.apache.spark.sql.catalyst.analysis.UnresolvedRelation;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTable;
 import org.apache.spark.sql.catalyst.catalog.SessionCatalog;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -25,6 +27,7 @@ import org.apache.spark.sql.connector.catalog.procedures.ProcedureParameter;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
 import scala.Option;
 import scala.collection.IterableOnce;
 import scala.collection.immutable.Map$;
@@ -80,6 +83,11 @@ final class Generation {
     return TimeTravelSpec$.MODULE$.fromOptions(options, timestamp, version, conf.sessionLocalTimeZone());
   }
 
+  /** The same for a read of a table by its name; null if Spark sees to it, or there is none. */
+  static Object travels(UnresolvedRelation relation) {
+    return null;
+  }
+
   /** Whether a statement's namespace is the one that is current. */
   static boolean isCurrent(LogicalPlan namespace) {
     return namespace == CurrentNamespace$.MODULE$;
@@ -107,6 +115,26 @@ final class Generation {
   /** Whether rows of a table with these properties can be copied with their lineage. */
   static boolean copies(Map properties) {
     return true;
+  }
+
+  /** The type as which Spark's reader of Parquet can read a column that is wanted as this one. */
+  static DataType typeToRead(DataType wanted, Type type) {
+    return wanted;
+  }
+
+  /** How a wanted column is made of what was read with `typeToRead`. */
+  static ColumnView view(DataType wanted, DataType read) {
+    return ColumnView.same();
+  }
+
+  /** Whether the vectors of a batch can be those that the session's settings say. */
+  static boolean keepsVectors(SQLConf conf) {
+    return true;
+  }
+
+  /** A batch whose vectors are those. */
+  static ColumnarBatch batch(ColumnarBatch made) {
+    return made;
   }
 
   static void bloomFilterBytes(ParquetWriter.Builder builder, int bytes) {

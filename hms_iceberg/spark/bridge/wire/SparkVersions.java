@@ -36,7 +36,6 @@ import org.apache.spark.sql.execution.QueryExecution$;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFilters;
 import org.apache.spark.sql.execution.datasources.parquet.VectorizedParquetRecordReader;
-import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.ArrowUtils;
@@ -190,16 +189,6 @@ final class SparkVersions {
       }
     }
     throw new IllegalStateException("This version of Spark has no Arrow schema for rows.");
-  }
-
-  /** Whether this Spark has a type time: 4.0 has none. */
-  static boolean hasTimeType() {
-    try {
-      Class.forName("org.apache.spark.sql.types.TimeType", false, SQLConf.class.getClassLoader());
-      return true;
-    } catch (ClassNotFoundException e) {
-      return false;
-    }
   }
 
   /** The Parquet of Spark 4.0 limits row groups by their size only. */

@@ -78,7 +78,7 @@ final class TableWriteBuilder implements WriteBuilder, SupportsOverwriteV2, Supp
     question.set("engine", engine(session.sparkContext()));
     question.put("case_sensitive", session.sessionState().conf().caseSensitiveAnalysis());
     question.put("has_functions", table.hasCatalog());
-    question.put("time_type", SparkVersions.hasTimeType());
+    question.set("lacking_types", UnsupportedTypes.lacking());
     question.set("session", settings(session));
     return question;
   }
