@@ -45,10 +45,11 @@ def load_bridge(spark: SparkSession) -> Any:
     """
     from py4j.java_gateway import java_import
 
-    require_version(spark.version)
-    sources = bridge_sources(spark.version)
     gateway: Any = spark.sparkContext._gateway
-    versions = f"{spark.version} {_scala_version(gateway)} {java_version(gateway)}"
+    scala = str(gateway.jvm.scala.util.Properties.versionNumberString())
+    require_version(spark.version, scala)
+    sources = bridge_sources(spark.version)
+    versions = f"{spark.version} {scala} {java_version(gateway)}"
     name = f"bridge-{_digest(sources, versions)}.jar"
     with _lock:
         is_first = _loaded_jar(gateway, name) is None
@@ -67,11 +68,6 @@ def load_bridge(spark: SparkSession) -> Any:
 def java_version(gateway: Any) -> int:
     """The version of Java that the driver's JVM has, such as 8 or 17."""
     return int(str(gateway.jvm.java.lang.System.getProperty("java.specification.version")).removeprefix("1."))
-
-
-def _scala_version(gateway: Any) -> str:
-    """Spark 3.5 is built with two of them, which have not the same classes."""
-    return str(gateway.jvm.scala.util.Properties.versionNumberString())
 
 
 def _digest(sources: Mapping[str, str], versions: str) -> str:

@@ -10,6 +10,7 @@ from hms_iceberg.errors import UnsupportedError
 logger = logging.getLogger(__name__)
 
 FIRST, LAST = (3, 5), (4, 3)
+_SCALA_BEFORE_4 = (2, 12)
 SUPPORTED = f"PySpark {FIRST[0]}.{FIRST[1]} to {LAST[0]}.{LAST[1]}"
 
 
@@ -19,19 +20,25 @@ def release(version: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def require_version(version: str) -> None:
+def require_version(version: str, scala: str) -> None:
     """Refuses what is known not to work.
 
     Args:
         version: that of Spark, as in ``spark.version``.
+        scala: that of the Scala that Spark is built with.
 
     Raises:
-        UnsupportedError: the version is older than the first that has what is needed.
+        UnsupportedError: the version is older than the first that has what is needed, or is of another build.
     """
     if release(version) < FIRST:
         raise UnsupportedError(
             f"Cannot extend this Spark session: Spark {version} lacks what the extension needs. "
             f"Supported are {SUPPORTED}."
+        )
+    if release(version) < (4, 0) and release(scala) != _SCALA_BEFORE_4:
+        raise UnsupportedError(
+            f"Cannot extend this Spark session: Spark {version} is built with Scala {scala} here. Use its build with "
+            f"Scala {_SCALA_BEFORE_4[0]}.{_SCALA_BEFORE_4[1]}, such as that of PySpark."
         )
 
 

@@ -34,7 +34,8 @@ _MERGE = (
 # Statements, and the ids (or values) that a query gives after them.
 _STEPS: tuple[tuple[str, str, str, list[Any]], ...] = (
     ("insert", "insert into t values (1, 'a', timestamp'2024-01-01 00:00:00', array('x'), 5, 0.5), "
-     "(2, null, null, null, null, null), (3, 'c', null, null, 7, 1.25)", "select id from t where item is not null", [1, 3]),
+     "(2, null, null, null, null, null), (3, 'c', null, null, 7, 1.25)",
+     "select id from t where item is not null", [1, 3]),
     ("branch", "alter table t create branch b", "select count(*) from t.branch_b", [3]),
     ("wider type", "alter table t alter column n type bigint", "select n + 3000000000 from t where n > 5",
      [3000000007]),

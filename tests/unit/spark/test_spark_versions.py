@@ -13,10 +13,12 @@ NEWEST = f"{LAST[0]}.{LAST[1]}.0"
 
 
 def test_versions_before_the_first_are_refused_and_later_ones_are_not() -> None:
-    require_version(f"{FIRST[0]}.{FIRST[1]}.0")
-    require_version("9.10.0-preview2")
+    require_version(f"{FIRST[0]}.{FIRST[1]}.0", "2.12.18")
+    require_version("9.10.0-preview2", "2.13.16")
     with pytest.raises(UnsupportedError, match=r"Spark 3\.4\.4 lacks what the extension needs"):
-        require_version("3.4.4")
+        require_version("3.4.4", "2.12.17")
+    with pytest.raises(UnsupportedError, match=r"Spark 3\.5\.9 is built with Scala 2\.13\.8 here"):
+        require_version("3.5.9", "2.13.8")
 
 
 def test_a_version_that_lacks_what_is_needed_is_refused_with_its_name() -> None:

@@ -133,6 +133,10 @@ final class FileColumns {
     if (isUuid(wanted, type)) {
       return BinaryType$.MODULE$;
     }
+    return simpleToRead(wanted, type);
+  }
+
+  private static DataType simpleToRead(DataType wanted, Type type) {
     return Generation.typeToRead(timestampToRead(wanted, type), type);
   }
 
@@ -265,7 +269,8 @@ final class FileColumns {
           names((StructType) fields[i].dataType(), type.asGroupType(), child(names, fields[i]), name + ".",
               fileName + ".", found);
         }
-      } else if (type.isPrimitive() && typeToRead(fields[i], type, null).equals(fields[i].dataType())) {
+      } else if (type.isPrimitive() && !isUuid(fields[i].dataType(), type)
+          && simpleToRead(fields[i].dataType(), type).equals(fields[i].dataType())) {
         found.put(name, fileName);
       }
     }

@@ -174,7 +174,7 @@ final class Generation {
     Origin nowhere = new Origin(none, none, none, none, none, none, none);
     scala.collection.immutable.Map empty = (scala.collection.immutable.Map) Map$.MODULE$.empty();
     Exception made = new ParseException(none, error.message(), nowhere, nowhere, none, empty, new QueryContext[0]);
-    made.initCause(error);
+    made.addSuppressed(error);
     return made;
   }
 

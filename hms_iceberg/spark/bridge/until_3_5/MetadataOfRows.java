@@ -19,7 +19,7 @@ final class MetadataOfRows extends Rule {
   public TreeNode apply(TreeNode plan) {
     if ((plan instanceof DeleteFromTable || plan instanceof UpdateTable || plan instanceof MergeIntoTable)
         && ((LogicalPlan) plan).resolved()) {
-      LogicalPlan table = (LogicalPlan) ((LogicalPlan) plan).children().apply(0);
+      LogicalPlan table = (LogicalPlan) ((LogicalPlan) plan).children().head();
       for (Iterator it = ((LogicalPlan) plan).references().iterator(); it.hasNext();) {
         Attribute used = (Attribute) it.next();
         if (used.metadata().contains(MARK)
