@@ -43,7 +43,8 @@ final class MetastoreRows {
   }
 
   /** For saveAsTable of another format, or of none. */
-  static RuntimeException notReplaceable(String name) {
+  static RuntimeException notReplaceable(String table) {
+    String name = table.replaceFirst("^spark_catalog\\.", "");
     return Bridge.failure("UnsupportedError: saveAsTable would put a table of another format, or other partitions, in the"
         + " place of the Iceberg table " + name + ". Nothing was changed. Say format(\"iceberg\"), or use insertInto or"
         + " writeTo(\"" + name + "\").", null);

@@ -58,7 +58,7 @@ final class RefuseWrites extends Rule {
     StackTraceElement[] calls = new Throwable().getStackTrace();
     for (int i = 0; i < calls.length; i++) {
       if ("saveAsTable".equals(calls[i].getMethodName()) && calls[i].getClassName().endsWith(".DataFrameWriter")) {
-        throw MetastoreRows.notReplaceable(table.name().replaceFirst("^spark_catalog\\.", ""));
+        throw MetastoreRows.notReplaceable(table.name());
       }
     }
   }
