@@ -1,11 +1,11 @@
 package hms_iceberg.bridge;
 
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.Iterator;
 import java.util.List;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.analysis.Analyzer;
-import org.apache.spark.sql.catalyst.analysis.RewriteDeleteFromTable$;
 import org.apache.spark.sql.catalyst.rules.RuleExecutor;
 import scala.Function1;
 import scala.collection.Seq;
@@ -13,6 +13,7 @@ import scala.collection.Seq;
 /** A session's analyzer with rules that come before the resolution of names, which Spark takes since 4.0. */
 final class EarlyAnalyzer extends Analyzer {
   private static final String BEFORE = "Resolution";
+  private static final String REWRITE = "DML rewrite";
 
   private final Analyzer given;
   private final List early = new ArrayList();
@@ -43,25 +44,12 @@ final class EarlyAnalyzer extends Analyzer {
       RuleExecutor.Batch batch = (RuleExecutor.Batch) it.next();
       if (BEFORE.equals(batch.name())) {
         batches.add(batch("Early", early));
-        batches.add(batch(BEFORE, withCheck(CollectionConverters.asJava(batch.rules()))));
-      } else {
-        batches.add(batch);
+      } else if (REWRITE.equals(batch.name())) {
+        batches.add(batch("Metadata of rows", Collections.singletonList(new MetadataOfRows())));
       }
+      batches.add(batch);
     }
     return CollectionTools.seq(batches);
-  }
-
-  /** The check looks at statements before they are rewritten. */
-  private static List withCheck(List rules) {
-    List checked = new ArrayList();
-    for (Iterator it = rules.iterator(); it.hasNext();) {
-      Object rule = it.next();
-      if (rule == RewriteDeleteFromTable$.MODULE$) {
-        checked.add(new MetadataOfRows());
-      }
-      checked.add(rule);
-    }
-    return checked;
   }
 
   private Object batch(String name, List rules) {
