@@ -10,7 +10,10 @@ import org.apache.spark.sql.catalyst.rules.RuleExecutor;
 import scala.Function1;
 import scala.collection.Seq;
 
-/** A session's analyzer with rules that come before the resolution of names, which Spark takes since 4.0. */
+/**
+ * A session's analyzer with rules that come before the resolution of names, which Spark takes since 4.0, and with
+ * `MetadataOfRows`.
+ */
 final class EarlyAnalyzer extends Analyzer {
   private static final String BEFORE = "Resolution";
   private static final String REWRITE = "DML rewrite";
@@ -40,14 +43,20 @@ final class EarlyAnalyzer extends Analyzer {
 
   public Seq batches() {
     List batches = new ArrayList();
+    int added = 0;
     for (Iterator it = CollectionConverters.asJava(super.batches()).iterator(); it.hasNext();) {
       RuleExecutor.Batch batch = (RuleExecutor.Batch) it.next();
       if (BEFORE.equals(batch.name())) {
         batches.add(batch("Early", early));
+        added++;
       } else if (REWRITE.equals(batch.name())) {
         batches.add(batch("Metadata of rows", Collections.singletonList(new MetadataOfRows())));
+        added++;
       }
       batches.add(batch);
+    }
+    if (added != 2) {
+      throw new IllegalStateException("This version of Spark is not supported: the batches of " + Analyzer.class);
     }
     return CollectionTools.seq(batches);
   }
