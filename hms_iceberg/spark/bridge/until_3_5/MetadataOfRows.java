@@ -24,8 +24,8 @@ final class MetadataOfRows extends Rule {
         Attribute used = (Attribute) it.next();
         if (used.metadata().contains(MARK)
             && (table.outputSet().contains(used) || has(table.metadataOutput().iterator(), used))) {
-          throw Bridge.failure("UnsupportedError: Spark 3.5 cannot change rows by the metadata column " + used.name()
-              + ". Choose the rows by the table's own columns, or use Spark 4.", null);
+          throw Bridge.failure("UnsupportedError: Spark 3.5 cannot change rows by metadata columns (_file, _pos, _deleted,"
+              + " _spec_id, _partition). Choose the rows by the table's own columns, or use Spark 4.", null);
         }
       }
     }
