@@ -85,5 +85,5 @@ class _RestTable(Table):
     def _planner(self) -> TaskPlanner | None:
         metastore = self.metastore
         assert isinstance(metastore, RestMetastore)
-        config = {**metastore.channel.properties, **metastore.config(self._identifier)}
+        config = {**metastore.config(self._identifier), **metastore.channel.properties}  # the user's word comes first
         return planner(metastore.channel, self._identifier, config)

@@ -19,12 +19,13 @@ from hms_iceberg.scan.partition_columns import partition_columns
 from hms_iceberg.scan.tasks import FileScanTask, ScanRequest, TaskPlanner
 from hms_iceberg.spec.data_types import StructType
 from hms_iceberg.spec.manifests.manifest_values import DataFile, DataFileContent
+from hms_iceberg.spec.property_kinds import ChoiceProperty
 from hms_iceberg.spec.schema import Schema
 from hms_iceberg.spec.values.single_values import from_json
 
-MODE = "scan-planning-mode"
-"""Property of a catalog, or of a table as the server tells it: `server`, or `client`."""
-
+_MODE = ChoiceProperty(
+    "scan-planning-mode", "Who plans scans: `client` or `server`.", "rest_client", "client", ("client", "server")
+)
 _ENDPOINT = "POST /v1/{prefix}/namespaces/{namespace}/tables/{table}/plan"
 _LONGEST_WAIT = 5.0
 _CONTENTS = {
@@ -41,8 +42,11 @@ def planner(channel: RestChannel, identifier: Identifier, config: Mapping[str, s
         channel: the catalog.
         identifier: the table.
         config: the properties of the catalog, and those that the server told of the table.
+
+    Raises:
+        ConfigurationError: the property `scan-planning-mode` is neither `client` nor `server`.
     """
-    if config.get(MODE, "client").lower() != "server" or _ENDPOINT not in channel.endpoints:
+    if _MODE.of(config) != "server" or _ENDPOINT not in channel.endpoints:
         return None
     return lambda request: _planned(channel, table_path(identifier), request)
 
