@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
+from tests.support.pyspark_home import spark_release
 from tests.support.spark_tables import Rows
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ def test_each_continues_where_the_other_left_off(
         assert _known(iceberg_java.sql(query.format(f"ice.{names['ours']}")), version) == expected, statement
         ours = [list(row) for row in spark.sql(query.format(names["ours"])).collect()]
         assert _known(ours, version) == expected, statement
+    if (version, mode) == (3, "copy-on-write") and spark_release() < (4, 0):
+        return  # Spark 3.5 changes these by merge-on-read
     summary = (
         "select summary['total-position-deletes'], summary['total-records'] from ice.{}.snapshots order by committed_at"
     )
