@@ -6,12 +6,11 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog
@@ -20,6 +19,7 @@ from hms_iceberg.hms.connection.client import HmsClient
 from hms_iceberg.hms.connection.thrift_types import ttypes
 from hms_iceberg.hms.hive_metastore import HiveMetastore
 from hms_iceberg.storage import Storage
+from tests.support.hdfs_path import HdfsPath
 
 PARQUET = "org.apache.hadoop.hive.ql.io.parquet."
 
@@ -38,9 +38,9 @@ class Rows:
 
 
 def local_path(location: str) -> Path:
-    """The path of a `file:` location; skips a test that looks at one on a warehouse that is elsewhere."""
-    if _is_remote(location):
-        pytest.skip("looks at local files")
+    """The path of a `file:` location, or what takes its place on the HDFS of the run's warehouse."""
+    if location.startswith("hdfs://"):
+        return cast(Path, HdfsPath.of(location))
     return Path(location.removeprefix("file:"))
 
 

@@ -18,6 +18,7 @@ from hms_iceberg import load_catalog
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import ConfigurationError, IcebergError, StorageDeniedError, StorageError
+from hms_iceberg.hadoop_tokens import tokens_of_process
 from hms_iceberg.table import Table
 from tests.support.forwarded_port import ForwardedPort
 from tests.support.hdfs_cluster.cluster import HdfsCluster
@@ -189,7 +190,7 @@ def test_a_table_of_a_metastore_with_kerberos_is_made_changed_and_expired(
         with load_catalog("tokens", uri=metastore.uri, **sasl) as catalog:
             client = catalog.metastore.client  # type: ignore[attr-defined]
             mine = client.pool.call("get_delegation_token", USER, USER, repeatable=True)
-        sasl = {"hive.metastore.delegation-token": mine}
+        token = secured.token(USER, process.keytab, secured.nameservice, 86_400, 604_800, mine)
         process.cache.unlink()
     settings = {**secured.settings, **sasl, **way(process, token)}
     namespace = f"n{uuid.uuid4().hex}"
@@ -279,6 +280,14 @@ def test_a_token_that_is_for_others_or_spoilt_is_said_in_a_line(
     spoilt.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
     process.patch.setenv(TOKENS, str(spoilt))
     refused(secured.settings, StorageDeniedError, "does not accept", "new token", TOKENS)
+
+
+def test_tokens_are_read_in_both_forms_of_hadoop(process: Process, token: Path) -> None:
+    found = []
+    for file in (token, token.with_name(f"{token.name}.protobuf")):
+        process.patch.setenv(TOKENS, str(file))
+        found.append(tokens_of_process("HDFS_DELEGATION_TOKEN"))
+    assert found[0] == found[1] and [each.service for each in found[0]] == ["ha-hdfs:ns1"]
 
 
 def test_a_token_that_has_ended_is_told_from_one_that_nobody_renewed(secured: HdfsCluster, process: Process) -> None:

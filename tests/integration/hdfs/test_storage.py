@@ -11,7 +11,6 @@ import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -180,8 +179,13 @@ def test_a_host_that_contradicts_the_settings_of_hadoop_is_refused(
 ) -> None:
     monkeypatch.setenv("HADOOP_CONF_DIR", str(cluster.folder / "conf"))
     assert not ArrowStorage({"hdfs.host": "ns1"}).exists("hdfs:///absent")
-    with suppress(StorageError):  # the NameNode may be the one on standby: that is no contradiction
-        ArrowStorage({"hdfs.host": "localhost", "hdfs.port": str(cluster.ports[1])}).exists("hdfs:///absent")
+    active, standby = (
+        ArrowStorage({"hdfs.host": "localhost", "hdfs.port": str(cluster.ports[number])})
+        for number in (cluster.active, 1 - cluster.active)
+    )
+    assert not active.exists("hdfs:///absent")
+    with one_line_within_ten_seconds(StorageError, "hdfs:///absent", "StandbyException", "use the nameservice"):
+        standby.exists("hdfs:///absent")
     with one_line_within_ten_seconds(ConfigurationError, "hdfs.host says other:8020", "fs.defaultFS is hdfs://ns1"):
         ArrowStorage({"hdfs.host": "other", "hdfs.port": "8020"}).read("hdfs:///a")
     with one_line_within_ten_seconds(ConfigurationError, "as alice", "no Kerberos", "hdfs.kerberos-principal"):

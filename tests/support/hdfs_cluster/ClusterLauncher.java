@@ -18,8 +18,10 @@ import org.apache.hadoop.hdfs.MiniDFSCluster;
 import org.apache.hadoop.hdfs.MiniDFSNNTopology;
 import org.apache.hadoop.hdfs.server.namenode.NameNodeAdapter;
 import org.apache.hadoop.hdfs.tools.DFSAdmin;
+import org.apache.hadoop.io.Text;
 import org.apache.hadoop.security.Credentials;
 import org.apache.hadoop.security.UserGroupInformation;
+import org.apache.hadoop.security.token.Token;
 import org.apache.hadoop.security.token.delegation.AbstractDelegationTokenSecretManager;
 import org.apache.hadoop.util.ToolRunner;
 
@@ -61,6 +63,9 @@ public final class ClusterLauncher {
 
     private static String answer(String[] words) {
         try {
+            if (words[0].equals("active")) {
+                return "ok " + (cluster.getNamesystem(0).isInStandbyState() ? 1 : 0);
+            }
             run(words);
             return "ok";
         } catch (Throwable error) {
@@ -109,7 +114,13 @@ public final class ClusterLauncher {
         } else if (words[0].equals("setpermission")) {
             cluster.getFileSystem(0).setPermission(new Path(words[1]), new FsPermission(words[2]));
         } else if (words[0].equals("token")) {
-            writeToken(words[1], words[2], new File(words[3]), URI.create(words[4]), new File(words[5]));
+            Credentials tokens = new Credentials();
+            for (int number = 6; number < words.length; number++) {
+                Token token = new Token();
+                token.decodeFromUrlString(words[number]);
+                tokens.addToken(new Text("further-" + number), token);
+            }
+            writeToken(words[1], words[2], new File(words[3]), URI.create(words[4]), new File(words[5]), tokens);
         } else if (words[0].equals("lifetime-of-tokens")) {
             for (int number = 0; number < 2; number++) {
                 Object tokens = NameNodeAdapter.getDtSecretManager(cluster.getNamesystem(number));
@@ -128,11 +139,11 @@ public final class ClusterLauncher {
     }
 
     /** A file with the token that a user of a keytab gets for a file system by the settings of a client. */
-    private static void writeToken(String user, String keytab, File settings, final URI place, File file)
+    private static void writeToken(String user, String keytab, File settings, final URI place, File file,
+            final Credentials tokens)
             throws Throwable {
         final Configuration conf = new Configuration();
         conf.addResource(settings.toURI().toURL());
-        final Credentials tokens = new Credentials();
         UserGroupInformation.loginUserFromKeytabAndReturnUGI(user, keytab).doAs(new PrivilegedExceptionAction() {
             public Object run() throws Exception {
                 FileSystem files = FileSystem.newInstance(place, conf);
@@ -142,5 +153,7 @@ public final class ClusterLauncher {
             }
         });
         tokens.writeTokenStorageFile(new Path(file.toURI()), conf);
+        Path other = new Path(new File(file.getPath() + ".protobuf").toURI());
+        tokens.writeTokenStorageFile(other, conf, Credentials.SerializedFormat.PROTOBUF);
     }
 }

@@ -142,6 +142,11 @@ class HdfsCluster:
                 assert stream is not None
                 stream.close()
 
+    @property
+    def active(self) -> int:
+        """Which of the NameNodes, 0 or 1, is the active one."""
+        return int(self.command("active"))
+
     def activate(self, namenode: int) -> None:
         """Makes one of the NameNodes, 0 or 1, the active one."""
         self.command("activate", str(namenode))
@@ -158,7 +163,9 @@ class HdfsCluster:
         """What `hdfs dfsadmin` does, with the active NameNode, which is the first one."""
         self.command("dfsadmin", "0", *words)
 
-    def token(self, user: str, keytab: Path, place: str, valid: float = 86_400, longest: float = 604_800) -> Path:
+    def token(
+        self, user: str, keytab: Path, place: str, valid: float = 86_400, longest: float = 604_800, *further: str
+    ) -> Path:
         """A file with the delegation token that a user gets for a nameservice or the address of a NameNode.
 
         Args:
@@ -167,19 +174,23 @@ class HdfsCluster:
             place: the nameservice or address.
             valid: for how many seconds, if nobody renews it.
             longest: for how many seconds it can be renewed.
+            further: tokens of other services that the file has too, as texts.
         """
         self.command("lifetime-of-tokens", str(int(valid * 1000)), str(int(longest * 1000)))
         file = self.folder / f"token-{len(list(self.folder.glob('token-*')))}"
-        self.command("token", user, str(keytab), str(self.folder / "conf" / "core-site.xml"), place, str(file))
+        self.command(
+            "token", user, str(keytab), str(self.folder / "conf" / "core-site.xml"), place, str(file), *further
+        )
         return file
 
-    def command(self, *words: str) -> None:
-        """Has the cluster do something; see ClusterLauncher."""
+    def command(self, *words: str) -> str:
+        """Has the cluster do something; see ClusterLauncher. Returns what it answers beside `ok`."""
         assert self._process is not None and self._process.stdin is not None
         self._process.stdin.write("\t".join(words) + "\n")
         self._process.stdin.flush()
-        answer = self._answer()
-        assert answer == "ok", answer
+        said, _, answer = self._answer().partition(" ")
+        assert said == "ok", answer
+        return answer
 
     def _answer(self) -> str:
         assert self._process is not None and self._process.stdout is not None
