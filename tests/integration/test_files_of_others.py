@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from hms_iceberg.catalog import Catalog
@@ -22,7 +20,8 @@ from hms_iceberg.migration import add_hive_files, migrate, rollback
 from hms_iceberg.table import Table
 from hms_iceberg.table.needed.remembered_rows import RememberedRows
 from hms_iceberg.table.needed.ways_back import table_rows_of
-from tests.support.hive_warehouse import HiveWarehouse, all_files, local_path, write_files
+from tests.support.hdfs_path import set_changed
+from tests.support.hive_warehouse import HiveWarehouse, all_files, column_of, local_path, write_files
 from tests.support.operations import BY_CITY, SCHEMA, rows
 
 HIVE = "id int, name string"
@@ -36,8 +35,7 @@ def aged(folder: Path) -> None:
     """Makes every file below a folder ten days old."""
     for path in folder.rglob("*"):
         if path.is_file():
-            moved = path.stat().st_mtime - 10 * 86400
-            os.utime(path, (moved, moved))
+            set_changed(path, path.stat().st_mtime_ns - 10 * 86_400 * 10**9)
 
 
 def removed(table: Table, **choices: Any) -> OrphanFiles:
@@ -399,7 +397,7 @@ def hive_ids(warehouse: HiveWarehouse, name: str) -> list[int]:
     made = warehouse.rows(name)
     folders = [local_path(each.sd.location) for each in made.partitions] or [made.location]
     files = [path for folder in folders for path in folder.iterdir() if path.is_file()]
-    return sorted(number for path in files for number in pq.ParquetFile(path).read(["id"])["id"].to_pylist())
+    return sorted(number for path in files for number in column_of(path, "id"))
 
 
 NOTHING_NEW = Policy().with_settings({"compact": "false", "remove-orphans-every-ms": "0"}, "a test")

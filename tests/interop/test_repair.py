@@ -16,6 +16,7 @@ from hms_iceberg.maintenance.repair import repair_table
 from hms_iceberg.spec.manifests.manifest_values import ManifestContent
 from hms_iceberg.table import Table
 from tests.support.file_damages import DAMAGES
+from tests.support.hive_warehouse import local_path
 from tests.support.spread import ALL
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow]
@@ -96,7 +97,7 @@ def harmed_files(
         table.append(pa.table({"id": ids, "s": [None if each == 3 else "_abcdefg"[each % 8] for each in ids]}))
     table.delete(f"id in ({', '.join(map(str, [1, 5, *others[:1]]))})")
     table.append(pa.table({"id": [7, *others], "s": ["g", *("other" for _ in others)]}))
-    return table, [Path(location.removeprefix("file:")) for location in harm(table)]
+    return table, [local_path(location) for location in harm(table)]
 
 
 @pytest.mark.parametrize(

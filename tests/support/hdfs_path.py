@@ -3,11 +3,12 @@ storage."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -137,6 +138,14 @@ class HdfsPath:
             return self._client.get_file_info(str(self.path))
         except FileNotFoundError:
             return None
+
+
+def set_changed(path: Path | HdfsPath, nanoseconds: int) -> None:
+    """Makes a file, wherever it is, one that was last changed at a time."""
+    if isinstance(path, HdfsPath):
+        path._client.set_times(str(path.path), nanoseconds // 1_000_000, nanoseconds // 1_000_000)
+    else:
+        os.utime(path, ns=(nanoseconds, nanoseconds))
 
 
 @cache

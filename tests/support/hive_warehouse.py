@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -177,6 +178,11 @@ def data_files(folder: Path) -> dict[str, tuple[int, int, int]]:
 def all_files(folder: Path) -> set[str]:
     """Names of every file below a folder."""
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def column_of(path: Path, name: str) -> list[Any]:
+    """A column of a Parquet file, wherever it is, as pyarrow alone reads it."""
+    return list(pq.ParquetFile(io.BytesIO(path.read_bytes())).read([name])[name].to_pylist())
 
 
 def _is_remote(location: str) -> bool:

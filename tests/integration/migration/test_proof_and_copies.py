@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 import json
 import shutil
 from typing import TYPE_CHECKING, Any
@@ -235,7 +236,9 @@ def test_what_hive_counted_in_the_old_calendar_is_refused_by_a_copy_too_as_plain
         rows = pa.table({"d": pa.array([day]), "t": pa.array([at], pa.timestamp("us"))})
         int96 = form == "INT96"
         marked = rows.replace_schema_metadata(marks)
-        pq.write_table(marked, made.location / file, use_deprecated_int96_timestamps=int96, version="2.6")
+        sink = io.BytesIO()
+        pq.write_table(marked, sink, use_deprecated_int96_timestamps=int96, version="2.6")
+        (made.location / file).write_bytes(sink.getvalue())
 
     write("000000_0", dt.date(2020, 1, 1), dt.datetime(2020, 1, 1))
     write("000001_0", dt.date(1500, 1, 10), dt.datetime(1500, 1, 10))

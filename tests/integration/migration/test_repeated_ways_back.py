@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from hms_iceberg.catalog import Catalog
@@ -14,7 +13,7 @@ from hms_iceberg.errors import MigrationError, StorageDeniedError
 from hms_iceberg.hms.hive_tables import HiveTables
 from hms_iceberg.migration import migrate, recovery, rollback
 from hms_iceberg.table import Table
-from tests.support.hive_warehouse import HiveWarehouse, Rows, all_files, local_path, write_files
+from tests.support.hive_warehouse import HiveWarehouse, Rows, all_files, column_of, local_path, write_files
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +53,7 @@ def hive_ids(rows: Rows) -> list[int]:
     """What Hive reads: every file in the folders that the metastore names, but what is hidden or below them."""
     places = [local_path(each.sd.location) for each in rows.partitions] if rows.table.partitionKeys else [rows.location]
     files = [path for place in places for path in place.iterdir() if path.is_file() and path.name[0] not in "._"]
-    return sorted(each for file in files for each in pq.ParquetFile(file).read(["id"])["id"].to_pylist())
+    return sorted(each for file in files for each in column_of(file, "id"))
 
 
 def denied(*arguments: Any) -> None:

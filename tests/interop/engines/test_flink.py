@@ -65,15 +65,15 @@ def test_flink_upserts_into_a_table_and_we_go_on_with_it(
 ) -> None:
     name = f"{namespace}.t"
     flink.sql(
-        f"create table ice.{name} (id bigint, name string, price decimal(9, 2), at timestamp(6), primary key (id) not "
-        f"enforced) with ('format-version'='{version}', 'write.upsert.enabled'='true', "
+        f"create table ice.{name} (id bigint, name string, price decimal(9, 2), moment timestamp(6), primary key (id) "
+        f"not enforced) with ('format-version'='{version}', 'write.upsert.enabled'='true', "
         f"'write.format.default'='{file_format}')"
     )
 
     def upsert(values: str) -> None:
         flink.sql(
-            f"insert into ice.{name} select id, name, cast(price as decimal(9, 2)), cast(at as timestamp(6)) from "
-            f"(values {values}) as s (id, name, price, at)",
+            f"insert into ice.{name} select id, name, cast(price as decimal(9, 2)), cast(moment as timestamp(6)) from "
+            f"(values {values}) as s (id, name, price, moment)",
             "stream",
         )
 

@@ -68,7 +68,9 @@ class YarnCluster:
         further = [*minicluster_jars(jars).glob("*.jar"), *fetched("yarn-1", _FURTHER).glob("*.jar")]
         self.conf.mkdir(parents=True)
         (self.folder / "log4j2.properties").write_text(LOG4J)
-        settings, options = dict(_SETTINGS), []
+        # On HDFS, where it would be, its user may have no right to make it; it tries for ever.
+        attributes = {"yarn.node-attribute.fs-store.root-dir": f"file://{self.folder / 'attributes'}"}
+        settings, options = _SETTINGS | attributes, []
         if self._kdc is not None:
             keytab = str(self._kdc.keytab("yarn/localhost"))
             settings |= {f"yarn.{each}manager.keytab": keytab for each in ("resource", "node")}
