@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import orc
 
 from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog
@@ -178,6 +179,13 @@ def data_files(folder: Path) -> dict[str, tuple[int, int, int]]:
 def all_files(folder: Path) -> set[str]:
     """Names of every file below a folder."""
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def write_orc(path: Path, table: pa.Table) -> None:
+    """An ORC file, wherever it is."""
+    sink = pa.BufferOutputStream()
+    orc.write_table(table, sink)
+    path.write_bytes(sink.getvalue().to_pybytes())
 
 
 def column_of(path: Path, name: str) -> list[Any]:

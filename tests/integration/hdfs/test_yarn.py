@@ -15,6 +15,8 @@ from hms_iceberg import load_catalog
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from tests.support.hdfs_cluster.cluster import HdfsCluster
+from tests.support.hive_server.releases import HIVE_3_1
+from tests.support.hive_server.server import HiveServer
 from tests.support.kdc import REALM, Kdc
 from tests.support.maven import UnavailableError
 from tests.support.packed_environment import packed_environment
@@ -165,21 +167,20 @@ def test_a_job_of_a_secured_cluster_has_tokens_for_metastore_and_hdfs_and_no_tic
 ) -> None:  # fmt: skip
     for package in ("puresasl", "kerberos"):
         pytest.importorskip(package, reason="needs pip install 'hms_iceberg[kerberos]'")
-    principal, cache = "hive/localhost", tmp_path / "tickets"
+    principal, cache = "metastore/localhost", tmp_path / "tickets"
     keytab = realm.keytab(USER)
     realm.ticket(USER, keytab, cache)
     monkeypatch.setenv("KRB5_CONFIG", str(realm.krb5_conf))
     monkeypatch.setenv("KRB5CCNAME", f"FILE:{cache}")
     monkeypatch.delenv("HADOOP_USER_NAME")
-    sasl = {
-        "hive.metastore.sasl.enabled": "true",
-        "hive.metastore.kerberos.principal": f"{principal}@{REALM}",
-    }
+    sasl = {"hive.metastore.sasl.enabled": "true", "hive.metastore.kerberos.principal": f"{principal}@{REALM}"}
     of_server = {
         **secured.settings,
-        **sasl,
-        "hive.metastore.kerberos.keytab.file": str(realm.keytab(principal)),
-        "hadoop.rpc.protection": "privacy,authentication",
+        "metastore.sasl.enabled": "true",
+        "metastore.kerberos.keytab.file": str(realm.keytab(principal)),
+        "metastore.kerberos.principal": f"{principal}@{REALM}",
+        "hadoop.rpc.protection": "privacy,authentication",  # with a token, clients of Python cannot encrypt
+        "metastore.warehouse.dir": f"{secured.nameservice}/user/{USER}",
     }
     opened = "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED"
     java = f"-Djava.security.krb5.conf={realm.krb5_conf} {opened}"
@@ -189,7 +190,7 @@ def test_a_job_of_a_secured_cluster_has_tokens_for_metastore_and_hdfs_and_no_tic
         secured.command("setowner", folder, USER)
     try:
         with (
-            EmbeddedMetastore(warehouse=f"{secured.nameservice}/user/{USER}", properties=of_server) as metastore,
+            HiveServer(HIVE_3_1, tmp_path_factory.mktemp("metastore"), of_server, tuple(java.split())) as metastore,
             YarnCluster(tmp_path_factory.mktemp("secured-yarn"), secured, realm) as yarn,
             load_catalog("secured", uri=metastore.uri, **secured.settings, **sasl) as catalog,
         ):

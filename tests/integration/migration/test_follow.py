@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.orc as orc
 import pytest
 
 from hms_iceberg.catalog import Catalog
@@ -16,7 +15,7 @@ from hms_iceberg.cli.main import main
 from hms_iceberg.errors import CorruptDataFileError, MigrationError, NoSuchTableError, UnsupportedError
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from hms_iceberg.migration import Follower, FollowRound, follow, migrate, rollback
-from tests.support.hive_warehouse import HiveWarehouse, all_files, local_path, write_files
+from tests.support.hive_warehouse import HiveWarehouse, all_files, local_path, write_files, write_orc
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,6 +49,11 @@ def changes(found: FollowRound) -> tuple[int, int]:
     return found.added, found.removed
 
 
+def emptied(folder: Path) -> None:
+    for file in folder.iterdir():
+        file.unlink()
+
+
 def test_a_round_takes_in_what_came_went_and_was_replaced_and_the_next_has_nothing_to_do(
     warehouse: HiveWarehouse,
 ) -> None:
@@ -61,12 +65,12 @@ def test_a_round_takes_in_what_came_went_and_was_replaced_and_the_next_has_nothi
     assert warehouse.catalog.load_table((warehouse.namespace, "copy")).metadata_location == before
 
     warehouse.add_partition("flights", ["7"], rows(7))
-    write_files(f"file:{place}/month=1", rows(4))
+    write_files(str(place / "month=1"), rows(4))
     assert changes(follower_.round()) == (2, 0)
     assert copied(warehouse) == [(1, 1), (2, 1), (3, 1), (4, 1), (5, None), (7, 7)]
 
-    shutil.rmtree(place / "month=1")
-    write_files(f"file:{place}/month=1", rows(10, 20))  # under a name that it had before
+    emptied(place / "month=1")
+    write_files(str(place / "month=1"), rows(10, 20))  # under a name that it had before
     warehouse.client._call("drop_partition", warehouse.namespace, "flights", ["7"], True, subject="t", repeatable=False)
     assert changes(follower_.round()) == (1, 4)
     assert copied(warehouse) == [(5, None), (10, 1), (20, 1)] and not (place / "month=7").exists()
@@ -80,10 +84,10 @@ def test_snapshots_go_as_the_followers_history_settings_say_and_no_file_of_hive_
     table.set_properties({"history.expire.max-snapshot-age-ms": "0", "history.expire.min-snapshots-to-keep": "2"})
     place = warehouse.rows("flights").location
     for number in range(4):
-        write_files(f"file:{place}/month=1", rows(10 + number))
+        write_files(str(place / "month=1"), rows(10 + number))
         follower_.round()
-    shutil.rmtree(place / "month=1")
-    write_files(f"file:{place}/month=1", rows(20))
+    emptied(place / "month=1")
+    write_files(str(place / "month=1"), rows(20))
     files = all_files(place)
     follower_.round()
 
@@ -132,7 +136,7 @@ def test_timestamps_of_a_table_that_was_empty_become_what_its_files_hold(warehou
     follower_.round()
     place = local_path(made.table.sd.location)
     at = pa.array([0], pa.timestamp("us"))
-    orc.write_table(pa.table({"id": pa.array([1], pa.int32()), "at": at}), str(place / "000000_0"))
+    write_orc(place / "000000_0", pa.table({"id": pa.array([1], pa.int32()), "at": at}))
 
     assert changes(follower_.round()) == (1, 0)
     table = warehouse.catalog.load_table((warehouse.namespace, "copy"))
@@ -159,7 +163,7 @@ def test_a_round_that_fails_changes_nothing_and_the_next_is_tried(warehouse: Hiv
     assert "000001_0" in next(rounds).failure and copied(warehouse) == [(1, None), (2, None)]
     (place / "000001_0").unlink()
     assert next(rounds).failure == ""
-    write_files(f"file:{place}", rows(3))
+    write_files(str(place), rows(3))
     assert changes(next(rounds)) == (1, 0) and len(copied(warehouse)) == 3
 
 

@@ -7,14 +7,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.orc as orc
 import pytest
 
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import UnsupportedError
 from hms_iceberg.migration import MigrationOptions, migrate, rollback
 from tests.support.hive_rows import every_type
-from tests.support.hive_warehouse import HiveWarehouse, data_files, local_path
+from tests.support.hive_warehouse import HiveWarehouse, data_files, local_path, write_orc
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -130,7 +129,7 @@ def test_files_of_hive_with_places_for_names_are_read_as_spark_reads_them(
         "_col1": pa.array([Decimal("1.5"), None], pa.decimal128(7, 2)),
         "_col2": pa.array([{"x": 1, "label": "a"}, None], place),
     }
-    orc.write_table(pa.table(old), str(folder / "000000_0"))
+    write_orc(folder / "000000_0", pa.table(old))
     spark.sql(f"insert into {name} values (3, 3.25, named_struct('x', 3, 'label', 'c'), 'new')")
     expected = answer(spark, f"select * from {name}")
     assert len(expected) == 3
