@@ -26,6 +26,7 @@ from hms_iceberg.spec.partitions.partition_specs import PartitionField, Partitio
 from hms_iceberg.spec.schema import Schema
 from tests.support.every_type import EVERY_TYPE, ROWS
 from tests.support.file_content import content
+from tests.support.hive_warehouse import local_path
 from tests.support.spark_tables import rows_of
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def test_a_write_that_fails_leaves_no_file(spark: SparkSession, parts: Table, na
             insert into {namespace}.parts select id, if(id = 7, raise_error('too late'), 'a'), null, null, null, null,
             null, null from range(8)""")
     assert parts.refresh().metadata_location == before
-    assert list(Path(parts.location().removeprefix("file:")).rglob("*.parquet")) == []
+    assert list(local_path(parts.location()).rglob("*.parquet")) == []
 
 
 def test_a_value_that_a_fixed_column_cannot_hold_is_refused(

@@ -24,6 +24,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.integration.hms.test_fault_matrix import SEED
+from tests.support.hive_warehouse import local_path
 from tests.support.spark_statements import SLOWLY, Driver
 from tests.support.spread import ALL
 from tests.support.thrift_proxy import Fault, ThriftProxy
@@ -119,7 +120,7 @@ def files(metastore: EmbeddedMetastore, namespace: str) -> Callable[[str], set[s
     """All files in the folder of a table's data, but for checksums."""
 
     def in_folder(name: str) -> set[str]:
-        folder = Path(metastore.warehouse.removeprefix("file:")) / f"{namespace}.db" / name / "data"
+        folder = local_path(str(metastore.warehouse)) / f"{namespace}.db" / name / "data"
         return {str(path) for path in folder.rglob("*") if path.is_file() and not path.name.startswith(".")}
 
     return in_folder
