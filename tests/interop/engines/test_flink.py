@@ -79,13 +79,13 @@ def test_flink_upserts_into_a_table_and_we_go_on_with_it(
 
     early = "timestamp '1969-12-31 23:59:58.5'"
     upsert(f"(1, 'a', 1.5, {early}), (2, cast(null as string), 2.5, {early}), (3, '', -0.01, {early})")
-    upsert(f"(2, 'changed', 9.99, {early}), (4, 'new', 0.0, timestamp '1582-10-10 00:00:00')")
+    upsert(f"(2, 'changed', 9.99, {early}), (4, 'new', 0.0, timestamp '1600-02-29 00:00:00')")
     moment = "1969-12-31T23:59:58.500000"
     rows = [
         [1, "a", "1.50", moment],
         [2, "changed", "9.99", moment],
         [3, "", "-0.01", moment],
-        [4, "new", "0.00", "1582-10-10T00:00:00"],
+        [4, "new", "0.00", "1600-02-29T00:00:00"],
     ]
     table = catalog.load_table(name)
     assert "EQUALITY_DELETES" in kinds_of_deletes(table)
