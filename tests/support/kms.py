@@ -60,8 +60,8 @@ class Kms:
         (self._folder / "kms-log4j.properties").write_text("log4j.rootLogger=WARN\n")
         command = [
             *(str(java), "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
-            *(f"-Dkms.config.dir={self._folder}", f"-Dkms.log.dir={self._folder}", f"-Dkms.temp.dir={self._folder}"),
-            *("-cp", os.pathsep.join([str(self._folder), f"{jars}/*"])),
+            *(f"-Dkms.{each}.dir={self._folder}" for each in ("config", "log", "temp")),
+            *("-Dlog4j.configuration=kms-log4j.properties", "-cp", os.pathsep.join([str(self._folder), f"{jars}/*"])),
             "org.apache.hadoop.crypto.key.kms.server.KMSWebServer",
         ]
         with open(self._folder / "log", "wb") as log:

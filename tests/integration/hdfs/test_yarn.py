@@ -15,7 +15,7 @@ from hms_iceberg import load_catalog
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from tests.support.hdfs_cluster.cluster import HdfsCluster
-from tests.support.hive_server.releases import HIVE_3_1
+from tests.support.hive_server.releases import HIVE_4_0
 from tests.support.hive_server.server import HiveServer
 from tests.support.kdc import REALM, Kdc
 from tests.support.maven import UnavailableError
@@ -190,7 +190,7 @@ def test_a_job_of_a_secured_cluster_has_tokens_for_metastore_and_hdfs_and_no_tic
         secured.command("setowner", folder, USER)
     try:
         with (
-            HiveServer(HIVE_3_1, tmp_path_factory.mktemp("metastore"), of_server, tuple(java.split())) as metastore,
+            HiveServer(HIVE_4_0, tmp_path_factory.mktemp("metastore"), of_server, tuple(java.split())) as metastore,
             YarnCluster(tmp_path_factory.mktemp("secured-yarn"), secured, realm) as yarn,
             load_catalog("secured", uri=metastore.uri, **secured.settings, **sasl) as catalog,
         ):
