@@ -56,7 +56,8 @@ class Kms:
             "hadoop.kms.key.provider.uri": f"jceks://file@{self._folder / 'kms.keystore'}",
         }
         (self._folder / "kms-site.xml").write_text(site(settings))
-        (self._folder / "kms-acls.xml").write_text(site({}))
+        for name in ("core-site.xml", "kms-acls.xml"):  # it wants them
+            (self._folder / name).write_text(site({}))
         (self._folder / "kms-log4j.properties").write_text("log4j.rootLogger=WARN\n")
         command = [
             *(str(java), "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
