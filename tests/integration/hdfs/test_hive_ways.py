@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 
 import pytest
 
@@ -14,13 +13,10 @@ from hms_iceberg.arrow.storage.arrow_storage import ArrowStorage
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.errors import MigrationError, StorageDeniedError, StorageError
 from hms_iceberg.migration import migrate
-from hms_iceberg.table.file_system import FileSystemTables
 from tests.support.hdfs_cluster.cluster import HdfsCluster
 from tests.support.hive_warehouse import HiveWarehouse
-from tests.support.kms import Kms
-from tests.support.maven import UnavailableError
 from tests.support.refusals import one_line_within_ten_seconds
-from tests.support.store_tables import SCHEMA, ids, new_table, rows
+from tests.support.store_tables import ids, new_table, rows
 
 
 def files(storage: ArrowStorage, place: str) -> list[str]:
@@ -42,36 +38,6 @@ def test_in_an_encryption_zone_without_its_keys_nothing_is_written_and_the_setti
         ):
             call(f"{folder}/secret")
     assert files(storage, folder) == [f"{folder}/secret"]
-
-
-@pytest.mark.whole
-def test_in_an_encryption_zone_whose_keys_a_server_has_tables_are_written_and_java_reads_the_files(
-    tmp_path: Path,
-) -> None:
-    for name in ("kms", "hdfs"):
-        (tmp_path / name).mkdir()
-    try:
-        with Kms(tmp_path / "kms") as kms, HdfsCluster(tmp_path / "hdfs", keys=kms.uri) as cluster:
-            storage = ArrowStorage({**cluster.settings, "hadoop.security.key.provider.path": kms.uri})
-            cluster.command("encryption-zone", "/zone")
-            cluster.command("write", "/zone/of-java", "of Java")
-            assert storage.read("hdfs://ns1/zone/of-java") == b"of Java"
-            storage.create("hdfs://ns1/zone/ours", b"of ours")
-            cluster.command("check", "/zone/ours", "of ours")
-            kept = ArrowStorage(cluster.settings).read("hdfs://ns1/.reserved/raw/zone/ours")
-            assert len(kept) == 7 and kept != b"of ours"
-
-            tables = FileSystemTables({**cluster.settings, "hadoop.security.key.provider.path": kms.uri})
-            table = tables.create(SCHEMA, "hdfs://ns1/zone/t")
-            table.append(rows(1, 2))
-            table.append(rows(3))
-            table.delete("id = 2")
-            table.maintenance.rewrite_data_files(options={"rewrite-all": "true"})
-            assert ids(tables.load("hdfs://ns1/zone/t")) == [1, 3]
-            with pytest.raises(StorageError, match="encryption zone"):
-                FileSystemTables(cluster.settings).load("hdfs://ns1/zone/t").append(rows(4))
-    except UnavailableError as error:
-        pytest.skip(str(error))
 
 
 def test_snapshots_and_trash_of_a_folder_are_no_orphans_and_outlive_the_table(

@@ -7,17 +7,12 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from hms_iceberg import load_catalog
 from hms_iceberg.catalog import Catalog
 from hms_iceberg.hms.embedded import EmbeddedMetastore
 from tests.support.hdfs_cluster.cluster import HdfsCluster
-from tests.support.hive_server.releases import HIVE_4_0
-from tests.support.hive_server.server import HiveServer
-from tests.support.kdc import REALM, Kdc
 from tests.support.maven import UnavailableError
 from tests.support.packed_environment import packed_environment
 from tests.support.yarn_cluster.cluster import YarnCluster
@@ -87,20 +82,22 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return packed_environment(tmp_path_factory.mktemp("environment"), "hdfs")
 
 
-def submitted(
-    mode: str, yarn: YarnCluster, archive: Path, name: str, more: dict[str, str], own: dict[str, str], folder: Path,
-    java_options: str = "",
-) -> dict[str, Any]:  # fmt: skip
-    """What the job tells of a new table of that name, and of its copy as ORC."""
+@pytest.mark.parametrize("mode", ["cluster", "client"])
+def test_a_job_works_with_the_package_of_its_archive(
+    mode: str, yarn: YarnCluster, cluster: HdfsCluster, archive: Path, metastore: EmbeddedMetastore,
+    catalog: Catalog, tmp_path: Path,
+) -> None:  # fmt: skip
     import pyspark
+    from hdfs_native import Client
 
     home = Path(pyspark.__file__).parent
-    (folder / "job.py").write_text(_JOB)
-    answers = folder / "answers.json"
-    quick = f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {java_options}"
+    (tmp_path / "job.py").write_text(_JOB)
+    answers = tmp_path / "answers.json"
+    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     settings = {
-        **more,
         "spark.pyspark.python": "./env/bin/python",
+        "spark.hadoop.hive.metastore.uris": metastore.uri,
+        "spark.sql.warehouse.dir": metastore.warehouse,
         "spark.yarn.jars": f"local:{home}/jars/*",  # not sent, as they are on this machine
         "spark.yarn.maxAppAttempts": "1",
         "spark.executor.instances": "1",
@@ -115,97 +112,36 @@ def submitted(
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     else:
         settings |= {"spark.driver.extraJavaOptions": quick}
+    catalog.create_namespace(mode, {"location": f"{cluster.nameservice}/user/{USER}/{mode}"})
+    cluster.command("setowner", f"/user/{USER}/{mode}", USER)
+    name = f"{mode}.visits"
     command = [
         *(str(home / "bin" / "spark-submit"), "--master", "yarn", "--deploy-mode", mode),
         *("--archives", f"{archive}#env"),
         *(word for item in settings.items() for word in ("--conf", "=".join(item))),
-        *(str(folder / "job.py"), name, str(answers)),
+        *(str(tmp_path / "job.py"), name, str(answers)),
     ]
     unset = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "PYTHONPATH", "SPARK_HOME", "HADOOP_CONF_DIR")
-    variables = {key: value for key, value in os.environ.items() if key not in unset}
-    variables |= {"YARN_CONF_DIR": str(yarn.conf), **own}
-    ran = subprocess.run(command, env=variables, cwd=folder, capture_output=True, text=True, timeout=540, check=False)
+    own = {key: value for key, value in os.environ.items() if key not in unset}
+    own |= {"YARN_CONF_DIR": str(yarn.conf), "HADOOP_USER_NAME": USER}
+    ran = subprocess.run(command, env=own, cwd=tmp_path, capture_output=True, text=True, timeout=540, check=False)
     assert ran.returncode == 0, f"{ran.stderr[-4000:]}\n{yarn.log}"
-    told: dict[str, Any] = json.loads(answers.read_text())
+    told = json.loads(answers.read_text())
+
     assert told["filtered"] == ROWS[2:]
     assert told["orc"] == [*ROWS[2:], [6, "orc"]]
     assert told["formats"] == [["ORC"]]
     assert told["files"] == [[1]]
     assert told["rows"] == ROWS
+    assert rows_of(catalog, name) == ROWS
+    assert rows_of(catalog, f"{name}_orc") == [*ROWS, [6, "orc"]]
+    files = Client(cluster.address).list_status(f"/user/{USER}/{mode}", recursive=True)
+    assert {file.owner for file in files} == {USER}, [(file.path, file.owner) for file in files]
     containers = [told["executor"]] + ([told["driver"]] if mode == "cluster" else [])
     for python, package, own_home in containers:
         assert python.endswith("/env/bin/python") and python.startswith(str(yarn.folder))
         assert package.startswith(python.removesuffix("bin/python")), "the package is the archive's"
         assert own_home == "/dev/null"
-    return told
-
-
-@pytest.mark.parametrize("mode", ["cluster", "client"])
-def test_a_job_works_with_the_package_of_its_archive(
-    mode: str, yarn: YarnCluster, cluster: HdfsCluster, archive: Path, metastore: EmbeddedMetastore,
-    catalog: Catalog, tmp_path: Path,
-) -> None:  # fmt: skip
-    from hdfs_native import Client
-
-    catalog.create_namespace(mode, {"location": f"{cluster.nameservice}/user/{USER}/{mode}"})
-    cluster.command("setowner", f"/user/{USER}/{mode}", USER)
-    name = f"{mode}.visits"
-    more = {
-        "spark.hadoop.hive.metastore.uris": metastore.uri,
-        "spark.sql.warehouse.dir": metastore.warehouse,
-    }
-    submitted(mode, yarn, archive, name, more, {"HADOOP_USER_NAME": USER}, tmp_path)
-    assert rows_of(catalog, name) == ROWS
-    assert rows_of(catalog, f"{name}_orc") == [*ROWS, [6, "orc"]]
-    files = Client(cluster.address).list_status(f"/user/{USER}/{mode}", recursive=True)
-    assert {file.owner for file in files} == {USER}, [(file.path, file.owner) for file in files]
-
-
-def test_a_job_of_a_secured_cluster_has_tokens_for_metastore_and_hdfs_and_no_ticket(
-    secured: HdfsCluster, realm: Kdc, archive: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    for package in ("puresasl", "kerberos"):
-        pytest.importorskip(package, reason="needs pip install 'hms_iceberg[kerberos]'")
-    principal, cache = "metastore/localhost", tmp_path / "tickets"
-    keytab = realm.keytab(USER)
-    realm.ticket(USER, keytab, cache)
-    monkeypatch.setenv("KRB5_CONFIG", str(realm.krb5_conf))
-    monkeypatch.setenv("KRB5CCNAME", f"FILE:{cache}")
-    monkeypatch.delenv("HADOOP_USER_NAME")
-    sasl = {"hive.metastore.sasl.enabled": "true", "hive.metastore.kerberos.principal": f"{principal}@{REALM}"}
-    of_server = {
-        **secured.settings,
-        "metastore.sasl.enabled": "true",
-        "metastore.kerberos.keytab.file": str(realm.keytab(principal)),
-        "metastore.kerberos.principal": f"{principal}@{REALM}",
-        "hadoop.rpc.protection": "privacy,authentication",  # with a token, clients of Python cannot encrypt
-        "metastore.warehouse.dir": f"{secured.nameservice}/user/{USER}",
-    }
-    opened = "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED"
-    java = f"-Djava.security.krb5.conf={realm.krb5_conf} {opened}"
-    monkeypatch.setenv("JAVA_TOOL_OPTIONS", java)  # of every process here but the containers
-    for folder in (f"/user/{USER}", "/tmp"):
-        secured.command("mkdirs", folder)
-        secured.command("setowner", folder, USER)
-    try:
-        with (
-            HiveServer(HIVE_4_0, tmp_path_factory.mktemp("metastore"), of_server, tuple(java.split())) as metastore,
-            YarnCluster(tmp_path_factory.mktemp("secured-yarn"), secured, realm) as yarn,
-            load_catalog("secured", uri=metastore.uri, **secured.settings, **sasl) as catalog,
-        ):
-            catalog.create_namespace("secured", {"location": f"{secured.nameservice}/user/{USER}/secured"})
-            more = {f"spark.hadoop.{key}": value for key, value in sasl.items()}
-            more |= {
-                "spark.hadoop.hive.metastore.uris": metastore.uri,
-                "spark.sql.warehouse.dir": f"{secured.nameservice}/user/{USER}",
-                "spark.sql.catalogImplementation": "hive",
-            }
-            submitted("cluster", yarn, archive, "secured.visits", more, {}, tmp_path, java)
-            assert rows_of(catalog, "secured.visits") == ROWS
-            assert rows_of(catalog, "secured.visits_orc") == [*ROWS, [6, "orc"]]
-    except UnavailableError as error:
-        pytest.skip(str(error))
 
 
 def rows_of(catalog: Catalog, name: str) -> list[list[object]]:

@@ -103,11 +103,6 @@ public final class ClusterLauncher {
             cluster.getFileSystem(0).createEncryptionZone(new Path(words[1]), "key");
         } else if (words[0].equals("write")) {
             DFSTestUtil.writeFile(cluster.getFileSystem(0), new Path(words[1]), words[2]);
-        } else if (words[0].equals("check")) {
-            String found = DFSTestUtil.readFile(cluster.getFileSystem(0), new Path(words[1]));
-            if (!found.equals(words[2])) {
-                throw new IllegalStateException(found);
-            }
         } else if (words[0].equals("dfsadmin")) {
             String[] rest = (String[]) Arrays.copyOfRange(words, 2, words.length);
             Configuration conf = new Configuration(cluster.getConfiguration(0));

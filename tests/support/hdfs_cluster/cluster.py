@@ -58,12 +58,10 @@ class HdfsCluster:
     Args:
         folder: an empty folder for its blocks, its log, and `conf`, which is a HADOOP_CONF_DIR for its clients.
         kdc: of the realm whose users it knows, and then all that is sent is encrypted; without one it believes anybody.
-        keys: where the keys of its encryption zones are; without it, in a file that its clients do not see.
     """
 
-    def __init__(self, folder: Path, kdc: Kdc | None = None, keys: str = "") -> None:
+    def __init__(self, folder: Path, kdc: Kdc | None = None) -> None:
         self.folder = folder
-        self._keys = keys or f"jceks://file{folder / 'keys.jceks'}"
         self._kdc = kdc
         self.ports: tuple[int, int] = (0, 0)
         self._process: subprocess.Popen[str] | None = None
@@ -110,7 +108,8 @@ class HdfsCluster:
         minicluster = sorted(minicluster_jars(jars).glob("*.jar"))
         (self.folder / "conf").mkdir(parents=True)
         (self.folder / "log4j2.properties").write_text(LOG4J)
-        settings, options = {**_SETTINGS, "hadoop.security.key.provider.path": self._keys}, []
+        keys = f"jceks://file{self.folder / 'keys.jceks'}"  # of encryption zones
+        settings, options = {**_SETTINGS, "hadoop.security.key.provider.path": keys}, []
         if self._kdc is not None:
             keytab = str(self._kdc.keytab(_SERVER))
             settings |= {**_SECURITY, **_OF_SECURED_SERVERS, **dict.fromkeys(_KEYTABS, keytab)}

@@ -10,7 +10,6 @@ from pathlib import Path
 from hms_iceberg.errors import JavaNotFoundError, MissingDependencyError
 from hms_iceberg.hms.embedded.jars import find_java, find_metastore_jars
 from tests.support.hdfs_cluster.cluster import LOG4J, HdfsCluster, minicluster_jars, site
-from tests.support.kdc import REALM, Kdc
 from tests.support.maven import Artifact, UnavailableError, fetched
 
 _LAUNCHER = Path(__file__).with_name("YarnLauncher.java")
@@ -25,7 +24,6 @@ _SETTINGS = {
     # Containers have no home that anyone could write to, not even the superuser.
     "yarn.nodemanager.user-home-dir": "/dev/null",
 }
-_PRINCIPALS = {f"yarn.{each}manager.principal": f"yarn/localhost@{REALM}" for each in ("resource", "node")}
 # What Hadoop's jar for such clusters forgets.
 _FURTHER = (
     Artifact("org.junit.jupiter", "junit-jupiter-api", "5.12.2"),
@@ -39,14 +37,12 @@ class YarnCluster:
     Args:
         folder: an empty folder for its containers, its log, and `conf`, which is a YARN_CONF_DIR for its clients.
         hdfs: where its applications leave their files; it is running.
-        kdc: of the realm whose users it knows, if the HDFS has one.
     """
 
-    def __init__(self, folder: Path, hdfs: HdfsCluster, kdc: Kdc | None = None) -> None:
+    def __init__(self, folder: Path, hdfs: HdfsCluster) -> None:
         self.folder = folder
         self.conf = folder / "conf"
         self._hdfs = hdfs
-        self._kdc = kdc
         self._process: subprocess.Popen[str] | None = None
 
     @property
@@ -68,26 +64,17 @@ class YarnCluster:
         further = [*minicluster_jars(jars).glob("*.jar"), *fetched("yarn-1", _FURTHER).glob("*.jar")]
         self.conf.mkdir(parents=True)
         (self.folder / "log4j2.properties").write_text(LOG4J)
-        # On HDFS, where it would be, its user may have no right to make it; it tries for ever.
-        attributes = {"yarn.node-attribute.fs-store.root-dir": f"file://{self.folder / 'attributes'}"}
-        settings, options = _SETTINGS | attributes, []
-        if self._kdc is not None:
-            keytab = str(self._kdc.keytab("yarn/localhost"))
-            settings |= {f"yarn.{each}manager.keytab": keytab for each in ("resource", "node")}
-            settings |= _PRINCIPALS
-            opened = "--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED"
-            options = [f"-Djava.security.krb5.conf={self._kdc.krb5_conf}", opened]
-        (self.folder / "server.xml").write_text(site(settings))
+        (self.folder / "server.xml").write_text(site(_SETTINGS))
         for name in ("core-site.xml", "hdfs-site.xml"):
             (self.conf / name).write_text(site(self._hdfs.settings))
         class_path = os.pathsep.join(map(str, [self.folder, self.conf, *further, *jars]))
         command = [
-            *(str(java), "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *options),
+            *(str(java), "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
             *("-cp", class_path, "org.codehaus.janino.SimpleCompiler", str(_LAUNCHER), "YarnLauncher"),
             str(self.folder / "server.xml"),
         ]
-        # Containers inherit it, and have no ticket.
-        own = os.environ | {"JAVA_HOME": str(java.resolve().parents[1]), "KRB5CCNAME": "FILE:/absent"}
+        # Containers inherit it.
+        own = os.environ | {"JAVA_HOME": str(java.resolve().parents[1])}
         with open(self.folder / "log", "wb") as log:
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, cwd=self.folder, text=True, env=own
@@ -96,7 +83,7 @@ class YarnCluster:
         answered = re.fullmatch(r"ok (\S+) (\S+)", self._process.stdout.readline().strip())
         assert answered is not None, self.log
         addresses = {"yarn.resourcemanager.address": answered[1], "yarn.resourcemanager.scheduler.address": answered[2]}
-        (self.conf / "yarn-site.xml").write_text(site(addresses | (_PRINCIPALS if self._kdc else {})))
+        (self.conf / "yarn-site.xml").write_text(site(addresses))
         return self
 
     def __exit__(self, *_: object) -> None:
