@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections import defaultdict
 from collections.abc import Callable
@@ -66,6 +67,14 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, uuid.UUID) else value
 
 
+def spark_takes(expression: Any) -> bool:
+    """Whether Spark can translate a condition for any source, plain Parquet too: not with one of the first times that
+    its type holds ("long overflow").
+    """
+    times = re.findall(r"timestamp_micros\(cast\('(-?\d+)'", condition(expression))
+    return all(int(each) > -(2**63) + 10 * 86_400_000_000 for each in times)
+
+
 @settings(
     max_examples=max(1, EXAMPLES // 8),
     deadline=None,
@@ -78,7 +87,7 @@ def test_spark_reads_any_table_as_the_python_api_and_filters_it_as_the_reference
 ) -> None:
     made = data.draw(random_tables(on_disk(tmp_path_factory), HELD, ("parquet", "parquet", "orc", "avro"), evolve=True))
     leaves = st.one_of(*(predicates(name, kind, own_literals) for name, kind in made.kinds.items()))
-    asked = [data.draw(expressions(leaves)) for _ in range(4)]
+    asked = [data.draw(expressions(leaves).filter(spark_takes)) for _ in range(4)]
     frame = spark.read.format("iceberg").load(made.table.metadata_location)
     frame.createOrReplaceTempView("random_table")
 
