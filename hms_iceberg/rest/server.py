@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import os
 import shutil
 import signal
 import socket
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hms_iceberg.errors import ConfigurationError, MissingDependencyError
 from hms_iceberg.private_files import temporary_folder
@@ -116,6 +118,26 @@ class ServerSettings:
             )
 
 
+def event_loop() -> asyncio.AbstractEventLoop:
+    """uvicorn's own choice; but the end of a TLS connection waits for the other side's word for a second only, not for
+    half a minute: a client that is idle gives none, and would hold up the end of the server.
+    """
+    from uvicorn.loops.auto import auto_loop_factory
+
+    loop = auto_loop_factory()()
+    create = loop.create_server
+
+    def create_server(*arguments: Any, ssl: Any = None, **options: Any) -> Any:
+        if ssl is not None:
+            options.setdefault("ssl_shutdown_timeout", 1.0)
+        return create(*arguments, ssl=ssl, **options)
+
+    # Python 3.10's own loop has no such setting.
+    if sys.version_info >= (3, 11) or not isinstance(loop, asyncio.BaseEventLoop):
+        loop.create_server = create_server  # type: ignore[method-assign]
+    return loop
+
+
 def serve(settings: ServerSettings) -> None:
     """Serves until SIGTERM or SIGINT comes; requests under way are answered before it ends.
 
@@ -133,6 +155,7 @@ def serve(settings: ServerSettings) -> None:
             config = uvicorn.Config(
                 shared,
                 factory=True,
+                loop=f"{__name__}:{event_loop.__name__}",
                 host=settings.host,
                 port=settings.port,
                 workers=settings.workers,

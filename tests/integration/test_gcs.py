@@ -105,6 +105,7 @@ def test_without_the_right_to_read_the_file_is_not_called_damaged(store: GcsStor
     assert not isinstance(caught.value, CorruptDataFileError)
 
 
+@pytest.mark.whole  # as S3
 def test_a_store_that_is_busy_for_a_moment_is_asked_again(store: GcsStore, table: Table) -> None:
     store.fail(
         Failure("POST", r"\.(parquet|avro|json)", 503, times=2),

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.spark]
 
-SEED, COUNT = (int(part) for part in os.environ.get("HMS_ICEBERG_MIGRATIONS", "1:4").split(":"))
+SEED, COUNT = (int(part) for part in os.environ.get("HMS_ICEBERG_MIGRATIONS", "1:2").split(":"))
 _EXACT = Context(prec=100)
 _DECIMAL = re.compile(r"'(-?\d+(?:\.\d+)?(?:E[+-]?\d+)?)'")
 ONE = pa.table({"id": pa.array([41], pa.int32())})

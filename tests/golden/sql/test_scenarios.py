@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ALL = scenarios(Path(__file__).parent / "public.tar.gz")
-EVERY = 10
+EVERY = 14
 DATABASE = "gold"
 NUMBERS = count(1)
 

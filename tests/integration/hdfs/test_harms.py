@@ -60,7 +60,14 @@ def restored(cluster: HdfsCluster) -> Iterator[None]:
     cluster.activate(0)
 
 
-@pytest.mark.parametrize("harm", ["the other NameNode takes over", "the DataNode is started again", "safe mode"])
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "the other NameNode takes over",
+        pytest.param("the DataNode is started again", marks=pytest.mark.whole),
+        "safe mode",
+    ],
+)
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_in_whose_middle_the_cluster_is_harmed_is_told_truly(
     catalog: Catalog, cluster: HdfsCluster, restored: None, change: str, harm: str

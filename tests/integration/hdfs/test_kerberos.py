@@ -141,7 +141,7 @@ def first_path(catalog: Catalog, namespace: str, location: str) -> None:
     assert filesystem.handler._client().get_file_info(path).owner == USER
 
 
-@pytest.mark.parametrize("way", [by_keytab, by_ticket])
+@pytest.mark.parametrize("way", [by_keytab, pytest.param(by_ticket, marks=pytest.mark.whole)])
 def test_a_table_that_is_a_folder_is_made_changed_and_expired(
     way: Way, secured: HdfsCluster, process: Process, token: Path
 ) -> None:

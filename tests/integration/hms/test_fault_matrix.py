@@ -7,8 +7,6 @@ for every commit; HMS_ICEBERG_TESTS=all takes all of it.
 from __future__ import annotations
 
 import logging
-import shutil
-import subprocess
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -28,23 +26,13 @@ from hms_iceberg.table.file_system import FileSystemLease
 from tests.support.commit_operations import MODES, OPERATIONS, OTHERS, Operation, find_out_capability, outcome
 from tests.support.commit_victims import Victims
 from tests.support.failing_steps import CALLS, KINDS, STORAGE, Steps
-from tests.support.spread import ALL
+from tests.support.spread import ALL, SEED
 from tests.support.thrift_proxy import Fault, ThriftProxy
 
 pytestmark = pytest.mark.slow
 logger = logging.getLogger(__name__)
 
 
-def _number_of_commit() -> int:
-    """The number of the checked-out commit, which chooses the sample; 0 outside of a checkout."""
-    git = shutil.which("git")
-    if git is None:
-        return 0
-    told = subprocess.run([git, "rev-parse", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True)
-    return int(told.stdout.strip() or "0", 16)
-
-
-SEED = _number_of_commit()
 CHANGES = ("alter_table_with_environment_context", "create_table")
 LOST = (Fault.DROP_REQUEST, Fault.LATE_REQUEST)
 SIMPLE_MODES = ["lock", "compare-and-swap"]
@@ -378,13 +366,14 @@ def start(server: EmbeddedMetastore) -> None:
         (kind, mode)
         for number, kind in enumerate(OPERATIONS)
         for mode in (SIMPLE_MODES if ALL else [SIMPLE_MODES[(SEED + number) % 2]])
+        if ALL or (SEED + number) % 4 < 2
     ],
 )
 @pytest.mark.usefixtures("same_calls")
 def test_a_commit_whose_metastore_is_killed_is_reported_truly_and_the_next_one_is_made(
     server: EmbeddedMetastore, kind: str, mode: str, record_property: Record
 ) -> None:
-    """Before it has done a step, and after; by default one cell for each operation, as a new start takes seconds."""
+    """Before it has done a step, and after; by default a cell for some operations, as a new start takes seconds."""
     operation = OPERATIONS[kind]
     more = {"hive.metastore.connect.retries": "2", "hive.metastore.client.connect.retry.delay": "50ms"}
     namespace = f"killed_{uuid.uuid4().hex[:8]}"

@@ -47,7 +47,11 @@ def _type(field: Any) -> str:
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("form", "keys", "zone"),
-    [("stored as parquet", 1, "Asia/Kolkata"), ("using parquet", 1, "UTC"), ("using orc", 0, "Asia/Kolkata")],
+    [
+        ("stored as parquet", 1, "Asia/Kolkata"),
+        pytest.param("using parquet", 1, "UTC", marks=pytest.mark.whole),
+        ("using orc", 0, "Asia/Kolkata"),
+    ],
 )
 def test_every_appended_row_is_in_the_hive_table(
     spark: SparkSession, warehouse: HiveWarehouse, form: str, keys: int, zone: str
@@ -124,9 +128,9 @@ def _orc(table: Table) -> None:
     ("change", "reason"),
     [
         (lambda table: table.delete("id = 1"), "files of the Hive table are not part of it any more"),
-        (_compact, "files of the Hive table are not part of it any more"),
+        pytest.param(_compact, "files of the Hive table are not part of it any more", marks=pytest.mark.whole),
         (lambda table: table.update_schema().add_column("late", "string").commit(), "columns were changed"),
-        (_rename_for_a_while, "columns were changed"),
+        pytest.param(_rename_for_a_while, "columns were changed", marks=pytest.mark.whole),
         (lambda table: table.update_spec().add_identity("id").commit(), "partition spec was changed"),
         (_orc, "is ORC, and Hive's files there are PARQUET"),
         (lambda table: table.append(rows(40_000, month=7)), "'id' has values that Hive's smallint cannot hold"),

@@ -23,10 +23,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.integration.hms.test_fault_matrix import SEED
 from tests.support.hive_warehouse import local_path
 from tests.support.spark_statements import SLOWLY, Driver
-from tests.support.spread import ALL
+from tests.support.spread import ALL, SEED
 from tests.support.thrift_proxy import Fault, ThriftProxy
 
 if TYPE_CHECKING:

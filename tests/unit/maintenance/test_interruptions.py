@@ -151,6 +151,7 @@ _ADDS = ("table path", "table statistics", "partition statistics")
 BESIDE = [(name, change) for name in ACTIONS for change in CHANGES if name not in _ADDS or change == "append"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "change"), BESIDE)
 def test_what_others_do_meanwhile_stays_and_the_next_run_finishes(
     cases: dict[int, Disrepair], name: str, change: str

@@ -62,6 +62,7 @@ def case(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return request.param, Disrepair(tmp_path_factory.mktemp("t"), request.param)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("maintenance", MAINTENANCE)
 def test_a_writer_s_commit_passes_beside_maintenance(case: tuple[int, Disrepair], maintenance: str) -> None:
     version, table = case
