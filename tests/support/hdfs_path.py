@@ -49,6 +49,7 @@ class HdfsPath:
         return f"{self.root}{self.path}"
 
     def __fspath__(self) -> str:
+        # Whoever asks for it opens the file by the operating system, which does not know HDFS.
         pytest.skip("looks at local files")
 
     @property

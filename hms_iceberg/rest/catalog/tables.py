@@ -66,7 +66,7 @@ def _make_local_folders(storage: Storage, location: str) -> None:
         return
     with suppress(StorageError):  # a disk that is the client's alone
         for folder in ("data", "metadata"):
-            mark = f"{location}/{folder}/.{uuid.uuid4()}"
+            mark = f"{location}/{folder}/.{uuid.uuid4()}"  # a name that nobody else has, and so may be deleted
             storage.create(mark, b"")
             storage.delete(mark)
 

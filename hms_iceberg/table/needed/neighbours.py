@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from hms_iceberg.errors import CorruptMetadataError, MissingFileError, UnsupportedError
@@ -12,11 +11,10 @@ from hms_iceberg.spec.metadata.table_metadata import TableMetadata
 from hms_iceberg.storage import FileInfo, Storage
 from hms_iceberg.table.needed.deleting import path_of
 from hms_iceberg.table.needed.named_files import METADATA_LOCATION, OwnFolders, is_in
-from hms_iceberg.table.needed.others import may_be_copy
+from hms_iceberg.table.needed.others import locations_of_partitions, may_be_copy
 from hms_iceberg.table.needed.ways_back import HiveFolders, looked_for
 from hms_iceberg.transaction.workspace import read_version
 
-_ASKED_AT_ONCE = 8
 _METADATA_FILES = (".metadata.json", ".metadata.json.gz")
 # Folders of metadata below a table's own: of most tables, and of one that was migrated without partitions.
 _USUAL = ("/metadata", "/_iceberg")
@@ -108,11 +106,9 @@ class Search:
                 self._of_partitioned(row)
             else:
                 self._of_hive(str(row), row.location)
-        with ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="iceberg-partitions") as pool:
-            asked = pool.map(lambda row: list(self._near(rows.partition_locations(row.identifier))), partitioned)
-            for row, places in zip(partitioned, asked, strict=True):
-                for place in places:
-                    self._of_hive(str(row), place)
+        for row, places in locations_of_partitions(rows, partitioned, self._near):
+            for place in places:
+                self._of_hive(str(row), place)
 
     def in_listing(self, listed: Iterable[FileInfo], storage: Storage) -> None:
         """Finds those whose metadata files are in the folder, whoever knows them."""

@@ -5,7 +5,7 @@ folders they are in.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from hms_iceberg.errors import MissingFileError
@@ -88,10 +88,8 @@ def _owners(paths: Collection[str], but: Collection[str], rows: TableRows) -> di
             partitioned.append(row)
         owners.update(dict.fromkeys(folders_of_row(row), str(row)))
 
-    with ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="iceberg-partitions") as pool:
-        asked = pool.map(lambda row: list(rows.partition_locations(row.identifier)), partitioned)
-        for row, locations in zip(partitioned, asked, strict=True):
-            owners.update(dict.fromkeys((path_of(location).rstrip("/") for location in locations), str(row)))
+    for row, locations in locations_of_partitions(rows, partitioned, iter):
+        owners.update(dict.fromkeys((path_of(location).rstrip("/") for location in locations), str(row)))
     found = {}
     for path in paths:
         folder = path
@@ -104,6 +102,24 @@ def _owners(paths: Collection[str], but: Collection[str], rows: TableRows) -> di
 
 def _is_in_any(path: str, folders: Collection[str]) -> bool:
     return any(is_in(path, folder) for folder in folders)
+
+
+def locations_of_partitions(
+    rows: TableRows, partitioned: Sequence[TableRow], kept: Callable[[Iterable[str]], Iterable[str]]
+) -> Iterator[tuple[TableRow, list[str]]]:
+    """Where the partitions of some tables are, several tables asked at once.
+
+    Args:
+        rows: the metastore.
+        partitioned: the tables.
+        kept: chooses among a table's locations, of which there may be very many.
+
+    Raises:
+        NoSuchTableError: one was dropped or renamed meanwhile.
+    """
+    with ThreadPoolExecutor(_ASKED_AT_ONCE, thread_name_prefix="iceberg-partitions") as pool:
+        asked = pool.map(lambda row: list(kept(rows.partition_locations(row.identifier))), partitioned)
+        yield from zip(partitioned, asked, strict=True)
 
 
 def copies_of(version: MetadataVersion, rows: TableRows) -> tuple[TableRow, ...]:
