@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from hms_iceberg.errors import IcebergError
-from hms_iceberg.lazy import pl
 from hms_iceberg.spec.manifests.avro_container import decode_long
 
 # Entries that differ in more ways are read faster one by one.
@@ -72,20 +71,33 @@ class EntryWalk:
         self._words = np.ndarray(self.size + 1, "<u8", self.body, strides=(1,))
 
     def varints(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Integers of up to eight bytes, and where they end."""
+        """Integers, and where they end."""
         first = self._bytes[at]
         if not (first > _LOW_BITS).any():
             return _UNZIGZAG[first], at + 1
         words = self._words[at]
         last = _last_bits(words)
-        if not last.all():
-            raise IrregularError
         sizes = _byte_count(last)
         words &= last | (last - np.uint64(1))
         values = np.zeros(len(at), np.uint64)
-        for place in range(int(sizes.max())):
+        is_long = last == 0
+        has_long = bool(is_long.any())
+        for place in range(_WORD if has_long else int(sizes.max())):
             values |= (words >> np.uint64(place)) & np.uint64(_LOW_BITS << (7 * place))
+        if has_long:
+            rows = np.flatnonzero(is_long)
+            high, sizes[rows] = self._high_bits(at[rows] + _WORD)
+            values[rows] |= high
         return _unzigzag(values), at + sizes
+
+    def _high_bits(self, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What integers have beyond their eighth byte, and how many bytes they have in all."""
+        ninth = self._bytes[at].astype(np.uint64)
+        tenth = np.where(ninth > _LOW_BITS, self._bytes[at + 1], 0).astype(np.uint64)
+        if (tenth > 1).any():
+            raise IrregularError
+        high = (ninth & np.uint64(_LOW_BITS)) << np.uint64(7 * _WORD) | tenth << np.uint64(7 * _WORD + 7)
+        return high, np.where(ninth > _LOW_BITS, _WORD + 2, _WORD + 1)
 
     def sizes_before(self, at: np.ndarray) -> np.ndarray:
         """The lengths that end right before some texts, of one or two bytes and after a byte that ends a number."""
@@ -98,32 +110,24 @@ class EntryWalk:
             raise IrregularError
         return lengths >> 1
 
-    def values_at(self, places: Places, dtype: Any) -> pl.Series:
-        """The texts or numbers at some places, null where there is none."""
-        return self._texts_at(places) if dtype == pl.Binary else self._numbers_at(places)
+    def fixed(self, at: np.ndarray, dtype: np.dtype[Any]) -> np.ndarray:
+        """What is at some positions, of a type of fixed size.
 
-    def _numbers_at(self, places: Places) -> pl.Series:
-        has = places.ends > 0
-        if not has.any():
-            return pl.Series([None], dtype=pl.Int64).new_from_index(0, len(has))
-        values = np.zeros(len(has), np.int64)
-        values[has], ends = self.varints(places.starts[has])
-        if not np.array_equal(ends, places.ends[has]):
-            raise IrregularError
-        return pl.Series(values) if has.all() else pl.Series(values).set(pl.Series(~has), None)
+        Args:
+            at: the positions.
+            dtype: the type; up to so many bytes from the last record on it holds what is not of a record.
 
-    def _texts_at(self, places: Places) -> pl.Series:
-        has = places.ends > 0
-        texts: list[bytes | None] = [None] * len(has)
-        rows = np.flatnonzero(has)
-        sizes, starts = self.varints(places.starts[rows])
-        ends = places.ends[rows]
-        if not np.array_equal(starts + sizes, ends):
+        Raises:
+            IrregularError: a position is not inside the bytes.
+        """
+        if len(at) and not 0 <= at.min() <= at.max() <= len(self.body) - dtype.itemsize:
             raise IrregularError
-        body = self.body
-        for row, start, end in zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True):
-            texts[row] = body[start:end]
-        return pl.Series(texts, dtype=pl.Binary)
+        base, shape = dtype.base, dtype.shape
+        steps = (1, *(base.itemsize for _ in shape))
+        found: np.ndarray = np.ndarray((len(self.body) - dtype.itemsize + 1, *shape), base, self.body, strides=steps)[
+            at
+        ]
+        return found
 
     def skip(self, avro_type: Any, at: np.ndarray) -> np.ndarray:
         """Where values of a type end."""
@@ -188,7 +192,7 @@ class EntryWalk:
         if not isinstance(avro_type, list):
             return self._walk_pairs(value_type, at, rows, places)
         numbers, ends = self.varints(at)
-        for number in _distinct(numbers):
+        for number in distinct_values(numbers):
             if _branch(avro_type, number) != "null":
                 chosen = np.flatnonzero(numbers == number)
                 ends[chosen] = self._walk_pairs(value_type, ends[chosen], rows[chosen], places)
@@ -430,7 +434,12 @@ def _branch(branches: list[Any], number: int) -> Any:
     return branches[number]
 
 
-def _distinct(values: np.ndarray) -> list[int]:
+def distinct_values(values: np.ndarray) -> list[int]:
+    """The different numbers among some.
+
+    Raises:
+        IrregularError: they are too many.
+    """
     if len(values) and (values == values[0]).all():
         return [int(values[0])]
     least = int(values.min()) if len(values) else 0
@@ -445,7 +454,7 @@ def _distinct(values: np.ndarray) -> list[int]:
 
 def _by_value(values: np.ndarray, at: np.ndarray, skip: Callable[[int, np.ndarray], np.ndarray]) -> np.ndarray:
     """Where values end that are skipped in one way for each number that was read before them."""
-    distinct = _distinct(values)
+    distinct = distinct_values(values)
     if len(distinct) == 1:
         return skip(distinct[0], at)
     ends = at.copy()

@@ -19,7 +19,7 @@ from typing import Any
 
 from hms_iceberg.errors import CorruptFileError, CorruptManifestError
 from hms_iceberg.lazy import pl
-from hms_iceberg.scan.manifests.entry_cutting import FEWEST_ENTRIES, MAPS, without_maps
+from hms_iceberg.scan.manifests.entry_columns import FEWEST_ENTRIES, MAPS, entry_columns
 from hms_iceberg.scan.manifests.frame_checks import MANIFEST, check_frame
 from hms_iceberg.scan.manifests.metric_columns import Metric, map_values, metric_dtype, metric_name
 from hms_iceberg.scan.partition_columns import PartitionColumns
@@ -389,7 +389,9 @@ def _decode(
     try:
         rows, blocks = _inflated(containers, manifests)
         present = [metric for metric in metrics if metric[0] in flat.columns]
-        frame = _decode_without_maps(blocks, sum(rows), flat, columns, present)
+        frame = None
+        if sum(rows) >= FEWEST_ENTRIES and set(MAPS).isdisjoint(columns):
+            frame = entry_columns(blocks, sum(rows), flat.text, columns, present)
         if frame is None:
             maps = [name for name in dict.fromkeys(name for name, _ in present) if name not in columns]
             frame = _read_avro(blocks, sum(rows), flat.text, [*columns, *maps])
@@ -404,21 +406,6 @@ def _decode(
         raise CorruptManifestError(str(error)) from error
     missing = {metric_name(each): pl.lit(None, metric_dtype(each[0])) for each in metrics if each not in present}
     return rows, frame.with_columns(**missing) if missing else frame
-
-
-def _decode_without_maps(
-    blocks: Sequence[bytes], rows: int, flat: _FlatSchema, columns: list[str], metrics: Sequence[Metric]
-) -> pl.DataFrame | None:
-    """Some columns and metrics; None if whole maps are asked for, or are not worth to be cut out or cannot be."""
-    if rows < FEWEST_ENTRIES or not set(MAPS).isdisjoint(columns):
-        return None
-    left = without_maps(blocks, rows, flat.text, metrics)
-    if left is None:
-        return None
-    frame = _read_avro([left.body], rows, left.schema, columns)
-    if frame is None:
-        return None
-    return frame.with_columns(left.metrics[each].alias(metric_name(each)) for each in metrics)
 
 
 def _read_avro(blocks: Sequence[bytes], rows: int, schema: bytes, columns: list[str]) -> pl.DataFrame | None:

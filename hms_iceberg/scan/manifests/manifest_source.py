@@ -28,8 +28,9 @@ from hms_iceberg.storage import Storage
 
 T = TypeVar("T")
 
-# Some of the time of a read is waiting, so that a few more threads than cores do not hurt.
-_THREADS = max(4, 2 * (os.cpu_count() or 1))
+# While some threads wait for files, others decode: as many at once as there are cores, since more hold up each other.
+_CORES = os.cpu_count() or 1
+_THREADS = max(4, 2 * _CORES)
 _READERS = 16
 # Manifests are decoded together up to so many of them and of their entries, of large tables up to the greater number.
 _GROUP_MANIFESTS = 200
@@ -137,16 +138,20 @@ class ManifestSource:
             CorruptManifestError: a manifest cannot be read.
         """
         groups = _groups(manifests)
+        decoding = threading.BoundedSemaphore(_CORES)
 
         def work(group: Sequence[ManifestFile]) -> T:
             spec_id = group[0].partition_spec_id
             needed = metrics(spec_id)
             found = [self._find(self._key(each)) for each in group]
             made = [-1 if each is None else each.metrics.columns_made for each in found]
-            frames = self._decode(group, found, needed, pool)
-            joined = join_frames(frames)
-            joined.metrics.prepare(needed)
-            result = function(spec_id, joined)
+            files = self._read_missing(group, found, pool)
+            with decoding:
+                decoded = iter(decode_manifests(files, self.partitions, needed, self._read))
+                frames = [next(decoded) if frame is None else frame for frame in found]
+                joined = join_frames(frames)
+                joined.metrics.prepare(needed)
+                result = function(spec_id, joined)
             for manifest, frame, before in zip(group, frames, made, strict=True):
                 if frame.metrics.columns_made != before:
                     self._cache.put(self._key(manifest), frame, self._plan)
@@ -158,20 +163,14 @@ class ManifestSource:
             with ThreadPoolExecutor(_THREADS, thread_name_prefix="iceberg-plan") as workers:
                 return list(workers.map(work, groups))
 
-    def _decode(
-        self,
-        group: Sequence[ManifestFile],
-        found: Sequence[ManifestFrame | None],
-        metrics: Sequence[Metric],
-        pool: ThreadPoolExecutor,
-    ) -> list[ManifestFrame]:
-        """The manifests of a group: those that were found, and the others decoded together."""
+    def _read_missing(
+        self, group: Sequence[ManifestFile], found: Sequence[ManifestFrame | None], pool: ThreadPoolExecutor
+    ) -> list[tuple[bytes, ManifestFile]]:
+        """The bytes of those manifests of a group that were not found in the cache."""
         missing = [manifest for manifest, frame in zip(group, found, strict=True) if frame is None]
         # A pool is no use to a manifest that is alone, and its thread takes a while to start.
         read = pool.map(self._read, missing) if len(missing) > 1 else map(self._read, missing)
-        files = list(zip(read, missing, strict=True))
-        decoded = iter(decode_manifests(files, self.partitions, metrics, self._read))
-        return [next(decoded) if frame is None else frame for frame in found]
+        return list(zip(read, missing, strict=True))
 
     def _find(self, key: Hashable) -> ManifestFrame | None:
         found = self._cache.get(key, self._plan)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hms_iceberg.errors import InvalidInputError, NoSuchSnapshotError
-from hms_iceberg.scan.manifests.entry_cutting import MAPS
+from hms_iceberg.scan.manifests.entry_columns import MAPS
 from hms_iceberg.scan.manifests.manifest_frames import ManifestDecoder
 from hms_iceberg.scan.metadata_tables import METADATA_TABLES, MetadataRequest, metadata_table
 from hms_iceberg.spec.data_types import DecimalType, DoubleType, LongType, NestedField, StringType, TimestampType

@@ -1,21 +1,24 @@
-"""Entries without their maps, and with the metrics of one field, are the same however their maps are laid out."""
+"""Columns of entries, and the metrics of some fields, are what fastavro reads, however their maps are laid out."""
 
 from __future__ import annotations
 
 import json
 import random
 import struct
+from collections.abc import Callable
 from dataclasses import replace
+from decimal import Context, Decimal
 from io import BytesIO
 from typing import Any
 
 import fastavro
 import pytest
 
+from hms_iceberg.lazy import pl
 from hms_iceberg.scan.manifests import manifest_frames
-from hms_iceberg.scan.manifests.entry_cutting import MAPS, CutEntries, without_maps
+from hms_iceberg.scan.manifests.entry_columns import MAPS, entry_columns
 from hms_iceberg.scan.manifests.manifest_frames import METRIC_COLUMNS, ManifestDecoder
-from hms_iceberg.scan.manifests.metric_columns import map_values
+from hms_iceberg.scan.manifests.metric_columns import map_values, metric_name
 from hms_iceberg.scan.partition_columns import partition_columns
 from hms_iceberg.spec.data_types import LongType, NestedField, StringType
 from hms_iceberg.spec.manifests.avro_container import encode_long
@@ -91,21 +94,21 @@ def test_the_metrics_of_a_field_are_those_of_the_maps(columns: Any, capfd: pytes
     assert capfd.readouterr().err == ""
 
 
-def flat(decoder: ManifestDecoder, entries: int, metrics: list[Any]) -> CutEntries | None:
-    return without_maps([decoder.body()], entries, decoder.flat_schema, metrics)
+def read(decoder: ManifestDecoder, entries: int, metrics: list[Any]) -> pl.DataFrame | None:
+    return entry_columns([decoder.body()], entries, decoder.flat_schema, ["status", "record_count"], metrics)
 
 
 @pytest.mark.parametrize("columns", [same_columns, other_order, other_fields, some_missing, last_is_empty, few])
-def test_maps_are_cut_out_of_entries_that_differ(columns: Any) -> None:
-    decoder, _ = decoded([data_file(number, columns(number)) for number in range(1, 1201)])
-    left = flat(decoder, 1200, [("value_counts", 1)])
-    assert left is not None
-    assert len(left.body) < len(decoder.body())
-    assert not {field["name"] for field in json.loads(left.schema)["fields"]} & set(MAPS)
+def test_entries_that_differ_are_read_at_once(columns: Any) -> None:
+    decoder, expected = decoded([data_file(number, columns(number)) for number in range(1, 1201)])
+    found = read(decoder, 1200, [("value_counts", 1)])
+    assert found is not None
+    assert found["record_count"].to_list() == list(range(1, 1201))
+    assert found["value_counts.1"].to_list() == expected["value_counts", 1]
 
 
 @pytest.mark.parametrize("longest", [30, 63, 64, 70, 20_000])
-def test_bounds_of_many_sizes_are_cut_out(longest: int) -> None:
+def test_bounds_of_many_sizes_are_read(longest: int) -> None:
     chance = random.Random(1)
     files = [
         replace(
@@ -116,28 +119,95 @@ def test_bounds_of_many_sizes_are_cut_out(longest: int) -> None:
     ]
     decoder, _ = decoded(files)
     wanted = [("lower_bounds", key) for key in (1, 63, 64, 255, 299)]
-    found = flat(decoder, 400, wanted)
+    found = read(decoder, 400, wanted)
     assert found is not None
     for metric in wanted:
-        assert found.metrics[metric].to_list() == [(each.lower_bounds or {}).get(metric[1]) for each in files]
+        assert found[metric_name(metric)].to_list() == [(each.lower_bounds or {}).get(metric[1]) for each in files]
 
 
-def test_what_is_left_of_entries_is_what_they_hold() -> None:
-    """Read by fastavro, of arrays in several blocks and with lengths in bytes, which Avro allows and few write."""
+def test_columns_are_what_fastavro_reads_of_maps_in_several_blocks() -> None:
+    """And with lengths in bytes, which Avro allows and few write."""
     files = [data_file(number, same_columns(number)) for number in range(1, 51)]
     decoder, _ = decoded(files)
     schema = json.loads(decoder.flat_schema)
+    names = [field["name"] for field in schema["fields"] if field["name"] not in MAPS]
     records = [{**record, "column_sizes": None} for record in _records(decoder.body(), schema, 50)]
     for blocks in ([9], [4, 5], [1] * 9):
         for sized in (False, True):
             body = b"".join(_encoded(record, schema, blocks, sized) for record in records)
             assert len(list(_records(body, schema, 50))) == 50
-            found = without_maps([body], 50, decoder.flat_schema, [("upper_bounds", 9), ("value_counts", 3)])
+            wanted = [("upper_bounds", 9), ("value_counts", 3)]
+            found = entry_columns([body], 50, decoder.flat_schema, names, wanted)
             assert found is not None
-            assert found.metrics["upper_bounds", 9].to_list() == [(each.upper_bounds or {})[9] for each in files]
-            assert found.metrics["value_counts", 3].to_list() == [(each.value_counts or {})[3] for each in files]
-            for before, left in zip(records, _records(found.body, json.loads(found.schema), 50), strict=True):
-                assert left == {name: value for name, value in before.items() if name not in MAPS}
+            assert found["upper_bounds.9"].to_list() == [(each.upper_bounds or {})[9] for each in files]
+            assert found["value_counts.3"].to_list() == [(each.value_counts or {})[3] for each in files]
+            for name in names:
+                assert found[name].to_list() == [record[name] for record in records], name
+
+
+_TYPES: dict[str, tuple[Any, Callable[[random.Random], Any]]] = {
+    "int": ("int", lambda chance: chance.choice([0, -1, 1, 63, 64, -65, 8191, 2**31 - 1, -(2**31)])),
+    "long": ("long", lambda chance: chance.choice([0, -1, 2**55, 2**56, -(2**56), 2**62, 2**63 - 1, -(2**63)])),
+    "float": ("float", lambda chance: chance.choice([0.0, -0.0, 1.5, float("inf")])),
+    "double": ("double", lambda chance: chance.choice([0.0, 1e300, -2.5, float("-inf")])),
+    "boolean": ("boolean", lambda chance: chance.random() < 0.5),
+    "string": ("string", lambda chance: "é" * chance.choice([0, 1, 2, 5, 6, 7, 100])),
+    "bytes": ("bytes", lambda chance: bytes(range(chance.choice([0, 1, 3, 4, 5, 11, 12, 13, 64, 200])))),
+    "fixed": ({"type": "fixed", "name": "f5", "size": 5}, lambda chance: chance.randbytes(5)),
+    "longs": ({"type": "array", "items": "long"}, lambda chance: [chance.getrandbits(40)] * chance.choice([0, 1, 3])),
+    "ints": ({"type": "array", "items": "int"}, lambda chance: [7, -9][: chance.choice([0, 1, 2])]),
+    **{
+        f"decimal{precision}": (
+            {
+                "type": "fixed",
+                "name": f"d{precision}",
+                "size": size,
+                "logicalType": "decimal",
+                "precision": precision,
+                "scale": 2,
+            },
+            lambda chance, digits=precision: Decimal(
+                chance.choice([0, 1, -1, 10**digits - 1, -(10**digits) + 1])
+            ).scaleb(-2, Context(prec=40)),
+        )
+        for precision, size in ((4, 2), (18, 8), (38, 16))
+    },
+}
+
+
+@pytest.mark.parametrize("nullable", ["never", "null first", "null last"])
+def test_values_of_every_type_are_what_fastavro_wrote_and_what_polars_reads(nullable: str) -> None:
+    chance = random.Random(nullable)
+    fields = [{"name": "status", "type": "int"}, {"name": "file_path", "type": "string"}]
+    for name, (avro_type, _) in _TYPES.items():
+        union = {"never": avro_type, "null first": ["null", avro_type], "null last": [avro_type, "null"]}[nullable]
+        fields += [{"name": name, "type": union}]
+    absent = [] if nullable == "never" else ["null"]
+    fields += [{"name": "always_null", "type": [*absent, "long"]}]
+    schema = json.dumps({"type": "record", "name": "entry", "fields": fields})
+    records = []
+    for number in range(500):
+        values = {name: make(chance) for name, (_, make) in _TYPES.items()}
+        if absent:
+            values = {name: None if chance.random() < 0.3 else value for name, value in values.items()}
+        path = f"s3://lake/t/data/{number}.parquet"
+        records.append({"status": 1, "file_path": path, **values, "always_null": None if absent else number})
+    parsed = fastavro.parse_schema(json.loads(schema))
+    blocks = []
+    for start in (0, 100, 101):
+        stream = BytesIO()
+        for record in records[start : {0: 100, 100: 101, 101: 500}[start]]:
+            fastavro.schemaless_writer(stream, parsed, record)
+        blocks.append(stream.getvalue())
+    names = [field["name"] for field in fields]
+    found = entry_columns(blocks, 500, schema.encode(), names, [])
+    assert found is not None
+    for name in names:
+        assert found[name].to_list() == [record[name] for record in records], name
+    if absent:  # polars does not read required decimals, which no manifest has
+        whole = manifest_frames._read_avro(blocks, 500, schema.encode(), names)
+        assert whole is not None
+        assert found.schema == whole.schema
 
 
 def _records(body: bytes, schema: Any, rows: int) -> list[Any]:
@@ -173,48 +243,47 @@ def _encode(value: Any, avro_type: Any) -> bytes:
 
 
 @pytest.mark.parametrize("damage", range(40))
-def test_damaged_entries_are_cut_as_they_are_or_not_at_all(damage: int) -> None:
-    """What is cut is what a reader of one entry after the other finds."""
+def test_damaged_entries_are_read_as_they_are_or_not_at_all(damage: int) -> None:
+    """What is read is what a reader of one entry after the other finds."""
     chance = random.Random(damage)
     decoder, _ = decoded([data_file(number, some_missing(number)) for number in range(1, 30)])
     body = bytearray(decoder.body())
     for _ in range(chance.randint(1, 3)):
         body[chance.randrange(len(body))] = chance.randrange(256)
-    found = without_maps([bytes(body)], 29, decoder.flat_schema, [("value_counts", 1)])
+    schema = json.loads(decoder.flat_schema)
+    names = [field["name"] for field in schema["fields"] if field["name"] not in MAPS]
+    found = entry_columns([bytes(body)], 29, decoder.flat_schema, names, [("value_counts", 1)])
     if found is not None:
-        # Texts as bytes, because damaged ones need not be text: that is for who reads what is left.
-        schemas = (decoder.flat_schema, found.schema)
-        before, after = (json.loads(each.replace(b'"string"', b'"bytes"')) for each in schemas)
-        whole, left = _records(bytes(body), before, 29), _records(found.body, after, 29)
-        assert left == [{name: value for name, value in each.items() if name not in MAPS} for each in whole]
-        counts = [{pair["key"]: pair["value"] for pair in each["value_counts"] or ()} for each in whole]
-        assert found.metrics["value_counts", 1].to_list() == [each.get(1) for each in counts]
+        records = _records(bytes(body), schema, 29)
+        for name in names:
+            assert found[name].to_list() == [record[name] for record in records], name
+        counts = [{pair["key"]: pair["value"] for pair in each["value_counts"] or ()} for each in records]
+        assert found["value_counts.1"].to_list() == [each.get(1) for each in counts]
 
 
-def test_nothing_is_cut_out_of_entries_whose_bounds_hold_their_paths() -> None:
+def test_nothing_is_read_at_once_of_entries_whose_bounds_hold_their_paths() -> None:
     files = [replace(data_file(n, [9]), lower_bounds={9: f"s3://lake/t/data/{n}".encode()}) for n in range(1, 400)]
     decoder, _ = decoded(files)
-    assert flat(decoder, 399, []) is None
+    assert read(decoder, 399, []) is None
     assert decoder.metrics([("lower_bounds", 9)])["lower_bounds", 9].to_list() == [
         (each.lower_bounds or {})[9] for each in files
     ]
 
 
 @pytest.mark.parametrize("rows", [1199, 1201])
-def test_nothing_is_cut_if_the_number_of_entries_is_not_what_the_file_says(rows: int) -> None:
+def test_nothing_is_read_at_once_if_the_number_of_entries_is_not_what_the_file_says(rows: int) -> None:
     decoder, _ = decoded([data_file(number, same_columns(number)) for number in range(1, 1201)])
-    assert flat(decoder, rows, []) is None
+    assert read(decoder, rows, []) is None
 
 
 def test_only_the_metrics_asked_for_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     decoder, expected = decoded([data_file(number, same_columns(number)) for number in range(1, 1201)])
-    read: list[str] = []
-    read_avro = manifest_frames._read_avro
+    asked: list[str] = []
 
-    def remembering(blocks: Any, rows: int, schema: bytes, columns: list[str]) -> Any:
-        read.extend(columns)
-        return read_avro(blocks, rows, schema, columns)
+    def remembering(blocks: Any, rows: int, schema: bytes, columns: list[str], metrics: Any) -> Any:
+        asked.extend(columns)
+        return entry_columns(blocks, rows, schema, columns, metrics)
 
-    monkeypatch.setattr(manifest_frames, "_read_avro", remembering)
+    monkeypatch.setattr(manifest_frames, "entry_columns", remembering)
     assert decoder.metrics([("lower_bounds", 5)])["lower_bounds", 5].to_list() == expected["lower_bounds", 5]
-    assert read == ["status"]
+    assert asked == ["status"]
